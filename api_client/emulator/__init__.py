@@ -1,0 +1,4 @@
+"""Baseten Training on one machine, behind the same REST API.
+
+Nothing of the client imports this package; it shares ``api_client.models`` with the client and no more.
+"""

@@ -1,0 +1,1 @@
+"""The emulator's memory: SQLite tables, a module each."""

@@ -1,0 +1,66 @@
+"""The one SQLite connection of an emulator, usable from any thread."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class Database:
+    """A SQLite file behind a lock: routes run in threads, the runner on the event loop."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._connection.row_factory = sqlite3.Row
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        self._connection.execute("PRAGMA foreign_keys=ON")
+
+    def create(self, schema: str) -> None:
+        """Create tables and indexes; every statement says IF NOT EXISTS."""
+        with self._lock:
+            self._connection.executescript(schema)
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """All rows of a query."""
+        with self._lock:
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Row | None:
+        """The first row of a query."""
+        with self._lock:
+            found = self._connection.execute(sql, parameters).fetchone()
+            return found if isinstance(found, sqlite3.Row) else None
+
+    def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """One statement that changes something, committed at once."""
+        with self._lock:
+            self._connection.execute(sql, parameters)
+
+    def write_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
+        """One statement for many rows, in one transaction."""
+        with self.transaction():
+            self._connection.executemany(sql, parameters)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything inside happens, or nothing."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()

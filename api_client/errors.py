@@ -1,0 +1,112 @@
+"""Everything that can go wrong, as one tree.
+
+::
+
+    ApiClientError
+    ├── ConfigurationError          no remote, half a remote, an unreadable credentials file
+    └── RequestError                a request that did not give what was asked
+        ├── Unreachable             no answer: refused, DNS, reset, TLS
+        │   └── TimedOut            no answer in time
+        ├── RedirectRefused         the server sent us to another host; the key stays here
+        ├── InvalidAnswer           an answer that is not what the API promises
+        └── ErrorAnswer             an answer of status 4xx or 5xx
+            ├── BadRequest          400, 409, 422 and the other 4xx
+            ├── Unauthorized        401, 403: names the remote and where its key came from
+            ├── NotFound            404
+            ├── RateLimited         429
+            └── ServerFault         5xx
+
+No message ever holds a key.
+"""
+
+from __future__ import annotations
+
+
+class ApiClientError(Exception):
+    """Root of the tree."""
+
+
+class ConfigurationError(ApiClientError):
+    """There is no usable remote; the message says what to set and where."""
+
+
+class RequestError(ApiClientError):
+    """A request that failed.
+
+    ``method`` and ``path`` say which, ``retryable`` whether trying again can help, ``attempts`` how many
+    times it was sent.
+    """
+
+    retryable = False
+
+    def __init__(self, message: str, *, method: str = "", path: str = "", attempts: int = 1) -> None:
+        super().__init__(message)
+        self.method = method
+        self.path = path
+        self.attempts = attempts
+
+
+class Unreachable(RequestError):
+    """The server gave no answer."""
+
+    retryable = True
+
+
+class TimedOut(Unreachable):
+    """The server gave no answer in time."""
+
+
+class RedirectRefused(RequestError):
+    """The server redirected to another host, where the key must not go."""
+
+
+class InvalidAnswer(RequestError):
+    """The answer is not JSON, or not of the promised shape."""
+
+
+class ErrorAnswer(RequestError):
+    """An error answered by the server: ``status``, its own ``code`` and ``message`` if it sent them."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        code: str | None = None,
+        server_message: str | None = None,
+        request_id: str | None = None,
+        retry_after_s: float | None = None,
+        method: str = "",
+        path: str = "",
+        attempts: int = 1,
+    ) -> None:
+        super().__init__(message, method=method, path=path, attempts=attempts)
+        self.status = status
+        self.code = code
+        self.server_message = server_message
+        self.request_id = request_id
+        self.retry_after_s = retry_after_s
+
+
+class BadRequest(ErrorAnswer):
+    """The server refuses what was asked (400, 409, 422 and other 4xx)."""
+
+
+class Unauthorized(ErrorAnswer):
+    """The key is missing, wrong or not allowed to do this (401, 403)."""
+
+
+class NotFound(ErrorAnswer):
+    """There is no such thing, or this key cannot see it (404)."""
+
+
+class RateLimited(ErrorAnswer):
+    """Too many requests (429); ``retry_after_s`` is the server's wish in seconds, if it has one."""
+
+    retryable = True
+
+
+class ServerFault(ErrorAnswer):
+    """The server failed (5xx)."""
+
+    retryable = True

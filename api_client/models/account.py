@@ -1,0 +1,52 @@
+"""Teams, users, secrets and upload credentials."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, SecretStr
+
+from api_client.models.base import ApiModel, UtcDatetime
+
+
+class Team(ApiModel):
+    """A team of the organisation."""
+
+    id: str
+    name: str = ""
+    default: bool = False
+    created_at: UtcDatetime | None = None
+
+
+class UserInfo(ApiModel):
+    """Whom the key belongs to."""
+
+    user_id: str = ""
+    email: str | None = None
+    name: str | None = None
+    workspace_name: str | None = None
+
+
+class Secret(ApiModel):
+    """A secret of the workspace by name; the API never answers its value."""
+
+    name: str
+    id: str = ""
+    created_at: UtcDatetime | None = None
+    team_name: str | None = None
+
+
+class AwsCredentials(ApiModel):
+    """Temporary credentials of one upload. Extra fields (an endpoint, a region) are kept."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    aws_access_key_id: str
+    aws_secret_access_key: SecretStr
+    aws_session_token: SecretStr
+
+
+class BlobCredentials(ApiModel):
+    """Where and with which credentials to upload one archive."""
+
+    s3_bucket: str
+    s3_key: str
+    creds: AwsCredentials

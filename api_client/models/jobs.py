@@ -1,0 +1,142 @@
+"""Training jobs and what is said about them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from api_client.models.base import ApiModel, TolerantList, UtcDatetime
+from api_client.models.status import is_finished
+
+
+class InstanceType(ApiModel):
+    """The machine of one node. ``memory_limit_mib`` and ``gpu_memory_limit_mib`` are MiB."""
+
+    id: str = ""
+    name: str = ""
+    memory_limit_mib: int = 0
+    millicpu_limit: int = 0
+    gpu_count: int = 0
+    gpu_type: str | None = None
+    gpu_memory_limit_mib: int | None = None
+
+
+class InstanceTypePrice(ApiModel):
+    """What one node of an instance type costs: ``price`` is USD per minute (API facts, 2.3)."""
+
+    instance_type: InstanceType
+    price: float | None = None
+
+
+class ProjectSummary(ApiModel):
+    """The project a job belongs to, as a job names it."""
+
+    id: str
+    name: str = ""
+
+
+class User(ApiModel):
+    """Who started a job."""
+
+    email: str | None = None
+
+
+class TrainingJob(ApiModel):
+    """A training job.
+
+    ``error_message`` does not mean failure: a waiting job may carry a hint in it (API facts, 1).
+    ``node_count`` is sent by newer servers only; ``None`` means that the server did not say.
+    """
+
+    id: str
+    current_status: str
+    created_at: UtcDatetime | None = None
+    updated_at: UtcDatetime | None = None
+    training_project_id: str = ""
+    training_project: ProjectSummary | None = None
+    instance_type: InstanceType = Field(default_factory=InstanceType)
+    name: str | None = None
+    error_message: str | None = None
+    checkpoint_sync_status: str | None = None
+    priority: int | None = 0
+    availability_model: str | None = None
+    user: User | None = None
+    node_count: int | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended; a status nobody has heard of counts as ended."""
+        return is_finished(self.current_status)
+
+    @property
+    def project_id(self) -> str:
+        """The id of the job's project, from whichever of the two fields is filled."""
+        return self.training_project_id or (self.training_project.id if self.training_project else "")
+
+
+class JobTombstone(ApiModel):
+    """The answer to a job's deletion."""
+
+    id: str
+    deleted: bool = True
+    training_project_id: str = ""
+
+
+class ActiveJobAtSubmit(ApiModel):
+    """A job that held capacity when the target job was submitted."""
+
+    training_job_id: str
+    training_job_name: str | None = None
+    instance_type_name: str = ""
+    total_gpus: int = 0
+    workload_plane_name: str = ""
+    status_at_submit: str = ""
+    status_set_at: UtcDatetime | None = None
+
+
+class PendingJobAhead(ApiModel):
+    """A job that was ahead in the queue when the target job was submitted."""
+
+    training_job_id: str
+    training_job_name: str | None = None
+    instance_type_name: str = ""
+    requested_gpus: int = 0
+    priority: int = 0
+    submitted_at: UtcDatetime | None = None
+
+
+class CapacityAtSubmit(ApiModel):
+    """The GPU limit that applied when the target job was submitted."""
+
+    gpu_type: str = ""
+    max_gpus: int = 0
+    min_gpus: int | None = None
+    last_modified: UtcDatetime | None = None
+
+
+class QueueEvent(ApiModel):
+    """One change of status; the only public source of exit codes."""
+
+    training_job_id: str
+    training_job_name: str | None = None
+    status: str
+    created: UtcDatetime | None = None
+    event_message: str | None = None
+    exit_code: int | None = None
+
+
+class QueueContext(ApiModel):
+    """Why a job waits, and its history of statuses (oldest first). Org admins only, unstable."""
+
+    target_job_id: str
+    target_job_name: str | None = None
+    gpu_type: str | None = None
+    requested_gpus: int = 0
+    submitted_at: UtcDatetime | None = None
+    released_at: UtcDatetime | None = None
+    pending_seconds: int | None = None
+    org_capacity: CapacityAtSubmit | None = None
+    team_capacity: CapacityAtSubmit | None = None
+    active_at_submit: TolerantList[ActiveJobAtSubmit] = []
+    pending_ahead_at_submit: TolerantList[PendingJobAhead] = []
+    events: TolerantList[QueueEvent] = []
+    events_window_end: UtcDatetime | None = None

@@ -1,0 +1,1 @@
+"""The terminal cockpit of Baseten Training: screens, feeds, insight and the headless commands."""

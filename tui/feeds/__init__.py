@@ -1,0 +1,1 @@
+"""Tasks that turn the client's streams into frozen snapshots. No widgets here."""

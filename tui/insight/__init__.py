@@ -1,0 +1,1 @@
+"""Pure functions over what the API answered: no I/O, no textual."""

@@ -1,0 +1,1 @@
+"""One folder a screen: the screen, its stylesheet and the widgets only it uses."""
