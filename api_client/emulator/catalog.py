@@ -1,0 +1,98 @@
+"""The machines that the emulator offers: instance types, prices, GPU limits.
+
+Shared by the routes (instance types, prices, capacity), the local runner and the scripted fleet. The
+figures are in the range of published ones but belong to nobody: they make the demo's costs add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api_client.models import InstanceType, InstanceTypePrice
+
+MIB_PER_GIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLimit:
+    """How many GPUs of one type the organisation holds (``baseline``) and may use (``limit``)."""
+
+    gpu_type: str
+    baseline: int
+    limit: int
+
+
+def _cpu_machine(cores: int, memory_gib: int) -> InstanceType:
+    return InstanceType(
+        id=f"cpu-{cores}x{memory_gib}",
+        name=f"{cores}x{memory_gib}",
+        memory_limit_mib=memory_gib * MIB_PER_GIB,
+        millicpu_limit=cores * 1000,
+    )
+
+
+def _gpu_machine(gpu_type: str, gpu_gib: int, count: int, cores: int, memory_gib: int) -> InstanceType:
+    return InstanceType(
+        id=f"{gpu_type.lower()}-{count}-{cores}x{memory_gib}",
+        name=f"{gpu_type}:{count} {cores}x{memory_gib}",
+        memory_limit_mib=memory_gib * MIB_PER_GIB,
+        millicpu_limit=cores * 1000,
+        gpu_count=count,
+        gpu_type=gpu_type,
+        gpu_memory_limit_mib=gpu_gib * MIB_PER_GIB,
+    )
+
+
+_PRICED: tuple[tuple[InstanceType, float], ...] = (
+    (_cpu_machine(1, 2), 0.00058),
+    (_cpu_machine(4, 16), 0.00346),
+    (_cpu_machine(16, 64), 0.01382),
+    (_cpu_machine(64, 256), 0.05528),
+    (_gpu_machine("L4", 24, 1, 4, 16), 0.01414),
+    (_gpu_machine("L4", 24, 4, 48, 192), 0.06672),
+    (_gpu_machine("A10G", 24, 1, 8, 32), 0.02424),
+    (_gpu_machine("A10G", 24, 4, 48, 192), 0.09454),
+    (_gpu_machine("H100", 80, 1, 26, 234), 0.10833),
+    (_gpu_machine("H100", 80, 2, 52, 468), 0.21667),
+    (_gpu_machine("H100", 80, 4, 104, 936), 0.43333),
+    (_gpu_machine("H100", 80, 8, 208, 1872), 0.86667),
+    (_gpu_machine("H200", 141, 1, 26, 234), 0.12500),
+    (_gpu_machine("H200", 141, 8, 208, 1872), 1.00000),
+)
+
+INSTANCE_TYPES: tuple[InstanceType, ...] = tuple(machine for machine, _ in _PRICED)
+"""Every machine on offer, CPU first, then by GPU type and count."""
+
+PRICES_USD_PER_MINUTE: dict[str, float] = {machine.id: price for machine, price in _PRICED}
+"""What one node costs a minute, by instance type id."""
+
+PRICES: tuple[InstanceTypePrice, ...] = tuple(
+    InstanceTypePrice(instance_type=machine, price=price) for machine, price in _PRICED
+)
+"""The same, as the prices route answers it (API facts, 2.3)."""
+
+GPU_LIMITS: tuple[GpuLimit, ...] = (
+    GpuLimit("H100", baseline=64, limit=96),
+    GpuLimit("H200", baseline=32, limit=32),
+    GpuLimit("A10G", baseline=4, limit=8),
+    GpuLimit("L4", baseline=4, limit=8),
+)
+"""The organisation's GPU capacity, by type."""
+
+
+def instance(name_or_id: str) -> InstanceType:
+    """The machine of that id or name; LookupError if there is none."""
+    for machine in INSTANCE_TYPES:
+        if name_or_id in (machine.id, machine.name):
+            return machine
+    raise LookupError(f"no instance type {name_or_id!r}")
+
+
+def instance_for(gpu_type: str | None, gpu_count: int, cpu_cores: float = 0) -> InstanceType | None:
+    """The smallest machine with at least that much, or None: same GPU type, or none at all for CPU jobs."""
+    for machine in INSTANCE_TYPES:
+        wanted_type = gpu_type if gpu_count else None
+        enough = machine.gpu_count >= gpu_count and machine.millicpu_limit >= cpu_cores * 1000
+        if machine.gpu_type == wanted_type and enough:
+            return machine
+    return None
