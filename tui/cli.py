@@ -1,0 +1,131 @@
+"""The command line: ``bt-tui`` opens the dashboard, ``bt-tui COMMAND`` is its headless twin.
+
+Only click is imported here. httpx, pydantic and textual come in where a command needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from tui.commands.dashboard import open_dashboard, watch
+from tui.commands.demo import demo
+from tui.commands.emulator import emulator
+from tui.commands.exit_codes import MEANINGS, ExitCode
+from tui.commands.failures import explain, wants_details
+from tui.commands.job import job
+from tui.commands.jobs import jobs
+from tui.commands.logs import logs
+from tui.commands.options import Settings, remote_option
+from tui.commands.output import Output, OutputClosed
+from tui.commands.projects import projects
+
+PROGRAM = "bt-tui"
+DISTRIBUTION = "bt-tui"
+
+EPILOG = """\b
+Exit codes:
+""" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+
+
+def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        number = version(DISTRIBUTION)
+    except PackageNotFoundError:
+        number = "(not installed)"
+    click.echo(f"{PROGRAM} {number}")
+    context.exit()
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
+)
+@remote_option
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(context: click.Context) -> ExitCode | None:
+    r"""The cockpit of Baseten Training.
+
+    Without a command it opens the dashboard. The commands print data to stdout and remarks to stderr, so
+    that they can be piped; JSON carries the API's own field names.
+
+    Where to connect: BASETEN_API_KEY (with BASETEN_REMOTE_URL and BASETEN_MANAGEMENT_API_URL_OVERRIDE for
+    other hosts), or ~/.trussrc, where --remote NAME chooses a section.
+
+    \b
+    Examples:
+      bt-tui demo                            look around without an account
+      bt-tui                                 the dashboard on your workspace
+      bt-tui jobs --status running           what runs now
+      bt-tui logs JOB_ID --follow            its log until it ends
+    """
+    if context.invoked_subcommand is None:
+        return open_dashboard(context.find_object(Settings) or Settings())
+    return None
+
+
+for _command in (projects, jobs, job, logs, watch, demo, emulator):
+    cli.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (``sys.argv`` by default) and return its exit code; never a traceback."""
+    _never_fail_on_letters()
+    try:
+        result = cli.main(
+            args=list(arguments) if arguments is not None else None,
+            prog_name=PROGRAM,
+            standalone_mode=False,
+        )
+    except OutputClosed:
+        _forget_stdout()
+        return ExitCode.OK
+    except (KeyboardInterrupt, click.Abort):
+        Output().remark("interrupted")
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except Exception as error:  # noqa: BLE001 - the last stop before the person: a sentence, not a traceback
+        return _fail(error)
+    return int(result or ExitCode.OK)
+
+
+def _fail(error: Exception) -> int:
+    message, code = explain(error)
+    if wants_details():
+        traceback.print_exception(error)
+    output = Output()
+    for line in message.splitlines():
+        output.remark(line)
+    return code
+
+
+def _never_fail_on_letters() -> None:
+    """Print what the terminal's encoding lacks as an escape instead of failing on it."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _forget_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

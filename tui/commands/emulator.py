@@ -1,0 +1,82 @@
+"""``bt-tui emulator``: Baseten Training on this machine, in the foreground."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from tui.commands.exit_codes import ExitCode
+from tui.commands.output import Output
+
+WORLDS = ("demo", "empty")
+SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
+
+world_option = click.option(
+    "--world",
+    type=click.Choice(WORLDS),
+    default="demo",
+    show_default=True,
+    help="What is in it at first: a team's worth of scripted jobs, or nothing.",
+)
+speed_option = click.option(
+    "--speed",
+    type=click.FloatRange(SLOWEST_SPEED, FASTEST_SPEED),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="How many times faster than real time the scripted jobs move.",
+)
+
+
+@click.command(short_help="Serve the training API on this machine.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Default: 8765; 0: any free one.")
+@click.option(
+    "--data",
+    "data_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where jobs, logs and checkpoints are kept (default: your user data folder).",
+)
+@world_option
+@speed_option
+def emulator(port: int | None, data_dir: Path | None, world: str, speed: float) -> ExitCode:
+    r"""Serve Baseten Training's REST API on this machine until ctrl-c.
+
+    It answers on loopback only, to its own key. Jobs submitted to it really run their start_commands on
+    this machine, unsandboxed, as you: submit only what you would run yourself.
+
+    \b
+    Examples:
+      bt-tui emulator
+      bt-tui emulator --world empty --data ./lab --port 9000
+    """
+    from api_client.emulator.server import EmulatorOptions, serve
+
+    folder = data_dir if data_dir is not None else default_data_dir()
+    options = EmulatorOptions(data_dir=folder, world=world, speed=speed)
+    del port, options, serve
+    return ExitCode.OK
+
+
+def default_data_dir() -> Path:
+    """Where the emulator keeps its data unless told otherwise."""
+    import platformdirs
+
+    return platformdirs.user_data_path("bt-tui") / "emulator"
+
+
+def announce(output: Output, *, url: str, key_file: Path, data_dir: Path) -> None:
+    """Say how to reach the emulator: the shell lines on stdout, the rest on stderr.
+
+    The key itself is not printed; the line reads it from its file.
+    """
+    output.remark(f"serving Baseten Training on {url}; data in {data_dir}")
+    output.remark("jobs run their commands on this machine, unsandboxed, as you. ctrl-c ends it and them.")
+    output.remark("in another terminal:")
+    output.data(
+        f'export BASETEN_API_KEY="$(cat {shlex.quote(str(key_file))})"\n'
+        f"export BASETEN_REMOTE_URL={url}\n"
+        f"export BASETEN_MANAGEMENT_API_URL_OVERRIDE={url}\n"
+    )

@@ -1,0 +1,65 @@
+"""What a person reads, and which exit code a script gets, when a command fails."""
+
+from __future__ import annotations
+
+import os
+
+from tui.commands.exit_codes import ExitCode
+
+DEBUG_VARIABLE = "BT_TUI_DEBUG"
+
+NO_REMOTE_HELP = """no remote to talk to. One of these sets one:
+  1. export BASETEN_API_KEY=…      (a key from your Baseten workspace's settings)
+  2. a [section] in ~/.trussrc     with remote_url and api_key, as the truss CLI writes it; --remote names it
+  3. bt-tui demo                   a whole demo world on this machine, no account needed
+"""
+
+
+class CommandFailed(Exception):
+    """A command that ends early with a message for the person and a code for the script."""
+
+    def __init__(self, message: str, exit_code: ExitCode) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def explain(error: Exception) -> tuple[str, ExitCode]:
+    """The message and the exit code of whatever a command raised.
+
+    The client's errors explain themselves and never hold a key. Anything else is a fault of ours.
+    """
+    from api_client.errors import (
+        ApiClientError,
+        ConfigurationError,
+        NotFound,
+        RequestError,
+        Unauthorized,
+    )
+
+    if isinstance(error, CommandFailed):
+        return str(error), error.exit_code
+    if isinstance(error, ConfigurationError):
+        return _explain_configuration(error)
+    if isinstance(error, Unauthorized):
+        return str(error), ExitCode.AUTH
+    if isinstance(error, NotFound):
+        return str(error), ExitCode.NOT_FOUND
+    if isinstance(error, RequestError) and error.retryable:
+        return str(error), ExitCode.UNREACHABLE
+    if isinstance(error, ApiClientError):
+        return str(error), ExitCode.UNEXPECTED
+    kind = type(error).__name__
+    return f"unexpected {kind}: {error} ({DEBUG_VARIABLE}=1 shows the details)", ExitCode.UNEXPECTED
+
+
+def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:
+    from api_client.remotes import RemoteNotConfigured
+
+    if isinstance(error, RemoteNotConfigured):
+        return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
+    return str(error), ExitCode.USAGE
+
+
+def wants_details() -> bool:
+    """Whether the person asked for tracebacks."""
+    return bool(os.environ.get(DEBUG_VARIABLE))

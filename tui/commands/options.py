@@ -1,0 +1,54 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+from tui.commands.output import Output
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+TABLE, JSON, TEXT, NDJSON = "table", "json", "text", "ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for every command: the name given by ``--remote``, and where to write."""
+
+    remote_name: str | None = None
+    output: Output = field(default_factory=Output)
+
+
+def _set_remote(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    """Keep ``--remote`` in the settings, wherever on the command line it stood."""
+    outer = context.find_object(Settings) or Settings()
+    context.obj = Settings(remote_name=value, output=outer.output) if value is not None else outer
+
+
+def remote_option(command: Command) -> Command:
+    """``--remote NAME``, accepted before and after the subcommand."""
+    return click.option(
+        "--remote",
+        metavar="NAME",
+        expose_value=False,
+        is_eager=True,
+        callback=_set_remote,
+        help="A section of ~/.trussrc (default: the environment, else the only section).",
+    )(command)
+
+
+def format_option(*formats: str) -> Callable[[Command], Command]:
+    """``-o/--output FORMAT``, the first of ``formats`` being the default."""
+    return click.option(
+        "-o",
+        "--output",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="How to print it.",
+    )

@@ -1,0 +1,94 @@
+"""Where a command's words go: data to stdout, remarks to stderr, colours to terminals only.
+
+Text of a server passes ``inert`` before it is printed as text, and is escaped to ASCII in JSON, so that
+no escape sequence of a log line reaches the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from tui.insight.text import inert
+
+DELETE = "\x7f"
+"""The only control character that JSON's ASCII form lets through."""
+
+SGR_OF_TONE = {
+    "running": "32",
+    "starting": "36",
+    "waiting": "33",
+    "good": "32",
+    "bad": "31",
+    "caution": "33",
+    "unknown": "35",
+    "name": "36",
+    "muted": "2",
+    "strong": "1",
+}
+"""Tone name → the parameter of its SGR sequence; the terminal's own 16 colours suit any theme."""
+
+
+class OutputClosed(Exception):
+    """Whoever read our stdout went away (``bt-tui logs … | head``)."""
+
+
+class Output:
+    """The two streams of one command."""
+
+    def __init__(
+        self,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._stdout = stdout if stdout is not None else sys.stdout
+        self._stderr = stderr if stderr is not None else sys.stderr
+        self._environ = os.environ if environ is None else environ
+        self.is_terminal = self._stdout.isatty()
+        self.has_colour = self.is_terminal and self._wants_colour()
+
+    def _wants_colour(self) -> bool:
+        return not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
+
+    @property
+    def width_cells(self) -> int | None:
+        """The terminal's width in cells; None where the output is no terminal."""
+        return shutil.get_terminal_size().columns if self.is_terminal else None
+
+    def data(self, text: str) -> None:
+        """Write to stdout at once; the caller ends its lines.
+
+        Raises OutputClosed when nobody reads any more.
+        """
+        try:
+            self._stdout.write(text)
+            self._stdout.flush()
+        except BrokenPipeError:
+            raise OutputClosed from None
+
+    def json(self, value: Any) -> None:
+        """Write one JSON document, indented, in ASCII."""
+        self.data(ascii_json(value, indent=2) + "\n")
+
+    def remark(self, text: str) -> None:
+        """Write one line for the person to stderr; whatever goes wrong with that is not worth an error."""
+        try:
+            self._stderr.write(f"bt-tui: {inert(text)}\n")
+            self._stderr.flush()
+        except (OSError, ValueError):
+            return
+
+    def paint(self, text: str, tone: str | None) -> str:
+        """``text`` in the colour of ``tone`` where colours are wanted."""
+        sgr = SGR_OF_TONE.get(tone or "") if self.has_colour else None
+        return f"\x1b[{sgr}m{text}\x1b[0m" if sgr and text else text
+
+
+def ascii_json(value: Any, indent: int | None = None) -> str:
+    """JSON without a single control character or non-ASCII letter, whatever text is inside."""
+    return json.dumps(value, indent=indent, ensure_ascii=True).replace(DELETE, "\\u007f")
