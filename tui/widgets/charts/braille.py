@@ -1,0 +1,204 @@
+"""Lines as braille dots: pure Python, exact extremes, a few milliseconds for eight series.
+
+A cell holds 2 × 4 dots. A series is first reduced to one span a dot column (its lowest and highest
+value there, so that no spike is lost), then each column becomes an integer whose bits are dots
+(bit 0 at the bottom), which makes drawing a span one shift, and finally two columns at a time are
+cut into braille characters.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, isfinite
+
+from tui.insight.series import Series
+
+DOTS_PER_CELL_X = 2
+DOTS_PER_CELL_Y = 4
+
+Span = tuple[int, float, float, float, float, bool]
+"""Dot column, lowest, highest, first and last value in it, and whether a line joins it to the one before."""
+
+Cell = tuple[int, int, str]
+"""Cell row (0 at the top), cell column, character."""
+
+_NIBBLE_LEFT = (0x40, 0x04, 0x02, 0x01)  # braille bits of the left dots, bottom to top
+_NIBBLE_RIGHT = (0x80, 0x20, 0x10, 0x08)
+_BRAILLE_BASE = 0x2800
+
+
+def _braille_table() -> tuple[str, ...]:
+    characters = []
+    for left in range(16):
+        for right in range(16):
+            bits = sum(_NIBBLE_LEFT[row] for row in range(4) if left >> row & 1)
+            bits |= sum(_NIBBLE_RIGHT[row] for row in range(4) if right >> row & 1)
+            characters.append(chr(_BRAILLE_BASE + bits))
+    return tuple(characters)
+
+
+_BRAILLE = _braille_table()
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How times fall into dot columns.
+
+    Columns lie at whole multiples of their width in time, not at the window's edge: as a live window
+    slides, samples keep their columns and the picture shifts instead of shimmering.
+    """
+
+    first: int
+    columns: int
+    per_second: float
+
+    @classmethod
+    def over(cls, start: float, end: float, columns: int) -> Grid:
+        """A grid of so many dot columns that ends with the column which holds `end` (epoch seconds)."""
+        span_s = max(end - start, 1e-9)
+        per_second = columns / span_s
+        return cls(floor(end * per_second) - columns + 1, columns, per_second)
+
+    def column(self, time_s: float) -> int:
+        """The dot column of a time; outside 0 … columns-1 when it is out of the window."""
+        return floor(time_s * self.per_second) - self.first
+
+
+def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
+    """One span a dot column that has samples, in order; also the nearest sample outside on each side.
+
+    NaN is a gap: the columns on its two sides are not joined. Infinite values stay (they are drawn at
+    the edge).
+    """
+    times, values = series.times, series.values
+    per_second, first = grid.per_second, grid.first
+    begin = bisect_left(times, first / per_second)
+    end = bisect_left(times, (first + grid.columns) / per_second)
+    begin = max(0, begin - 1)
+    end = min(len(times), end + 1)
+    spans: list[Span] = []
+    append = spans.append
+    current: int | None = None
+    low = high = opening = closing = 0.0
+    joined = pending_join = False
+    for time_s, value in zip(times[begin:end], values[begin:end], strict=True):
+        if value != value:  # NaN
+            pending_join = False
+            continue
+        column = floor(time_s * per_second) - first
+        if column == current:
+            if value < low:
+                low = value
+            elif value > high:
+                high = value
+        else:
+            if current is not None:
+                append((current, low, high, opening, closing, joined))
+            current = column
+            low = high = opening = value
+            joined = pending_join
+        closing = value
+        pending_join = True
+    if current is not None:
+        append((current, low, high, opening, closing, joined))
+    return spans
+
+
+def value_range(spans: Sequence[Span], columns: int) -> tuple[float, float] | None:
+    """Lowest and highest finite value inside the window, or None where there is none."""
+    inside = [span for span in spans if 0 <= span[0] < columns]
+    lows = [span[1] for span in inside if isfinite(span[1])] + [
+        span[2] for span in inside if isfinite(span[2])
+    ]
+    if not lows:
+        return None
+    return min(lows), max(lows)
+
+
+def dot_columns(
+    spans: Sequence[Span], columns: int, dot_rows: int, bottom: float, top: float
+) -> dict[int, int]:
+    """Bits of every dot column that has any: bit 0 is the lowest dot.
+
+    Values beyond `bottom` and `top` are drawn at the edge.
+    """
+    scale = (dot_rows - 1) / (top - bottom) if top > bottom else 0.0
+    last_row = dot_rows - 1
+
+    def row_of(value: float) -> int:
+        if value >= top:
+            return last_row if top > bottom else last_row // 2
+        if value <= bottom:
+            return 0
+        return int((value - bottom) * scale + 0.5)
+
+    bits: dict[int, int] = {}
+    before_column = before_row = 0
+    for column, low, high, opening, closing, joined in spans:
+        if low == high:
+            low_row = high_row = opening_row = closing_row = row_of(low)
+        else:
+            low_row, high_row, opening_row, closing_row = (
+                row_of(low),
+                row_of(high),
+                row_of(opening),
+                row_of(closing),
+            )
+        if joined:
+            steps = column - before_column
+            if steps > 1:
+                _join(bits, before_column, before_row, column, opening_row, columns)
+            elif opening_row > before_row + 1:
+                low_row = min(low_row, before_row + 1)
+            elif opening_row < before_row - 1:
+                high_row = max(high_row, before_row - 1)
+        if 0 <= column < columns:
+            bits[column] = bits.get(column, 0) | ((1 << (high_row - low_row + 1)) - 1) << low_row
+        before_column, before_row = column, closing_row
+    return bits
+
+
+def _join(
+    bits: dict[int, int], from_column: int, from_row: int, to_column: int, to_row: int, columns: int
+) -> None:
+    """Draw the straight line between two samples whose columns are apart."""
+    slope = (to_row - from_row) / (to_column - from_column)
+    start = max(from_column + 1, 0)
+    stop = min(to_column, columns)
+    previous = round(from_row + slope * (start - 1 - from_column))
+    for column in range(start, stop):
+        row = round(from_row + slope * (column - from_column))
+        if row > previous + 1:
+            low, high = previous + 1, row
+        elif row < previous - 1:
+            low, high = row, previous - 1
+        else:
+            low = high = row
+        bits[column] = bits.get(column, 0) | ((1 << (high - low + 1)) - 1) << low
+        previous = row
+    if 0 <= to_column < columns and abs(to_row - previous) > 1:
+        low, high = (previous + 1, to_row) if to_row > previous else (to_row, previous - 1)
+        bits[to_column] = bits.get(to_column, 0) | ((1 << (high - low + 1)) - 1) << low
+
+
+def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
+    """The braille characters of a series' dot columns; cells without a dot are left out."""
+    found: list[Cell] = []
+    append = found.append
+    table = _BRAILLE
+    bottom_row = cell_rows - 1
+    get = bits.get
+    for cell_column in sorted({column >> 1 for column in bits}):
+        left = get(2 * cell_column, 0)
+        right = get(2 * cell_column + 1, 0)
+        both = left | right
+        lowest = ((both & -both).bit_length() - 1) >> 2
+        highest = (both.bit_length() - 1) >> 2
+        for row in range(lowest, highest + 1):
+            shift = row << 2
+            code = (left >> shift & 15) << 4 | (right >> shift & 15)
+            if code:
+                append((bottom_row - row, cell_column, table[code]))
+    return found

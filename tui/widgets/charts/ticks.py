@@ -1,0 +1,154 @@
+"""Where axes get their ticks: round values, round times, and only as many as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
+from math import ceil, floor, log2, log10
+from typing import Literal
+
+TimeAxis = Literal["relative", "clock"]
+"""`relative`: "-30m … now", counted back from the window's end. `clock`: local time of day."""
+
+_MINUTE_S = 60
+_HOUR_S = 3600
+_DAY_S = 86400
+
+_TIME_STEPS_S = (
+    *(1, 2, 5, 10, 15, 30),
+    *(_MINUTE_S * minutes for minutes in (1, 2, 5, 10, 15, 20, 30)),
+    *(_HOUR_S * hours for hours in (1, 2, 3, 6, 12)),
+    *(_DAY_S * days for days in (1, 2, 5, 10, 30, 90, 365)),
+)
+
+_DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_FLAT_MARGIN = 0.5
+"""How far the axis reaches either way around a series of one value, as a share of it."""
+
+
+def nice_step(span: float, most: int, *, base: Literal[2, 10] = 10) -> float:
+    """The smallest round step that needs at most `most` intervals to cover a span (> 0).
+
+    Base 10 steps are 1, 2, 2.5 or 5 times a power of ten; base 2 steps are powers of two, which suit bytes.
+    """
+    rough = span / max(1, most)
+    if base == 2:
+        return float(2.0 ** ceil(log2(rough) - 1e-9))
+    power = 10.0 ** floor(log10(rough))
+    for factor in _DECIMAL_STEPS:
+        if factor * power >= rough * (1 - 1e-9):
+            return factor * power
+    return 10.0 * power
+
+
+def value_ticks(
+    low: float,
+    high: float,
+    most: int,
+    *,
+    fixed_low: float | None = None,
+    fixed_high: float | None = None,
+    base: Literal[2, 10] = 10,
+) -> tuple[float, ...]:
+    """Round values from the axis' bottom to its top, at most `most` of them (2 at least).
+
+    The first and last are the axis' ends: a fixed end where one is given, else the round value just
+    beyond the data, so that a live axis changes seldom.
+    """
+    bottom = low if fixed_low is None else fixed_low
+    top = high if fixed_high is None else fixed_high
+    if top <= bottom:
+        margin = abs(bottom) * _FLAT_MARGIN or 1.0
+        top = bottom + margin if fixed_high is None else top
+        bottom = bottom - margin if fixed_low is None else bottom
+        if top <= bottom:
+            return (bottom, bottom + 1.0)
+        if fixed_low is None and low >= 0 > bottom:
+            bottom = 0.0
+    most = max(2, most)
+    step = nice_step(top - bottom, most - 1, base=base)
+    while True:
+        first = floor(bottom / step + 1e-9)
+        last = ceil(top / step - 1e-9)
+        if last - first + 1 <= most or last - first <= 1:
+            break
+        step = nice_step(step * 1.01, 1, base=base)
+    ticks = [index * step for index in range(first, last + 1)]
+    if fixed_low is not None:
+        ticks = [fixed_low, *(tick for tick in ticks if tick > fixed_low + step / 4)]
+    if fixed_high is not None:
+        ticks = [*(tick for tick in ticks if tick < fixed_high - step / 4), fixed_high]
+    if len(ticks) == 1:
+        ticks.append(ticks[0] + step)
+    return tuple(ticks)
+
+
+def default_label(step: float) -> Callable[[float], str]:
+    """A formatter with as many decimals as tell neighbouring ticks of that step apart."""
+    decimals = max(0, -floor(log10(step) + 1e-9)) if step > 0 else 0
+    scaled = step * 10**decimals
+    if abs(scaled - round(scaled)) > 1e-6:  # a 2.5 step needs one more
+        decimals += 1
+
+    def label(value: float) -> str:
+        if abs(value) >= 1e6 or (value and abs(value) < 1e-4):
+            return f"{value:.3g}"
+        return f"{value:,.{decimals}f}"
+
+    return label
+
+
+def duration_label(seconds: float) -> str:
+    """A whole step of time in its largest unit: "30s", "5m", "1h30m", "2d"."""
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole}s"
+    if whole < _HOUR_S:
+        minutes, rest = divmod(whole, _MINUTE_S)
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
+    if whole < _DAY_S:
+        hours, rest = divmod(whole, _HOUR_S)
+        return f"{hours}h{rest // _MINUTE_S}m" if rest else f"{hours}h"
+    days, rest = divmod(whole, _DAY_S)
+    return f"{days}d{rest // _HOUR_S}h" if rest else f"{days}d"
+
+
+def time_ticks(
+    start: float,
+    end: float,
+    cells: int,
+    *,
+    axis: TimeAxis = "relative",
+    end_label: str = "now",
+    timezone: tzinfo | None = None,
+    spacing: int = 10,
+) -> tuple[tuple[float, str], ...]:
+    """Times and labels for an axis of so many cells, one about every `spacing` cells or more."""
+    span_s = end - start
+    if span_s <= 0 or cells <= 0:
+        return ()
+    most = max(1, cells // spacing)
+    step_s = next((step for step in _TIME_STEPS_S if span_s / step <= most), _TIME_STEPS_S[-1])
+    if axis == "relative":
+        count = floor(span_s / step_s + 1e-9)
+        back = [(end - index * step_s, f"-{duration_label(index * step_s)}") for index in range(count, 0, -1)]
+        return (*back, (end, end_label))
+    return tuple(_clock_ticks(start, end, step_s, timezone))
+
+
+def _clock_ticks(start: float, end: float, step_s: int, timezone: tzinfo | None) -> list[tuple[float, str]]:
+    # Steps are counted from local midnight, so that labels are round for the reader. Around a change of
+    # the clocks they are an hour off round; still true, as each label is made from its own time.
+    begin = datetime.fromtimestamp(start, timezone).astimezone(timezone)
+    midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+    index = ceil((begin - midnight).total_seconds() / step_s)
+    pattern = "%H:%M:%S" if step_s < _MINUTE_S else "%H:%M" if step_s < _DAY_S else "%d %b"
+    ticks: list[tuple[float, str]] = []
+    while True:
+        moment = midnight + timedelta(seconds=index * step_s)
+        stamp = moment.timestamp()
+        if stamp > end:
+            return ticks
+        is_midnight = moment.hour == moment.minute == moment.second == 0
+        ticks.append((stamp, moment.strftime("%d %b" if is_midnight else pattern)))
+        index += 1
