@@ -1,0 +1,104 @@
+"""An async client of Baseten Training.
+
+::
+
+    from api_client import TrainingClient, resolve_remote
+
+    async with TrainingClient(resolve_remote(environ=os.environ)) as client:
+        projects = await client.projects.list()
+
+Names load what they need when they are first used, so that ``import api_client.models`` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.clock import Clock, SystemClock
+    from api_client.errors import (
+        ApiClientError,
+        BadRequest,
+        ConfigurationError,
+        ErrorAnswer,
+        InvalidAnswer,
+        NotFound,
+        RateLimited,
+        RedirectRefused,
+        RequestError,
+        ServerFault,
+        TimedOut,
+        Unauthorized,
+        Unreachable,
+    )
+    from api_client.events import RequestEvent, RequestListener
+    from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
+    from api_client.retry import RetryPolicy
+    from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+
+_HOMES = {
+    "client": ("TrainingClient",),
+    "clock": ("Clock", "SystemClock"),
+    "errors": (
+        "ApiClientError",
+        "BadRequest",
+        "ConfigurationError",
+        "ErrorAnswer",
+        "InvalidAnswer",
+        "NotFound",
+        "RateLimited",
+        "RedirectRefused",
+        "RequestError",
+        "ServerFault",
+        "TimedOut",
+        "Unauthorized",
+        "Unreachable",
+    ),
+    "events": ("RequestEvent", "RequestListener"),
+    "remotes": ("Remote", "RemoteNotConfigured", "resolve_remote"),
+    "retry": ("RetryPolicy",),
+    "streams.records": ("LogBatch", "LogEnd", "LogEntry", "LogGap", "LogLine"),
+}
+
+__all__ = [
+    "ApiClientError",
+    "BadRequest",
+    "Clock",
+    "ConfigurationError",
+    "ErrorAnswer",
+    "InvalidAnswer",
+    "LogBatch",
+    "LogEnd",
+    "LogEntry",
+    "LogGap",
+    "LogLine",
+    "NotFound",
+    "RateLimited",
+    "RedirectRefused",
+    "Remote",
+    "RemoteNotConfigured",
+    "RequestError",
+    "RequestEvent",
+    "RequestListener",
+    "RetryPolicy",
+    "ServerFault",
+    "SystemClock",
+    "TimedOut",
+    "TrainingClient",
+    "Unauthorized",
+    "Unreachable",
+    "resolve_remote",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,97 @@
+"""The client: one remote, all of its resources."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import httpx
+
+from api_client.clock import Clock, SystemClock
+from api_client.events import RequestListener
+from api_client.remotes import Remote
+from api_client.resources.account import Account
+from api_client.resources.blobs import Blobs
+from api_client.resources.cache import Cache
+from api_client.resources.capacity import Capacity
+from api_client.resources.checkpoints import Checkpoints
+from api_client.resources.graphql import Graphql
+from api_client.resources.jobs import Jobs
+from api_client.resources.logs import Logs
+from api_client.resources.metrics import Metrics
+from api_client.resources.models import Models
+from api_client.resources.projects import Projects
+from api_client.resources.sessions import Sessions
+from api_client.retry import RetryPolicy
+from api_client.transport import Transport
+
+
+class TrainingClient:
+    """Baseten Training at one remote.
+
+    ::
+
+        async with TrainingClient(resolve_remote(environ=os.environ)) as client:
+            for project in await client.projects.list():
+                print(project.name)
+
+    Connects with the first request. ``on_event`` hears of every sending, answer and wait.
+    ``http_transport`` replaces the network, for tests.
+    Raises ConfigurationError for a remote whose addresses or key cannot be used.
+    """
+
+    def __init__(
+        self,
+        remote: Remote,
+        *,
+        clock: Clock | None = None,
+        retry: RetryPolicy | None = None,
+        on_event: RequestListener | None = None,
+        http_transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
+        transport = Transport(
+            remote,
+            clock=clock,
+            retry=retry or RetryPolicy(),
+            on_event=on_event,
+            http_transport=http_transport,
+        )
+        self._transport = transport
+        self.remote = remote
+        self.projects = Projects(transport)
+        self.jobs = Jobs(transport, self.projects, clock)
+        self.logs = Logs(transport, self.jobs, clock)
+        self.metrics = Metrics(transport, self.jobs, clock)
+        self.checkpoints = Checkpoints(transport)
+        self.cache = Cache(transport, self.projects)
+        self.sessions = Sessions(transport)
+        self.capacity = Capacity(transport)
+        self.account = Account(transport)
+        self.models = Models(transport)
+        self.blobs = Blobs(transport)
+        self.graphql = Graphql(transport, remote)
+
+    def __repr__(self) -> str:
+        return f"TrainingClient({self.remote.name!r}, {self.remote.api_url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections. Requests under way fail, later ones are refused."""
+        await self._transport.aclose()
+
+    def job_link(self, project_id: str, job_id: str) -> str:
+        """The job's page in the web app."""
+        project, job = quote(project_id, safe=""), quote(job_id, safe="")
+        return f"{self.remote.app_url.rstrip('/')}/training/{project}/logs/{job}"

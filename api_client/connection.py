@@ -1,0 +1,97 @@
+"""The httpx client for a remote: who it trusts, through which proxies it goes, how the key gets on."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import ssl
+from collections.abc import Generator, Sequence
+from functools import cache
+from importlib import metadata
+
+import httpx
+
+from api_client.addresses import BaseUrl
+from api_client.errors import ConfigurationError
+from api_client.remotes import Remote
+
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 60.0
+WRITE_TIMEOUT_S = 60.0
+POOL_TIMEOUT_S = 10.0
+
+MAX_IN_FLIGHT = 4
+"""Requests under way at once: more of them were measured to be slower, not faster."""
+
+KEEP_ALIVE_S = 30.0
+"""How long an idle connection is kept: longer than the time between two polls."""
+
+
+async def connect(
+    remote: Remote, sites: Sequence[BaseUrl], http_transport: httpx.AsyncBaseTransport | None = None
+) -> httpx.AsyncClient:
+    """An httpx client for the hosts of ``remote``; it opens connections when they are needed.
+
+    Raises ConfigurationError if the environment's certificates or proxies cannot be used.
+    """
+    local = [site for site in sites if site.is_loopback]
+    needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
+    # Reading the certificates to trust takes a tenth of a second: not on the event loop.
+    context = await asyncio.to_thread(_trusting_context) if needs_tls else _trusting_nobody()
+    try:
+        return httpx.AsyncClient(
+            auth=_KeyAuth(remote),
+            headers={"User-Agent": user_agent(), "Accept": "application/json"},
+            timeout=httpx.Timeout(
+                connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=POOL_TIMEOUT_S
+            ),
+            limits=httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S),
+            verify=context,
+            follow_redirects=False,
+            transport=http_transport,
+            # The environment's proxies, but never for this machine: they would see the key.
+            trust_env=len(local) < len(sites),
+            mounts={f"all://{host}": None for host in ("localhost", *(site.url_host for site in local))},
+        )
+    except (ValueError, ImportError, httpx.InvalidURL) as error:
+        reason = type(error).__name__
+    # The type alone: the proxy's address may hold a password.
+    raise ConfigurationError(f"the proxy settings of the environment cannot be used ({reason})")
+
+
+@cache
+def user_agent() -> str:
+    """``bt-tui/<version> (Python/<version>; <system>)``."""
+    try:
+        version = metadata.version("bt-tui")
+    except metadata.PackageNotFoundError:
+        version = "dev"
+    return f"bt-tui/{version} (Python/{platform.python_version()}; {platform.system()})"
+
+
+class _KeyAuth(httpx.Auth):
+    """Puts the key on a request just before it leaves, so that it lies nowhere else as plain text."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        if self._remote.key is not None:
+            request.headers["Authorization"] = (
+                f"{self._remote.auth_scheme} {self._remote.key.get_secret_value()}"
+            )
+        yield request
+
+
+def _trusting_context() -> ssl.SSLContext:
+    """The usual certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name."""
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    raise ConfigurationError(f"the certificates to trust cannot be read (SSL_CERT_FILE?): {reason}")
+
+
+def _trusting_nobody() -> ssl.SSLContext:
+    """For clients that never speak TLS: verifies, has nobody to trust, and is made in no time."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,0 +1,87 @@
+"""Bytes of an answer → models.
+
+Fast way: bytes straight into pydantic's JSON reader. Where a server sends JSON that a strict reader
+refuses (broken UTF-8, lone surrogates, raw control characters inside strings: all of them reach us
+through log lines), a tolerant way reads it again and puts U+FFFD where there is no character.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+T = TypeVar("T")
+
+MAX_DEPTH = 100
+"""Deepest nesting of an answer that is read; the published answers have less than ten levels."""
+
+_JSON_INVALID = "json_invalid"
+
+
+class NotDecodable(ValueError):
+    """The bytes are not JSON, or not of the promised shape. The message quotes no values."""
+
+
+def decode(content: bytes, adapter: TypeAdapter[T]) -> T:
+    """Read an answer. Raises NotDecodable, whatever the bytes are."""
+    try:
+        return adapter.validate_json(content)
+    except ValidationError as error:
+        reason, is_syntax = _describe(error)
+    if is_syntax:
+        return _decode_tolerantly(content, adapter)
+    raise NotDecodable(reason)
+
+
+def read_json(content: bytes) -> Any:
+    """Read any JSON tolerantly. Raises NotDecodable."""
+    try:
+        value = json.loads(content.decode("utf-8-sig", errors="replace"), strict=False)
+        return _scrub(value, 0)
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        # Only the position: the rest of the message may hold parts of the document.
+        position = error.pos if isinstance(error, json.JSONDecodeError) else None
+        reason = "it is not JSON" if position is None else f"it is not JSON (at character {position})"
+    raise NotDecodable(reason)
+
+
+def _decode_tolerantly(content: bytes, adapter: TypeAdapter[T]) -> T:
+    value = read_json(content)
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        reason, _ = _describe(error)
+    raise NotDecodable(reason)
+
+
+def _describe(error: ValidationError) -> tuple[str, bool]:
+    """The first finding in words (no input values: they may be secrets), and whether it is about syntax."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    if first["type"] == _JSON_INVALID:
+        return "it is not JSON", True
+    where = ".".join(str(part) for part in first["loc"]) or "the answer"
+    return f"{where}: {first['msg']}", False
+
+
+def _scrub(value: Any, depth: int) -> Any:
+    """The same value with U+FFFD for lone surrogates. Raises RecursionError beyond ``MAX_DEPTH``."""
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if isinstance(value, str):
+        return _scrub_text(value)
+    if isinstance(value, list):
+        return [_scrub(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {_scrub_text(name): _scrub(item, depth + 1) for name, item in value.items()}
+    return value
+
+
+def _scrub_text(text: str) -> str:
+    # Encoding as UTF-16 joins pairs that arrived as two escapes and lets single halves be replaced.
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,241 @@
+"""Failed requests in plain words.
+
+Everything here builds an exception and raises none, so that the transport can raise it outside of the
+handler: what httpx raised holds the request, and the request holds the key.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from api_client.decoding import NotDecodable, read_json
+from api_client.errors import (
+    BadRequest,
+    ErrorAnswer,
+    InvalidAnswer,
+    NotFound,
+    RateLimited,
+    RequestError,
+    ServerFault,
+    TimedOut,
+    Unauthorized,
+    Unreachable,
+)
+from api_client.remotes import Remote
+from api_client.retry import parse_retry_after
+
+MAX_SERVER_WORDS = 500
+"""Characters of a server's own text that a message may hold."""
+
+_MAX_PARSED_BYTES = 65_536
+_REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
+
+_REASONS = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "the connection was reset",
+    errno.EPIPE: "the connection was closed",
+    errno.ENETUNREACH: "no network leads there",
+    errno.EHOSTUNREACH: "no route leads there",
+    errno.ENETDOWN: "the network is down",
+    errno.ETIMEDOUT: "it did not answer in time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What to raise, and whether the server may have got the request."""
+
+    error: RequestError
+    arrived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """Which request failed, and at which attempt."""
+
+    method: str
+    path: str
+    attempt: int = 1
+
+
+def clean(text: object, remote: Remote) -> str:
+    """A server's text as one printable line without the key, at most ``MAX_SERVER_WORDS`` characters."""
+    words = "".join(
+        " " if character.isspace() else "" if unicodedata.category(character)[0] == "C" else character
+        for character in str(text)[:_MAX_PARSED_BYTES]
+    )
+    # The key goes before the text is cut, or half a key could stay.
+    key = remote.key.get_secret_value() if remote.key else ""
+    if key:
+        words = words.replace(key, "[key]")
+    words = " ".join(words.split())
+    return words if len(words) <= MAX_SERVER_WORDS else words[: MAX_SERVER_WORDS - 1] + "…"
+
+
+def from_answer(
+    response: httpx.Response, content: bytes, remote: Remote, host: str, line: RequestLine, now: datetime
+) -> ErrorAnswer:
+    """The error for an answer of status 4xx or 5xx."""
+    status = response.status_code
+    code, words = _server_words(content, response.headers.get("content-type", ""), remote)
+    phrase = words or _phrase(status)
+    kind: type[ErrorAnswer] = BadRequest
+    message = f"{host} answered {status} to {line.method} {line.path}: {phrase}"
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        kind = Unauthorized
+        message = _refusal(remote, host) + f": {phrase} ({status})"
+    elif status == HTTPStatus.NOT_FOUND:
+        kind = NotFound
+    elif status == HTTPStatus.TOO_MANY_REQUESTS:
+        kind = RateLimited
+    elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        kind = ServerFault
+    request_id = next(
+        (response.headers[name] for name in _REQUEST_ID_HEADERS if name in response.headers), None
+    )
+    error = kind(
+        message,
+        status=status,
+        code=code,
+        server_message=words,
+        request_id=clean(request_id, remote) if request_id else None,
+        retry_after_s=parse_retry_after(response.headers.get("retry-after"), now=now),
+        method=line.method,
+        path=line.path,
+        attempts=line.attempt,
+    )
+    if status == HTTPStatus.REQUEST_TIMEOUT:
+        error.retryable = True
+    return error
+
+
+def from_exception(error: Exception, remote: Remote, host: str, line: RequestLine) -> Failure:
+    """The failure for whatever httpx raised instead of answering."""
+    details: dict[str, Any] = {"method": line.method, "path": line.path, "attempts": line.attempt}
+    if isinstance(error, httpx.ConnectTimeout):
+        return Failure(TimedOut(f"{host} cannot be reached: it did not answer in time", **details), False)
+    if isinstance(error, httpx.PoolTimeout):
+        return Failure(TimedOut(f"{host}: all connections were busy for too long", **details), False)
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
+        return Failure(TimedOut(f"{host} gave no complete answer in time", **details), True)
+    if isinstance(error, httpx.ConnectError):
+        return Failure(Unreachable(f"{host} cannot be reached: {_reason(error, remote)}", **details), False)
+    if isinstance(error, httpx.ProxyError):
+        reason = clean(error, remote)
+        return Failure(Unreachable(f"{host} cannot be reached through the proxy: {reason}", **details), False)
+    if isinstance(error, httpx.DecodingError):
+        return Failure(InvalidAnswer(f"{host} sent an answer that cannot be unpacked", **details), True)
+    if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
+        reason = _reason(error, remote)
+        return Failure(Unreachable(f"{host} broke off its answer: {reason}", **details), True)
+    # The type alone: what is left (LocalProtocolError, InvalidURL) may quote headers.
+    return Failure(RequestError(f"{host} could not be asked: {type(error).__name__}", **details), True)
+
+
+def not_decodable(
+    reason: str, content: bytes, content_type: str, remote: Remote, host: str, line: RequestLine
+) -> InvalidAnswer:
+    """The error for a successful answer that is not what the API promises."""
+    if not content.strip():
+        reason = "an empty answer"
+    elif _is_html(content, content_type):
+        reason = "HTML, not JSON; is it the API's address?"
+    else:
+        reason = f"something else than the API promises ({clean(reason, remote)})"
+    return InvalidAnswer(
+        f"{host} answered {line.method} {line.path} with {reason}",
+        method=line.method,
+        path=line.path,
+        attempts=line.attempt,
+    )
+
+
+def _refusal(remote: Remote, host: str) -> str:
+    if remote.key is None:
+        return f"{host} asks for a key and remote '{remote.name}' has none"
+    return f"{host} refused the key of remote '{remote.name}' (key from {remote.key_origin})"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "no reason given"
+
+
+def _server_words(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
+    """The server's code and message, from whichever of the known shapes it uses (API facts, 2)."""
+    head = content[:_MAX_PARSED_BYTES]
+    if not head.strip():
+        return None, None
+    if _is_html(head, content_type):
+        return None, "it answered HTML, not JSON"
+    try:
+        value = read_json(head)
+    except NotDecodable:
+        return None, clean(head.decode("utf-8", errors="replace"), remote) or None
+    code = value.get("code") if isinstance(value, dict) else None
+    words = _first_text(value)
+    return (
+        clean(code, remote) if isinstance(code, str | int) else None,
+        clean(words, remote) or None if words else None,
+    )
+
+
+def _first_text(value: Any) -> str | None:
+    """The first string in the places where servers put their message."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return _first_text(value[0]) if value else None
+    if isinstance(value, dict):
+        for name in ("message", "error", "detail", "msg"):
+            words = _first_text(value.get(name))
+            if words:
+                return words
+    return None
+
+
+def _is_html(content: bytes, content_type: str) -> bool:
+    return "html" in content_type.lower() or content.lstrip()[:1] == b"<"
+
+
+def _reason(error: BaseException, remote: Remote) -> str:
+    """Why the network said no, in plain words, from the cause that names it best."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted ({clean(cause.verify_message, remote)})"
+        if isinstance(cause, ssl.SSLError):
+            return "it does not speak TLS as it should"
+        if isinstance(cause, socket.gaierror):
+            return "its name cannot be resolved"
+        if isinstance(cause, OSError) and cause.errno in _REASONS:
+            return _REASONS[cause.errno]
+    return clean(error, remote).rstrip(".") or "the connection was lost"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The exception's causes and its groups' members, innermost last, each once."""
+    seen: set[int] = set()
+    waiting: list[BaseException] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            waiting.extend(current.exceptions)
+        following = current.__cause__ or current.__context__
+        if following is not None:
+            waiting.append(following)

@@ -1,0 +1,58 @@
+"""Teams, the user, instance types and secrets."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr, TypeAdapter
+
+from api_client.addresses import route
+from api_client.models import InstanceType, InstanceTypePrice, Secret, Team, UserInfo
+from api_client.resources import answers
+from api_client.transport import Transport
+
+_USER = TypeAdapter(UserInfo)
+_SECRET = TypeAdapter(Secret)
+
+
+class Account:
+    """What belongs to the organisation rather than to a job. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def teams(self) -> list[Team]:
+        """The teams that the key can see."""
+        return (await self._transport.request("GET", route("teams"), answers.TEAMS))["teams"] or []
+
+    async def me(self) -> UserInfo:
+        """Whom the key belongs to."""
+        return await self._transport.request("GET", route("users", "me"), _USER)
+
+    async def instance_types(self) -> list[InstanceType]:
+        """The machines there are."""
+        answer = await self._transport.request("GET", route("instance_types"), answers.INSTANCE_TYPES)
+        return answer["instance_types"] or []
+
+    async def instance_type_prices(self) -> list[InstanceTypePrice]:
+        """The machines with their prices in USD per minute and node."""
+        path = route("instance_type_prices")
+        answer = await self._transport.request("GET", path, answers.INSTANCE_TYPE_PRICES)
+        return answer["instance_types"] or []
+
+    async def secrets(self, team_id: str | None = None) -> list[Secret]:
+        """Names of the secrets, of the default team unless told; values are never answered."""
+        answer = await self._transport.request("GET", _secrets_route(team_id), answers.SECRETS)
+        return answer["secrets"] or []
+
+    async def upsert_secret(self, name: str, value: str | SecretStr, team_id: str | None = None) -> Secret:
+        """Set a secret, made if there is none of that name."""
+        plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+        body = {"name": name, "value": plain}
+        return await self._transport.request("POST", _secrets_route(team_id), _SECRET, body=body)
+
+    async def delete_secret(self, name: str, team_id: str | None = None) -> None:
+        """Delete a secret."""
+        await self._transport.request("DELETE", _secrets_route(team_id, name), answers.ACKNOWLEDGED)
+
+
+def _secrets_route(team_id: str | None, *rest: str) -> str:
+    return route("secrets", *rest) if team_id is None else route("teams", team_id, "secrets", *rest)

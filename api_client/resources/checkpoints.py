@@ -1,0 +1,50 @@
+"""Checkpoints of training jobs, and their files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from pydantic import TypeAdapter
+
+from api_client.models import Checkpoint, CheckpointFile, CheckpointFilesPage
+from api_client.resources import answers
+from api_client.resources.jobs import job_route
+from api_client.transport import Transport
+
+FILES_PAGE_SIZE = 1000
+"""The API's own default (API facts, 2.2)."""
+
+_FILES_PAGE = TypeAdapter(CheckpointFilesPage)
+
+CheckpointList = list[Checkpoint]
+
+
+class Checkpoints:
+    """Checkpoints. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self, project_id: str, job_id: str) -> CheckpointList:
+        """All checkpoints of a job, in the server's order (the API has no paging here)."""
+        path = job_route(project_id, job_id, "checkpoints")
+        return (await self._transport.request("GET", path, answers.CHECKPOINTS))["checkpoints"] or []
+
+    async def files_page(
+        self, project_id: str, job_id: str, *, page_size: int = FILES_PAGE_SIZE, page_token: int = 0
+    ) -> CheckpointFilesPage:
+        """A page of the files of all checkpoints; ``page_token`` is an offset."""
+        path = job_route(project_id, job_id, "checkpoint_files")
+        query = {"page_size": page_size, "page_token": page_token}
+        return await self._transport.request("GET", path, _FILES_PAGE, query=query)
+
+    async def files(self, project_id: str, job_id: str) -> AsyncIterator[CheckpointFile]:
+        """The files of all checkpoints, page after page. Their URLs are presigned: fetch without a key."""
+        token: int | None = 0
+        while token is not None:
+            page = await self.files_page(project_id, job_id, page_token=token)
+            for file in page.presigned_urls:
+                yield file
+            following = page.next_page_token
+            # An empty page ends it too, and a token that does not move on would turn in circles.
+            token = following if page.presigned_urls and following is not None and following > token else None

@@ -1,0 +1,67 @@
+"""The few things that only the GraphQL endpoint of the app host can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from api_client.errors import BadRequest
+from api_client.failures import clean
+from api_client.remotes import Remote
+from api_client.transport import Transport
+
+_PATH = "/graphql/"
+
+
+@with_config(ConfigDict(extra="ignore", defer_build=True))
+class _GraphqlAnswer(TypedDict):
+    data: NotRequired[dict[str, Any] | None]
+    errors: NotRequired[list[dict[str, Any]] | None]
+
+
+_ANSWER = TypeAdapter(_GraphqlAnswer)
+
+
+class Graphql:
+    """Queries and mutations (API facts, 2.4)."""
+
+    def __init__(self, transport: Transport, remote: Remote) -> None:
+        self._transport = transport
+        self._remote = remote
+
+    async def execute(self, query: str, variables: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The ``data`` of the answer. Queries are repeated like a GET, mutations are not.
+
+        Raises BadRequest if the answer has errors (they come with status 200), RequestError otherwise.
+        """
+        body: dict[str, Any] = {"query": query}
+        if variables is not None:
+            body["variables"] = dict(variables)
+        only_reads = not any(word in query for word in ("mutation", "subscription"))
+        answer = await self._transport.request(
+            "POST", _PATH, _ANSWER, body=body, idempotent=only_reads, site="app"
+        )
+        errors = answer.get("errors")
+        if errors:
+            raise self._refusal(errors[0])
+        return answer.get("data") or {}
+
+    def _refusal(self, error: Mapping[str, Any]) -> BadRequest:
+        extensions = error.get("extensions")
+        extensions = extensions if isinstance(extensions, dict) else {}
+        words = clean(
+            extensions.get("description") or error.get("message") or "no reason given", self._remote
+        )
+        code = extensions.get("code")
+        return BadRequest(
+            f"the server refused the GraphQL request: {words}",
+            status=HTTPStatus.OK,
+            code=clean(code, self._remote) if code else None,
+            server_message=words,
+            method="POST",
+            path=_PATH,
+        )

@@ -1,0 +1,165 @@
+"""Training jobs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from api_client.addresses import route
+from api_client.clock import Clock
+from api_client.errors import ErrorAnswer, NotFound
+from api_client.models import JobTombstone, QueueContext, TrainingJob
+from api_client.resources import answers
+from api_client.resources.projects import Projects
+from api_client.retry import RetryPolicy
+from api_client.transport import Transport
+
+STATUS_INTERVAL_S = 5.0
+"""Seconds between two looks at a watched job."""
+
+_TOMBSTONE = TypeAdapter(JobTombstone)
+_QUEUE_CONTEXT = TypeAdapter(QueueContext)
+_NEWEST_FIRST = [{"field": "created_at", "order": "desc"}]
+_NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
+
+JobList = list[TrainingJob]
+UrlList = list[str]
+
+
+def job_route(project_id: str, job_id: str, *rest: str) -> str:
+    """The path of a job, or of something below it."""
+    return route("training_projects", project_id, "jobs", job_id, *rest)
+
+
+class Jobs:
+    """Jobs: what they are and what can be done to them. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport, projects: Projects, clock: Clock) -> None:
+        self._transport = transport
+        self._projects = projects
+        self._clock = clock
+
+    async def list(self, project_id: str) -> JobList:
+        """All jobs of a project, in the server's order (the API has no paging here)."""
+        path = route("training_projects", project_id, "jobs")
+        return (await self._transport.request("GET", path, answers.JOBS))["training_jobs"] or []
+
+    async def search(
+        self,
+        *,
+        project_id: str | None = None,
+        job_id: str | None = None,
+        statuses: Iterable[str] | None = None,
+    ) -> JobList:
+        """Jobs of the whole organisation that match all that is given, newest first.
+
+        ``statuses`` are the API's own names. A POST, but it only reads, so it is repeated like a GET.
+        """
+        body: dict[str, Any] = {"order_by": _NEWEST_FIRST}
+        if project_id is not None:
+            body["project_id"] = project_id
+        if job_id is not None:
+            body["job_id"] = job_id
+        if statuses is not None:
+            body["statuses"] = [str(status) for status in statuses]
+        path = route("training_jobs", "search")
+        answer = await self._transport.request("POST", path, answers.JOBS, body=body, idempotent=True)
+        return answer["training_jobs"] or []
+
+    async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
+        """One job."""
+        path = job_route(project_id, job_id)
+        return (await self._transport.request("GET", path, answers.JOB, retry=retry))["training_job"]
+
+    async def find(self, job_id: str) -> TrainingJob:
+        """A job by its id alone: by a search, or project by project where a server has no search.
+
+        Raises NotFound if there is no such job.
+        """
+        try:
+            candidates = await self.search(job_id=job_id)
+        except ErrorAnswer as error:
+            if error.status not in _NO_SUCH_ROUTE:
+                raise
+            candidates = await self._all_until(job_id)
+        for job in candidates:
+            # A server that does not know the filter answers with other jobs too.
+            if job.id == job_id:
+                return job
+        raise NotFound(
+            f"there is no training job '{job_id}', or this key cannot see it",
+            status=HTTPStatus.NOT_FOUND,
+            method="POST",
+            path=route("training_jobs", "search"),
+        )
+
+    async def _all_until(self, job_id: str) -> JobList:
+        """The jobs of the project that has that job, or none."""
+        for project in await self._projects.list():
+            jobs = await self.list(project.id)
+            if any(job.id == job_id for job in jobs):
+                return jobs
+        return []
+
+    async def create(self, project_id: str, training_job: Mapping[str, Any]) -> TrainingJob:
+        """Start a job; ``training_job`` is the API's own shape (image, compute, runtime …)."""
+        path = route("training_projects", project_id, "jobs")
+        body = {"training_job": dict(training_job)}
+        return (await self._transport.request("POST", path, answers.JOB, body=body))["training_job"]
+
+    async def update(
+        self,
+        project_id: str,
+        job_id: str,
+        *,
+        priority: int | None = None,
+        availability_model: str | None = None,
+    ) -> TrainingJob:
+        """Change a waiting job; what is None stays. Raises ValueError if nothing is given."""
+        changes = {"priority": priority, "availability_model": availability_model}
+        body = {name: value for name, value in changes.items() if value is not None}
+        if not body:
+            raise ValueError("nothing to change: give a priority or an availability_model")
+        path = job_route(project_id, job_id)
+        return (await self._transport.request("PATCH", path, answers.JOB, body=body))["training_job"]
+
+    async def stop(self, project_id: str, job_id: str) -> TrainingJob:
+        """Stop a job."""
+        path = job_route(project_id, job_id, "stop")
+        return (await self._transport.request("POST", path, answers.JOB, body={}))["training_job"]
+
+    async def recreate(self, project_id: str, job_id: str) -> TrainingJob:
+        """Start a new job of the same configuration; the answer is the new one."""
+        path = job_route(project_id, job_id, "recreate")
+        return (await self._transport.request("POST", path, answers.JOB))["training_job"]
+
+    async def delete(self, project_id: str, job_id: str) -> JobTombstone:
+        """Delete a job, stopping it first if it runs. Cannot be undone."""
+        return await self._transport.request("DELETE", job_route(project_id, job_id), _TOMBSTONE)
+
+    async def download_urls(self, project_id: str, job_id: str) -> UrlList:
+        """Presigned URLs of the job's uploaded code; the first is the archive. Fetch without a key."""
+        path = job_route(project_id, job_id, "download")
+        answer = await self._transport.request("GET", path, answers.DOWNLOAD)
+        return answer["artifact_presigned_urls"] or []
+
+    async def queue_context(self, job_id: str) -> QueueContext:
+        """Why a job waits, and its history. Admins of the organisation only; others get Unauthorized."""
+        return await self._transport.request(
+            "GET", route("training", "jobs", job_id, "queue_context"), _QUEUE_CONTEXT
+        )
+
+    async def watch(
+        self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S
+    ) -> AsyncIterator[TrainingJob]:
+        """The job now and every ``interval_s`` seconds, until it has ended."""
+        from api_client.streams.status import watch_job
+
+        async def fetch_job() -> TrainingJob:
+            return await self.get(project_id, job_id)
+
+        async for job in watch_job(fetch_job, clock=self._clock, interval_s=interval_s):
+            yield job

@@ -1,0 +1,85 @@
+"""Metrics of training jobs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+from pydantic import TypeAdapter
+
+from api_client.clock import Clock
+from api_client.models import JobMetrics, TrainingJob
+from api_client.resources.jobs import Jobs, job_route
+from api_client.resources.logs import epoch_ms, start_of
+from api_client.retry import RetryPolicy
+from api_client.transport import Transport
+
+METRICS_INTERVAL_S = 5.0
+"""Seconds between two looks at a running job's metrics."""
+
+_METRICS = TypeAdapter(JobMetrics)
+
+
+class Metrics:
+    """Metric samples. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport, jobs: Jobs, clock: Clock) -> None:
+        self._transport = transport
+        self._jobs = jobs
+        self._clock = clock
+
+    async def get(
+        self,
+        project_id: str,
+        job_id: str,
+        *,
+        start_ms: int | None = None,
+        end_ms: int | None = None,
+        step_s: int | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> JobMetrics:
+        """Samples of a window of epoch milliseconds, one every ``step_s`` seconds.
+
+        What is None the server chooses; without any bounds it anchors on a finished job's end.
+        """
+        query = {"start_epoch_millis": start_ms, "end_epoch_millis": end_ms, "step_seconds": step_s}
+        path = job_route(project_id, job_id, "metrics")
+        return await self._transport.request("GET", path, _METRICS, query=query, retry=retry)
+
+    async def follow(
+        self,
+        project_id: str,
+        job_id: str,
+        *,
+        start: datetime | None = None,
+        step_s: int | None = None,
+        interval_s: float = METRICS_INTERVAL_S,
+        retry: RetryPolicy | None = None,
+    ) -> AsyncIterator[JobMetrics]:
+        """The samples from ``start`` (default: the job's beginning) on, then what is new, until its end.
+
+        Samples may come again; whoever collects them merges by their times.
+        """
+        from api_client.streams.metrics import follow_metrics
+
+        async def fetch_job() -> TrainingJob:
+            return await self._jobs.get(project_id, job_id, retry=retry)
+
+        async def fetch(
+            *, start_ms: int | None = None, end_ms: int | None = None, step_s: int | None = None
+        ) -> JobMetrics:
+            return await self.get(
+                project_id, job_id, start_ms=start_ms, end_ms=end_ms, step_s=step_s, retry=retry
+            )
+
+        if start is None:
+            start = start_of(await fetch_job(), self._clock)
+        async for metrics in follow_metrics(
+            fetch,
+            fetch_job,
+            clock=self._clock,
+            start_ms=epoch_ms(start),
+            step_s=step_s,
+            interval_s=interval_s,
+        ):
+            yield metrics

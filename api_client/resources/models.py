@@ -1,0 +1,68 @@
+"""Served models and their deployments, as far as training needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from api_client.addresses import route
+from api_client.models import Deployment, LogRecord, Model
+from api_client.resources import answers
+from api_client.resources.logs import LOG_PAGE, MAX_PAGE
+from api_client.transport import QueryValue, Transport
+
+_MODEL = TypeAdapter(Model)
+_DEPLOYMENT = TypeAdapter(Deployment)
+
+ModelList = list[Model]
+
+
+class Models:
+    """Models and deployments. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> ModelList:
+        """All models that the key can see."""
+        return (await self._transport.request("GET", route("models"), answers.MODELS))["models"] or []
+
+    async def get(self, model_id: str) -> Model:
+        """One model."""
+        return await self._transport.request("GET", route("models", model_id), _MODEL)
+
+    async def deployments(self, model_id: str) -> Sequence[Deployment]:
+        """The deployments of a model."""
+        path = route("models", model_id, "deployments")
+        return (await self._transport.request("GET", path, answers.DEPLOYMENTS))["deployments"] or []
+
+    async def deployment(self, model_id: str, deployment_id: str) -> Deployment:
+        """One deployment."""
+        path = route("models", model_id, "deployments", deployment_id)
+        return await self._transport.request("GET", path, _DEPLOYMENT)
+
+    async def deployment_logs(
+        self,
+        model_id: str,
+        deployment_id: str,
+        *,
+        start_ms: int,
+        end_ms: int,
+        direction: Literal["asc", "desc"] = "asc",
+        limit: int = MAX_PAGE,
+        min_level: str | None = None,
+        replica: str | None = None,
+    ) -> Sequence[LogRecord]:
+        """Up to ``limit`` (1–1000) lines of a window of epoch milliseconds, at most 7 days long."""
+        query: dict[str, QueryValue] = {
+            "start_epoch_millis": start_ms,
+            "end_epoch_millis": end_ms,
+            "direction": direction,
+            "limit": limit,
+            "min_level": min_level,
+            "replica": replica,
+        }
+        path = route("models", model_id, "deployments", deployment_id, "logs")
+        return (await self._transport.request("GET", path, LOG_PAGE, query=query))["logs"] or []

@@ -1,0 +1,42 @@
+"""Training projects."""
+
+from __future__ import annotations
+
+from pydantic import TypeAdapter
+
+from api_client.addresses import route
+from api_client.models import ProjectTombstone, TrainingProject
+from api_client.resources import answers
+from api_client.transport import Transport
+
+_PROJECTS = "training_projects"
+_TOMBSTONE = TypeAdapter(ProjectTombstone)
+
+ProjectList = list[TrainingProject]
+
+
+class Projects:
+    """Projects of the teams that the key belongs to. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> ProjectList:
+        """All projects, in the server's order (the API has no paging here)."""
+        answer = await self._transport.request("GET", route(_PROJECTS), answers.PROJECTS)
+        return answer["training_projects"] or []
+
+    async def get(self, project_id: str) -> TrainingProject:
+        """One project."""
+        path = route(_PROJECTS, project_id)
+        return (await self._transport.request("GET", path, answers.PROJECT))["training_project"]
+
+    async def upsert(self, name: str, *, team_id: str | None = None) -> TrainingProject:
+        """The project of that name, made if there is none; in the default team unless told."""
+        path = route(_PROJECTS) if team_id is None else route("teams", team_id, _PROJECTS)
+        body = {"training_project": {"name": name}}
+        return (await self._transport.request("POST", path, answers.PROJECT, body=body))["training_project"]
+
+    async def delete(self, project_id: str) -> ProjectTombstone:
+        """Delete it with its jobs, checkpoints that are not deployed, and cache. Cannot be undone."""
+        return await self._transport.request("DELETE", route(_PROJECTS, project_id), _TOMBSTONE)

@@ -1,0 +1,56 @@
+"""Interactive sessions of training jobs, and SSH to their nodes."""
+
+from __future__ import annotations
+
+from pydantic import TypeAdapter
+
+from api_client.models import AuthCode, InteractiveSessionUpdate, SignedSshCertificate
+from api_client.resources import answers
+from api_client.resources.jobs import job_route
+from api_client.transport import Transport
+
+_UPDATE = TypeAdapter(InteractiveSessionUpdate)
+_CERTIFICATE = TypeAdapter(SignedSshCertificate)
+
+
+class Sessions:
+    """Interactive sessions. Every method raises RequestError."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def auth_codes(self, project_id: str, job_id: str) -> list[AuthCode]:
+        """How to sign in, replica by replica; none for a job without session."""
+        path = job_route(project_id, job_id, "auth_codes")
+        return (await self._transport.request("GET", path, answers.AUTH_CODES))["auth_codes"] or []
+
+    async def update(
+        self,
+        project_id: str,
+        job_id: str,
+        session_id: str,
+        *,
+        timeout_minutes: int | None = None,
+        trigger: str | None = None,
+    ) -> InteractiveSessionUpdate:
+        """Change a session; what is None stays, -1 minutes is about ten years.
+
+        Never repeated by itself: the API may add the minutes to what is left. Raises ValueError if
+        nothing is given.
+        """
+        changes = {"timeout_minutes": timeout_minutes, "trigger": trigger}
+        body = {name: value for name, value in changes.items() if value is not None}
+        if not body:
+            raise ValueError("nothing to change: give timeout_minutes or a trigger")
+        path = job_route(project_id, job_id, "interactive_sessions", session_id)
+        return await self._transport.request("PATCH", path, _UPDATE, body=body)
+
+    async def sign_ssh(
+        self, project_id: str, job_id: str, *, public_key: str, replica_id: str | None = None
+    ) -> SignedSshCertificate:
+        """A certificate for one SSH connection to a node (``replica_id`` "0", "1" …)."""
+        body = {"public_key": public_key}
+        if replica_id is not None:
+            body["replica_id"] = replica_id
+        path = job_route(project_id, job_id, "ssh", "sign")
+        return await self._transport.request("POST", path, _CERTIFICATE, body=body)

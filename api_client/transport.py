@@ -1,0 +1,312 @@
+"""The one place that sends requests: key, timeouts, retries, redirects, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Literal, TypeVar
+
+import httpx
+from pydantic import TypeAdapter
+
+from api_client import failures
+from api_client.addresses import DEFAULT_PORTS, BaseUrl, parse_base_url
+from api_client.clock import Clock
+from api_client.connection import MAX_IN_FLIGHT, connect
+from api_client.decoding import NotDecodable, decode
+from api_client.errors import InvalidAnswer, RedirectRefused, RequestError
+from api_client.events import RequestEvent, RequestListener
+from api_client.failures import Failure, RequestLine
+from api_client.remotes import Remote, check_key
+from api_client.retry import RetryPolicy
+
+ANSWER_TIMEOUT_S = 300.0
+"""From the first byte sent to the last received: a server that drips must not hold a place for ever."""
+
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+"""Longest answer that is read (unpacked); the longest real ones are metrics of some ten MB."""
+
+MAX_REDIRECTS = 3
+DECODE_IN_THREAD_BYTES = 256 * 1024
+"""From this size on, an answer is decoded in a thread, so that the event loop goes on."""
+
+T = TypeVar("T")
+Site = Literal["api", "app"]
+QueryValue = str | int | list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request before it is sent."""
+
+    method: str
+    path: str
+    site: Site
+    query: Mapping[str, QueryValue] | None
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A successful answer as it came."""
+
+    status: int
+    content: bytes
+    content_type: str
+
+
+class Transport:
+    """Sends requests to one remote.
+
+    The httpx client is made with the first request: making one costs a tenth of a second.
+    Raises ConfigurationError for a remote whose addresses or key cannot be used.
+    """
+
+    def __init__(
+        self,
+        remote: Remote,
+        *,
+        clock: Clock,
+        retry: RetryPolicy,
+        on_event: RequestListener | None = None,
+        random: Random | None = None,
+        http_transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        if remote.key is not None:
+            check_key(remote.key.get_secret_value(), remote.key_origin)
+        self._remote = remote
+        self._sites: dict[Site, BaseUrl] = {
+            "api": parse_base_url(remote.api_url, source=f"the API address of remote '{remote.name}'"),
+            "app": parse_base_url(remote.app_url, source=f"the address of remote '{remote.name}'"),
+        }
+        self._clock = clock
+        self._retry = retry
+        self._on_event = on_event
+        self._random = random or Random()
+        self._http_transport = http_transport
+        self._http: httpx.AsyncClient | None = None
+        self._opening = asyncio.Lock()
+        self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"Transport({self._remote.name!r}, {self._sites['api']})"
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        adapter: TypeAdapter[T],
+        *,
+        query: Mapping[str, QueryValue] | None = None,
+        body: Any = None,
+        idempotent: bool | None = None,
+        retry: RetryPolicy | None = None,
+        site: Site = "api",
+    ) -> T:
+        """Send a request and read its answer with ``adapter``; None values of ``query`` are left out.
+
+        ``idempotent`` says whether sending it twice does no more than once; unless told, that is GET
+        alone. Raises RequestError and its kinds.
+        """
+        call = _Call(method, path, site, query, body)
+        policy = retry or self._retry
+        repeatable = method == "GET" if idempotent is None else idempotent
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = await self._attempt(call, attempt)
+            if isinstance(outcome, _Answer):
+                return await self._decoded(outcome, adapter, call, attempt)
+            error = outcome.error
+            delay_s = policy.delay_s(
+                error, attempt=attempt, idempotent=repeatable, arrived=outcome.arrived, random=self._random
+            )
+            if delay_s is None:
+                self._tell("failed", call, attempt, reason=str(error), status=getattr(error, "status", None))
+                raise error
+            self._tell(
+                "waiting",
+                call,
+                attempt,
+                delay_s=delay_s,
+                reason=str(error),
+                status=getattr(error, "status", None),
+            )
+            await self._clock.sleep(delay_s)
+
+    async def aclose(self) -> None:
+        """Close all connections; requests are refused from then on."""
+        self._closed = True
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    async def _attempt(self, call: _Call, attempt: int) -> _Answer | Failure:
+        """Send once. Returns what went wrong instead of raising it, outside of any handler."""
+        line = RequestLine(call.method, call.path, attempt)
+        host = self._sites[call.site].netloc
+        problem: Exception
+        async with self._in_flight:
+            http = await self._opened(line)
+            self._tell("sent", call, attempt)
+            try:
+                async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                    return await self._exchange(http, call, line)
+            except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
+                problem = error
+            except RuntimeError as error:
+                # httpx says it this way when it was closed meanwhile.
+                if not self._closed:
+                    raise
+                problem = error
+        if self._closed:
+            return Failure(_closed(line), arrived=True)
+        return failures.from_exception(problem, self._remote, host, line)
+
+    async def _exchange(self, http: httpx.AsyncClient, call: _Call, line: RequestLine) -> _Answer | Failure:
+        """One request, with the redirects that stay on the same server followed."""
+        site = self._sites[call.site]
+        url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
+        for _ in range(MAX_REDIRECTS + 1):
+            response = await http.send(_build(http, call, url), stream=True)
+            try:
+                if response.is_redirect:
+                    target = _redirect_target(response, url)
+                    if target is None or call.method != "GET" or _origin(target) != site.origin:
+                        return Failure(self._redirect_refused(call, site, target, line), arrived=True)
+                    url = target
+                    continue
+                content = await _read(response)
+            finally:
+                await response.aclose()
+            if content is None:
+                message = (
+                    f"{site.netloc} answered {call.method} {call.path} with over {MAX_ANSWER_BYTES:,} bytes"
+                )
+                return Failure(InvalidAnswer(message, **_details(line)), arrived=True)
+            if not response.is_success:
+                return Failure(
+                    failures.from_answer(
+                        response, content, self._remote, site.netloc, line, self._clock.now()
+                    ),
+                    arrived=True,
+                )
+            return _Answer(response.status_code, content, response.headers.get("content-type", ""))
+        message = f"{site.netloc} redirected {call.method} {call.path} more than {MAX_REDIRECTS} times"
+        return Failure(RedirectRefused(message, **_details(line)), arrived=True)
+
+    def _redirect_refused(
+        self, call: _Call, site: BaseUrl, target: httpx.URL | None, line: RequestLine
+    ) -> RedirectRefused:
+        whither = (
+            "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self._remote)
+        )
+        return RedirectRefused(
+            f"{site.netloc} redirected {call.method} {call.path} to {whither}; not followed, as the key"
+            f" belongs to {site.netloc} alone",
+            **_details(line),
+        )
+
+    async def _decoded(self, answer: _Answer, adapter: TypeAdapter[T], call: _Call, attempt: int) -> T:
+        reason = ""
+        try:
+            if len(answer.content) >= DECODE_IN_THREAD_BYTES:
+                value = await asyncio.to_thread(decode, answer.content, adapter)
+            else:
+                value = decode(answer.content, adapter)
+        except NotDecodable as error:
+            reason = str(error)
+        else:
+            self._tell("answered", call, attempt, status=answer.status)
+            return value
+        failure = failures.not_decodable(
+            reason,
+            answer.content,
+            answer.content_type,
+            self._remote,
+            self._sites[call.site].netloc,
+            RequestLine(call.method, call.path, attempt),
+        )
+        self._tell("failed", call, attempt, reason=str(failure), status=answer.status)
+        raise failure
+
+    async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
+        """The httpx client, made if need be."""
+        async with self._opening:
+            if self._http is None and not self._closed:
+                self._http = await connect(self._remote, tuple(self._sites.values()), self._http_transport)
+            http = self._http
+            if http is not None and not self._closed:
+                return http
+        if http is not None:
+            await http.aclose()
+        raise _closed(line)
+
+    def _tell(
+        self,
+        kind: Literal["sent", "answered", "waiting", "failed"],
+        call: _Call,
+        attempt: int,
+        *,
+        delay_s: float = 0.0,
+        reason: str = "",
+        status: int | None = None,
+    ) -> None:
+        if self._on_event is not None:
+            self._on_event(
+                RequestEvent(
+                    kind, call.method, call.path, attempt, self._clock.now(), delay_s, reason, status
+                )
+            )
+
+
+def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL) -> httpx.Request:
+    """The request; names under .localhost are connected to as localhost.
+
+    RFC 6761 gives them to this machine, but not every resolver knows.
+    """
+    headers = None if call.body is None else {"Content-Type": "application/json"}
+    content = None if call.body is None else json.dumps(call.body, allow_nan=False).encode()
+    request = http.build_request(call.method, url, content=content, headers=headers)
+    if url.host.endswith(".localhost"):
+        request.url = url.copy_with(host="localhost")
+    return request
+
+
+async def _read(response: httpx.Response) -> bytes | None:
+    """The body, or None if it is longer than ``MAX_ANSWER_BYTES``."""
+    parts: list[bytes] = []
+    size_bytes = 0
+    async for part in response.aiter_bytes():
+        size_bytes += len(part)
+        if size_bytes > MAX_ANSWER_BYTES:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _redirect_target(response: httpx.Response, url: httpx.URL) -> httpx.URL | None:
+    try:
+        return url.join(response.headers["location"])
+    except (KeyError, httpx.InvalidURL, ValueError):
+        return None
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int]:
+    return (url.scheme, url.host, url.port or DEFAULT_PORTS.get(url.scheme, 0))
+
+
+def _without_none(query: Mapping[str, QueryValue] | None) -> dict[str, str | int | list[str]]:
+    return {name: value for name, value in (query or {}).items() if value is not None}
+
+
+def _details(line: RequestLine) -> dict[str, Any]:
+    return {"method": line.method, "path": line.path, "attempts": line.attempt}
+
+
+def _closed(line: RequestLine) -> RequestError:
+    return RequestError("the client is closed", **_details(line))
