@@ -1,0 +1,94 @@
+"""How the REST routes answer: JSON, with every field that the published schema requires.
+
+The models that client and emulator share are tolerant, so fields the schema promises may be missing in
+them; here they are filled in.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.responses import Response
+
+from api_client.emulator.faults import ApiFault
+from api_client.models import JobMetrics, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
+
+UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class JsonAnswer(Response):
+    """A JSON body, pure ASCII: text that is no valid Unicode (lone surrogates) travels as escapes."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Encode; a number that JSON does not have becomes null."""
+        try:
+            return _encode(content)
+        except ValueError:
+            return _encode(_without_nan(content))
+
+
+def _encode(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _without_nan(content: Any) -> Any:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, dict):
+        return {key: _without_nan(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_without_nan(value) for value in content]
+    return content
+
+
+def fault_answer(fault: ApiFault) -> Response:
+    """``{code, message}`` with the fault's status."""
+    headers = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else None
+    return JsonAnswer(
+        {"code": fault.code, "message": fault.message}, status_code=fault.status, headers=headers
+    )
+
+
+def complete_job(job: TrainingJob) -> TrainingJob:
+    """The job with what the schema requires of it."""
+    created_at = job.created_at or UNKNOWN_TIME
+    missing = {
+        "created_at": created_at,
+        "updated_at": created_at,
+        "priority": 0,
+        "availability_model": "dedicated",
+        "node_count": 1,
+    }
+    return job.model_copy(
+        update={name: value for name, value in missing.items() if getattr(job, name) is None}
+    )
+
+
+def job_fields(job: TrainingJob) -> dict[str, Any]:
+    """A job as the API writes it."""
+    return complete_job(job).model_dump(mode="json")
+
+
+def metrics_body(metrics: JobMetrics, job: TrainingJob) -> bytes:
+    """The metrics answer, encoded: these are the largest answers, so no detour over plain objects."""
+    complete = _complete_series(metrics).model_copy(
+        update={
+            "training_job": complete_job(job),
+            "per_node_metrics": [
+                NodeMetrics.model_construct(node_id=node.node_id, metrics=_complete_series(node.metrics))
+                for node in metrics.per_node_metrics
+            ],
+        }
+    )
+    return complete.model_dump_json(warnings=False).encode()
+
+
+def _complete_series(series: NodeSeries) -> NodeSeries:
+    if series.ephemeral_storage is not None:
+        return series
+    return series.model_copy(update={"ephemeral_storage": StorageMetrics()})

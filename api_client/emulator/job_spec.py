@@ -1,0 +1,105 @@
+"""What a new job's description must look like (the published ``CreateTrainingJobV1``).
+
+Checked tolerantly: unknown fields pass, as official clients send some that the schema lacks (API facts,
+3.3). The runner gets the description as it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from api_client.emulator.catalog import instance_for
+from api_client.emulator.faults import invalid
+from api_client.models import InstanceType
+
+MAXIMUM_NODES = 64
+MILLICPU = 1000
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+
+class _Image(_Part):
+    base_image: str
+
+
+class _Accelerator(_Part):
+    accelerator: str
+    count: int = Field(ge=0)
+
+
+class _Compute(_Part):
+    node_count: int = Field(default=1, ge=1, le=MAXIMUM_NODES)
+    cpu_count: int = Field(default=1, ge=0)
+    memory: str = "2Gi"
+    accelerator: _Accelerator | None = None
+    availability_model: str = "dedicated"
+
+
+class _SecretReference(_Part):
+    name: str
+
+
+class _Artifact(_Part):
+    s3_bucket: str
+    s3_key: str
+
+
+class _Runtime(_Part):
+    start_commands: list[str] = []
+    environment_variables: dict[str, str | _SecretReference] = {}
+    artifacts: list[_Artifact] = []
+    cache_config: dict[str, Any] | None = None
+    checkpointing_config: dict[str, Any] | None = None
+    load_checkpoint_config: dict[str, Any] | None = None
+
+
+class _InteractiveSession(_Part):
+    trigger: Literal["on_startup", "on_failure", "on_demand"] = "on_demand"
+    timeout_minutes: int = 480
+    session_provider: Literal["vs_code", "cursor", "ssh"] = "vs_code"
+    auth_provider: Literal["github", "microsoft"] = "github"
+
+
+class JobSpec(_Part):
+    """A checked description, with the schema's defaults."""
+
+    image: _Image
+    compute: _Compute = Field(default_factory=_Compute)
+    runtime: _Runtime = Field(default_factory=_Runtime)
+    name: str | None = None
+    priority: int | None = None
+    interactive_session: _InteractiveSession | None = None
+
+
+def check_job_spec(fields: Mapping[str, Any]) -> JobSpec:
+    """The description with its defaults; raises a 400 that names the first wrong field."""
+    try:
+        return JobSpec.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(step) for step in ("training_job", *first["loc"]))
+        raise invalid(f"{place}: {first['msg']}") from error
+
+
+def requested_instance(fields: Mapping[str, Any]) -> InstanceType:
+    """The instance type that a description asks for; one made up for the asking if none is on offer."""
+    compute = check_job_spec(fields).compute
+    accelerator = compute.accelerator
+    gpu_count = accelerator.count if accelerator else 0
+    gpu_type = accelerator.accelerator.replace("_", "-") if accelerator and gpu_count else None
+    offered = instance_for(gpu_type, gpu_count, compute.cpu_count)
+    if offered is not None:
+        return offered
+    machine = f"{gpu_type}:{gpu_count}" if gpu_type else "CPU"
+    return InstanceType(
+        id=f"local-{machine.lower().replace(':', '-')}-{compute.cpu_count}",
+        name=f"{machine} {compute.cpu_count}x{compute.memory}",
+        millicpu_limit=compute.cpu_count * MILLICPU,
+        gpu_count=gpu_count,
+        gpu_type=gpu_type,
+    )

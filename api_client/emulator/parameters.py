@@ -1,0 +1,110 @@
+"""Reading what a request says: query parameters and JSON bodies, with the same checks for both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+
+from api_client.emulator.faults import ApiFault, invalid
+
+MAXIMUM_BODY_BYTES = 16 * 1024 * 1024
+"""No JSON request of the API comes near this."""
+
+MAXIMUM_EPOCH_MS = 253_402_300_799_999
+"""The end of the year 9999."""
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The request's JSON object; an empty body counts as an empty object."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAXIMUM_BODY_BYTES:
+            raise ApiFault(413, "PAYLOAD_TOO_LARGE", f"the body is over {MAXIMUM_BODY_BYTES} bytes")
+    if not body.strip():
+        return {}
+    try:
+        content = json.loads(bytes(body))
+    except (ValueError, RecursionError) as error:
+        raise invalid("the body is not JSON") from error
+    if not isinstance(content, dict):
+        raise invalid("the body must be a JSON object")
+    return content
+
+
+class Parameters:
+    """Named values of a request; null, empty and missing are the same."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def integer(
+        self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS, default: int | None = None
+    ) -> int | None:
+        """A whole number within bounds, or the default when there is none."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            return default
+        number = _whole_number(value)
+        if number is None:
+            raise invalid(f"{name} must be an integer")
+        if not minimum <= number <= maximum:
+            raise invalid(f"{name} must be between {minimum} and {maximum}")
+        return number
+
+    def choice(self, name: str, options: Sequence[str]) -> str | None:
+        """One of the options, or None when nothing is said."""
+        value = self._values.get(name)
+        if value is None or value == "":
+            return None
+        if value not in options:
+            raise invalid(f"{name} must be one of {', '.join(options)}")
+        return str(value)
+
+    def text(self, name: str) -> str | None:
+        """A text, or None when nothing is said."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise invalid(f"{name} must be a string")
+        return value
+
+    def required_text(self, name: str) -> str:
+        """A text that has to be there and not be blank."""
+        value = self.text(name)
+        if value is None or not value.strip():
+            raise invalid(f"{name} is required")
+        return value
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of texts, or None when nothing is said."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise invalid(f"{name} must be a list of strings")
+        return value
+
+    def object(self, name: str) -> dict[str, Any]:
+        """An object that has to be there."""
+        value = self._values.get(name)
+        if not isinstance(value, dict):
+            raise invalid(f"{name} is required and must be an object")
+        return value
+
+
+def _whole_number(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        digits = value.strip().removeprefix("-")
+        # Python refuses to convert very long digit strings; none of them is a number anyone means.
+        if digits.isascii() and digits.isdigit() and len(digits) <= 20:
+            return int(value)
+    return None

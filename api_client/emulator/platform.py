@@ -1,0 +1,271 @@
+"""The emulated organisation: its teams and projects, and all backends behind one face."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from api_client.clock import Clock
+from api_client.emulator.answers import UNKNOWN_TIME
+from api_client.emulator.backend import Backend, StoredFile
+from api_client.emulator.faults import invalid, not_found, not_served
+from api_client.emulator.ids import new_id
+from api_client.emulator.job_spec import check_job_spec
+from api_client.emulator.presign import Signer
+from api_client.emulator.store.artifacts import ArtifactStore, ObjectName
+from api_client.emulator.store.blobs import BlobStore
+from api_client.emulator.store.database import Database
+from api_client.emulator.store.projects import ProjectStore, StoredProject
+from api_client.emulator.store.secrets import SecretStore
+from api_client.emulator.store.sessions import SessionStore
+from api_client.emulator.store.teams import TeamStore
+from api_client.models import (
+    WAITING_STATUSES,
+    ProjectSummary,
+    Team,
+    TrainingJob,
+    TrainingProject,
+    is_finished,
+)
+
+AVAILABILITY_MODELS = ("dedicated", "spot")
+
+
+class JobRunner(Backend, Protocol):
+    """The backend that takes new jobs."""
+
+    async def start(self) -> None:
+        """Take up where the last process left off."""
+        ...
+
+    async def close(self) -> None:
+        """Stop everything that runs."""
+        ...
+
+    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
+        """Start a new job."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Everything the organisation remembers, jobs aside."""
+
+    teams: TeamStore
+    projects: ProjectStore
+    secrets: SecretStore
+    sessions: SessionStore
+    artifacts: ArtifactStore
+    blobs: BlobStore
+
+    @classmethod
+    def open(cls, database: Database, data_dir: Path) -> Stores:
+        """Open them all."""
+        return cls(
+            teams=TeamStore(database),
+            projects=ProjectStore(database),
+            secrets=SecretStore(database),
+            sessions=SessionStore(database),
+            artifacts=ArtifactStore(database),
+            blobs=BlobStore(data_dir / "blobs"),
+        )
+
+
+def _no_synthetic_bytes(file: StoredFile, start: int, end: int) -> bytes:
+    raise not_found("File", file.relative_name)
+
+
+class Platform:
+    """What the routes talk to. Reads are plain calls, safe from any thread; actions are coroutines."""
+
+    def __init__(
+        self,
+        *,
+        stores: Stores,
+        data_dir: Path,
+        signer: Signer,
+        clock: Clock,
+        backends: Sequence[Backend] = (),
+        local: JobRunner | None = None,
+        read_synthetic: Callable[[StoredFile, int, int], bytes] = _no_synthetic_bytes,
+        workspace_name: str = "Emulator",
+    ) -> None:
+        self.stores = stores
+        self.data_dir = data_dir
+        self.signer = signer
+        self.clock = clock
+        self.read_synthetic = read_synthetic
+        self.workspace_name = workspace_name
+        self._local = local
+        self._backends: tuple[Backend, ...] = (*([local] if local is not None else []), *backends)
+
+    async def start(self) -> None:
+        """Wake the runner."""
+        if self._local is not None:
+            await self._local.start()
+
+    async def close(self) -> None:
+        """Stop whatever runs."""
+        if self._local is not None:
+            await self._local.close()
+
+    # Reading
+
+    def now(self) -> datetime:
+        """The moment, in UTC."""
+        return self.clock.now()
+
+    def now_s(self) -> float:
+        """The moment, in epoch seconds."""
+        return self.clock.now().timestamp()
+
+    def jobs(self) -> list[TrainingJob]:
+        """Every job of every backend, newest first, as far as its project still exists."""
+        projects = {project.id for project in self.stores.projects.all()}
+        jobs = [job for backend in self._backends for job in backend.jobs() if job.project_id in projects]
+        return sorted(jobs, key=lambda job: (job.created_at or UNKNOWN_TIME, job.id), reverse=True)
+
+    def projects(self) -> list[TrainingProject]:
+        """Every project with its newest job, the one that changed last first."""
+        latest: dict[str, TrainingJob] = {}
+        for job in self.jobs():
+            latest.setdefault(job.project_id, job)
+        found = [self._project(stored, latest.get(stored.id)) for stored in self.stores.projects.all()]
+        return sorted(found, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
+
+    def project(self, project_id: str) -> TrainingProject:
+        """One project with its newest job; 404 if there is none."""
+        stored = self.stored_project(project_id)
+        return self._project(stored, next(iter(self.project_jobs(project_id)), None))
+
+    def stored_project(self, project_id: str) -> StoredProject:
+        """One project as stored; 404 if there is none."""
+        stored = self.stores.projects.get(project_id)
+        if stored is None:
+            raise not_found("Training project", project_id)
+        return stored
+
+    def project_jobs(self, project_id: str) -> list[TrainingJob]:
+        """The project's jobs, newest first."""
+        return [job for job in self.jobs() if job.project_id == project_id]
+
+    def backend_of(self, job_id: str) -> Backend:
+        """Whoever runs the job; 404 if nobody does."""
+        for backend in self._backends:
+            if backend.owns(job_id):
+                return backend
+        raise not_found("Training job", job_id)
+
+    def job(self, project_id: str, job_id: str) -> TrainingJob:
+        """One job of a project; 404 if the project has none of that id."""
+        self.stored_project(project_id)
+        job = self.backend_of(job_id).job(job_id)
+        if job.project_id != project_id:
+            raise not_found("Training job", job_id)
+        return job
+
+    def job_by_id(self, job_id: str) -> TrainingJob:
+        """One job of any project; 404 if there is none."""
+        job = self.backend_of(job_id).job(job_id)
+        self.stored_project(job.project_id)
+        return job
+
+    def team(self, team_id: str) -> Team:
+        """One team; 404 if there is none."""
+        team = self.stores.teams.get(team_id)
+        if team is None:
+            raise not_found("Team", team_id)
+        return team
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """All of them, the local runner first."""
+        return self._backends
+
+    # Acting
+
+    def upsert_project(self, name: str, team: Team) -> TrainingProject:
+        """The team's project of that name, made if need be."""
+        existing = self.stores.projects.named(name, team.id)
+        if existing is None:
+            now = self.now()
+            existing = StoredProject(new_id(), name, team.id, created_at=now, updated_at=now)
+            self.stores.projects.add(existing)
+        return self.project(existing.id)
+
+    async def delete_project(self, project_id: str) -> None:
+        """Delete a project and all of its jobs (API facts, 2.2)."""
+        self.stored_project(project_id)
+        for job in self.project_jobs(project_id):
+            await self.delete_job(project_id, job.id)
+        self.stores.projects.delete(project_id)
+
+    async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
+        """Start a new job on this machine."""
+        project = self.stored_project(project_id)
+        spec = check_job_spec(fields)
+        if self._local is None:
+            raise not_served("this emulator runs no jobs of its own")
+        job_id = new_id()
+        names = [ObjectName(artifact.s3_bucket, artifact.s3_key) for artifact in spec.runtime.artifacts]
+        self.stores.artifacts.set(job_id, names)
+        wanted = spec.interactive_session
+        if wanted is not None:
+            self.stores.sessions.open(
+                job_id,
+                node_count=spec.compute.node_count,
+                trigger=wanted.trigger,
+                timeout_minutes=wanted.timeout_minutes,
+                session_provider=wanted.session_provider,
+                auth_provider=wanted.auth_provider,
+                now=self.now(),
+            )
+        job = await self._local.create(job_id, ProjectSummary(id=project.id, name=project.name), fields)
+        self.stores.projects.touch(project_id, self.now())
+        return job
+
+    async def stop_job(self, project_id: str, job_id: str) -> TrainingJob:
+        """Stop a job; a finished one is answered as it is."""
+        job = self.job(project_id, job_id)
+        return job if is_finished(job.current_status) else await self.backend_of(job_id).stop(job_id)
+
+    async def recreate_job(self, project_id: str, job_id: str) -> TrainingJob:
+        """Start a new job of the same configuration."""
+        self.job(project_id, job_id)
+        new_job_id = new_id()
+        self.stores.artifacts.set(new_job_id, self.stores.artifacts.of(job_id))
+        self.stores.sessions.copy(job_id, new_job_id, self.now())
+        job = await self.backend_of(job_id).recreate(job_id, new_job_id)
+        self.stores.projects.touch(project_id, self.now())
+        return job
+
+    async def delete_job(self, project_id: str, job_id: str) -> None:
+        """Stop a job if need be and forget it."""
+        self.job(project_id, job_id)
+        await self.backend_of(job_id).delete(job_id)
+        self.stores.artifacts.forget(job_id)
+        self.stores.sessions.forget(job_id)
+
+    async def update_job(self, project_id: str, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
+        """Change priority or availability model; only a waiting job takes changes (API facts, 2.2)."""
+        job = self.job(project_id, job_id)
+        if not changes:
+            raise invalid("at least one of priority and availability_model is required")
+        if job.current_status not in WAITING_STATUSES:
+            raise invalid(f"only a pending job can be updated; this one is {job.current_status}")
+        return await self.backend_of(job_id).update(job_id, changes)
+
+    def _project(self, stored: StoredProject, latest: TrainingJob | None) -> TrainingProject:
+        team = self.stores.teams.get(stored.team_id)
+        changed = [stored.updated_at, *([latest.updated_at] if latest and latest.updated_at else [])]
+        return TrainingProject(
+            id=stored.id,
+            name=stored.name,
+            created_at=stored.created_at,
+            updated_at=max(changed),
+            team_name=team.name if team else None,
+            latest_job=latest,
+        )

@@ -1,0 +1,54 @@
+"""Signatures on URLs and upload credentials: who holds one may read or write one path, for a while."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+PRESIGNED_LIFETIME_S = 900
+"""How long a presigned URL works. The platform publishes no figure ("short-lived", API facts, 2.2)."""
+
+UPLOAD_LIFETIME_S = 6 * 3600
+"""How long upload credentials work: long enough for the largest archive."""
+
+EXPIRES_PARAMETER = "X-Emulator-Expires"
+SIGNATURE_PARAMETER = "X-Emulator-Signature"
+
+
+@dataclass(frozen=True, repr=False)
+class Signer:
+    """Signs with HMAC-SHA256; ``secret`` never leaves the emulator."""
+
+    secret: bytes
+
+    def presigned(self, quoted_path: str, *, now_s: float) -> str:
+        """The path with the query that lets anyone GET it until it expires. ``now_s``: epoch seconds."""
+        expires = int(now_s) + PRESIGNED_LIFETIME_S
+        query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
+        return f"{quoted_path}?{urlencode(query)}"
+
+    def presigned_is_valid(self, quoted_path: str, expires: str, signature: str, *, now_s: float) -> bool:
+        """Whether the signature is ours, for this very path, and still good."""
+        return self._holds("GET", quoted_path, expires, signature, now_s)
+
+    def upload_token(self, object_name: str, *, now_s: float) -> str:
+        """A session token that lets its holder write and read one object until it expires."""
+        expires = int(now_s) + UPLOAD_LIFETIME_S
+        return f"{expires}.{self._sign('PUT', object_name, expires)}"
+
+    def upload_token_is_valid(self, object_name: str, token: str, *, now_s: float) -> bool:
+        """Whether the token is ours, for this very object, and still good."""
+        expires, _, signature = token.partition(".")
+        return self._holds("PUT", object_name, expires, signature, now_s)
+
+    def _sign(self, purpose: str, subject: str, expires: int) -> str:
+        text = f"{purpose}\n{subject}\n{expires}".encode(errors="surrogateescape")
+        return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
+
+    def _holds(self, purpose: str, subject: str, expires: str, signature: str, now_s: float) -> bool:
+        if not (expires.isascii() and expires.isdigit()) or int(expires) < now_s:
+            return False
+        expected = self._sign(purpose, subject, int(expires))
+        return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))

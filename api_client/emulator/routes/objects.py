@@ -1,0 +1,153 @@
+"""The object store for archives: credentials for one upload, and the S3 calls that use them.
+
+Whoever holds the session token of an upload may write and read that one object; the rest of the
+signature that S3 clients send is not checked, as only this machine can reach us. Presigned URLs read.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from api_client.emulator.answers import JsonAnswer
+from api_client.emulator.aws_chunks import ChunkedDecoder, MalformedChunks, is_aws_chunked
+from api_client.emulator.ids import new_id
+from api_client.emulator.parameters import MAXIMUM_BODY_BYTES
+from api_client.emulator.platform import Platform
+from api_client.emulator.routes.access import base_url_of, platform_of
+from api_client.emulator.routes.files import has_valid_signature
+from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
+from api_client.emulator.xml_answers import xml_answer, xml_fault
+
+OBJECT = "/" + BUCKET + "/{key:path}"
+REGION = "us-east-1"
+_PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
+
+
+def _credentials(request: Request) -> Response:
+    """Fresh credentials for a fresh key (API facts, 2.3); boto3 takes the two extra fields as arguments."""
+    platform = platform_of(request)
+    key = f"training/{new_id()}/archive.tgz"
+    creds = {
+        "aws_access_key_id": f"EMULATOR{new_id().upper()}",
+        "aws_secret_access_key": f"emulator-{new_id()}{new_id()}",
+        "aws_session_token": platform.signer.upload_token(f"{BUCKET}/{key}", now_s=platform.now_s()),
+        "endpoint_url": base_url_of(request),
+        "region_name": REGION,
+    }
+    return JsonAnswer({"s3_bucket": BUCKET, "s3_key": key, "creds": creds})
+
+
+def _may_write(request: Request) -> bool:
+    platform = platform_of(request)
+    token = request.headers.get("x-amz-security-token", "")
+    name = f"{BUCKET}/{request.path_params['key']}"
+    return platform.signer.upload_token_is_valid(name, token, now_s=platform.now_s())
+
+
+def _denied() -> Response:
+    return xml_fault(403, "AccessDenied", "these credentials or this URL do not open this object")
+
+
+def _get(request: Request) -> Response:
+    platform = platform_of(request)
+    if not (_may_write(request) or has_valid_signature(request, platform)):
+        return _denied()
+    path = platform.stores.blobs.path(BUCKET, request.path_params["key"])
+    if path is None:
+        return xml_fault(404, "NoSuchKey", "there is no such object")
+    return FileResponse(path, media_type="application/octet-stream")
+
+
+async def _put(request: Request) -> Response:
+    if not _may_write(request):
+        return _denied()
+    blobs = platform_of(request).stores.blobs
+    upload_id = request.query_params.get("uploadId")
+    if upload_id is None:
+        return await _receive(request, blobs.receive(BUCKET, request.path_params["key"]))
+    number = request.query_params.get("partNumber", "")
+    if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= MAXIMUM_PARTS):
+        return xml_fault(400, "InvalidArgument", f"partNumber must be between 1 and {MAXIMUM_PARTS}")
+    part = blobs.receive_part(upload_id, int(number))
+    if part is None:
+        return xml_fault(404, "NoSuchUpload", "there is no such upload")
+    return await _receive(request, part)
+
+
+async def _receive(request: Request, incoming: IncomingObject) -> Response:
+    decoder = ChunkedDecoder() if is_aws_chunked(request.headers) else None
+    with incoming:
+        try:
+            async for chunk in request.stream():
+                content = chunk if decoder is None else decoder.feed(chunk)
+                if content:
+                    await run_in_threadpool(incoming.write, content)
+            if decoder is not None:
+                decoder.finish()
+        except ObjectTooLarge as error:
+            return xml_fault(400, "EntityTooLarge", str(error))
+        except MalformedChunks as error:
+            return xml_fault(400, "IncompleteBody", str(error))
+        incoming.keep()
+    return Response(headers={"ETag": f'"{incoming.md5}"'})
+
+
+async def _post(request: Request) -> Response:
+    if not _may_write(request):
+        return _denied()
+    platform = platform_of(request)
+    key = request.path_params["key"]
+    if "uploads" in request.query_params:
+        upload_id = platform.stores.blobs.start_upload()
+        fields = {"Bucket": BUCKET, "Key": key, "UploadId": upload_id}
+        return xml_answer("InitiateMultipartUploadResult", fields)
+    return await _complete(request, platform, key)
+
+
+async def _complete(request: Request, platform: Platform, key: str) -> Response:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAXIMUM_BODY_BYTES:
+            return xml_fault(400, "MalformedXML", "the list of parts is too long")
+    numbers = [int(number) for number in _PART_NUMBER.findall(bytes(body))]
+    if not numbers or numbers != sorted(set(numbers)):
+        return xml_fault(400, "InvalidPartOrder", "the parts must be listed once each, in rising order")
+    upload_id = request.query_params.get("uploadId", "")
+    blobs = platform.stores.blobs
+    try:
+        etag = await run_in_threadpool(blobs.complete_upload, upload_id, numbers, BUCKET, key)
+    except ObjectTooLarge as error:
+        return xml_fault(400, "EntityTooLarge", str(error))
+    if etag is None:
+        return xml_fault(404, "NoSuchUpload", "there is no such upload, or a part of it is missing")
+    fields = {
+        "Bucket": BUCKET,
+        "Key": key,
+        "ETag": f'"{etag}"',
+        "Location": f"{base_url_of(request)}/{BUCKET}/{quote(key)}",
+    }
+    return xml_answer("CompleteMultipartUploadResult", fields)
+
+
+def _delete(request: Request) -> Response:
+    if not _may_write(request):
+        return _denied()
+    if not platform_of(request).stores.blobs.abort_upload(request.query_params.get("uploadId", "")):
+        return xml_fault(404, "NoSuchUpload", "there is no such upload")
+    return Response(status_code=204)
+
+
+ROUTES = [
+    Route("/v1/blobs/credentials/train", _credentials, methods=["GET"]),
+    Route(OBJECT, _get, methods=["GET"]),
+    Route(OBJECT, _put, methods=["PUT"]),
+    Route(OBJECT, _post, methods=["POST"]),
+    Route(OBJECT, _delete, methods=["DELETE"]),
+]

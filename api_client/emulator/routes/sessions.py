@@ -1,0 +1,90 @@
+"""Interactive sessions and SSH: the answers' shapes, with values that are marked as the emulator's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from api_client.emulator.answers import JsonAnswer
+from api_client.emulator.faults import invalid, not_found
+from api_client.emulator.parameters import Parameters, read_object
+from api_client.emulator.routes.access import JOB, job_of, platform_of
+from api_client.emulator.ssh import is_public_key, made_up_certificate
+from api_client.models import InteractiveSession
+
+TRIGGERS = ("on_startup", "on_failure", "on_demand")
+FOREVER_MINUTES = 10 * 365 * 24 * 60
+"""What a timeout of -1 stands for (API facts, 2.2)."""
+
+
+def _auth_codes(request: Request) -> Response:
+    sessions = platform_of(request).stores.sessions.of(job_of(request).id)
+    return JsonAnswer({"auth_codes": [_code_fields(rank, session) for rank, session in enumerate(sessions)]})
+
+
+def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
+    fields = session.model_dump(mode="json")
+    return {
+        "session_id": session.id,
+        "replica_id": f"g{rank:02d}r0",
+        "auth_code": session.auth_code or "",
+        "auth_url": session.auth_url or "",
+        "generated_at": fields["auth_code_generated_at"],
+        "tunnel_name": session.tunnel_name,
+        "expires_at": fields["expires_at"],
+        "working_directory": session.working_directory,
+        "trigger": session.trigger,  # truss reads it, though the schema lacks it (API facts, 2.2)
+    }
+
+
+async def _change(request: Request) -> Response:
+    platform = platform_of(request)
+    session_id = request.path_params["session_id"]
+    found = [s for s in platform.stores.sessions.of(job_of(request).id) if s.id == session_id]
+    if not found:
+        raise not_found("Interactive session", session_id)
+    session = found[0]
+    parameters = Parameters(await read_object(request))
+    trigger = parameters.choice("trigger", TRIGGERS) or session.trigger
+    minutes = parameters.integer("timeout_minutes", minimum=-1, maximum=FOREVER_MINUTES, default=0) or 0
+    if session.trigger == "on_startup" and trigger != session.trigger:
+        raise invalid("the trigger of an on_startup session cannot be changed")
+    if minutes == -1:
+        minutes = FOREVER_MINUTES
+    timeout_minutes, expires_at = session.timeout_minutes, session.expires_at or platform.now()
+    if session.trigger != "on_startup":
+        timeout_minutes += minutes
+    changed = platform.stores.sessions.change(
+        session_id,
+        trigger=trigger,
+        timeout_minutes=timeout_minutes,
+        expires_at=expires_at + timedelta(minutes=minutes),
+    )
+    return JsonAnswer(
+        {"interactive_session": changed.model_dump(mode="json"), "message": "Interactive session updated"}
+    )
+
+
+async def _sign(request: Request) -> Response:
+    platform = platform_of(request)
+    job = job_of(request)
+    parameters = Parameters(await read_object(request))
+    if not is_public_key(parameters.required_text("public_key")):
+        raise invalid("public_key is not an OpenSSH public key")
+    replica_id = parameters.required_text("replica_id")
+    if replica_id not in {str(rank) for rank in range(job.node_count or 1)}:
+        raise not_found("Replica", replica_id)
+    if job.is_finished:
+        raise invalid(f"the job is not running: {job.current_status}")
+    return JsonAnswer(made_up_certificate(job.id, replica_id, platform.now()))
+
+
+ROUTES = [
+    Route(JOB + "/auth_codes", _auth_codes, methods=["GET"]),
+    Route(JOB + "/interactive_sessions/{session_id}", _change, methods=["PATCH"]),
+    Route(JOB + "/ssh/sign", _sign, methods=["POST"]),
+]

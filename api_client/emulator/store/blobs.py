@@ -1,0 +1,127 @@
+"""Uploaded objects as files. A name is hashed to its file's name, so none can point elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from api_client.emulator.private_files import make_private_folder
+
+BUCKET = "bt-emulator"
+"""The one bucket of the emulator."""
+
+MAXIMUM_OBJECT_BYTES = 5 * 1024**3
+"""The platform's cap on an archive (API facts, 3.5)."""
+
+_UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
+MAXIMUM_PARTS = 10_000
+
+
+class BlobStore:
+    """Objects by bucket and key, and multipart uploads in the making."""
+
+    def __init__(self, folder: Path) -> None:
+        self._objects = folder / "objects"
+        self._uploads = folder / "uploads"
+        make_private_folder(self._objects)
+        make_private_folder(self._uploads)
+
+    def path(self, bucket: str, key: str) -> Path | None:
+        """Where the object lies, or None if there is no such object."""
+        path = self._object_path(bucket, key)
+        return path if path.is_file() else None
+
+    def receive(self, bucket: str, key: str) -> IncomingObject:
+        """Begin to write an object."""
+        return IncomingObject(self._object_path(bucket, key))
+
+    def start_upload(self) -> str:
+        """Begin a multipart upload; its id."""
+        upload_id = secrets.token_hex(16)
+        make_private_folder(self._uploads / upload_id)
+        return upload_id
+
+    def receive_part(self, upload_id: str, number: int) -> IncomingObject | None:
+        """Begin to write a part, or None if there is no such upload."""
+        folder = self._upload_folder(upload_id)
+        return None if folder is None else IncomingObject(folder / str(number))
+
+    def complete_upload(self, upload_id: str, numbers: Sequence[int], bucket: str, key: str) -> str | None:
+        """Join the parts into the object; its entity tag, or None if the upload or a part is missing."""
+        folder = self._upload_folder(upload_id)
+        if folder is None or not all((folder / str(number)).is_file() for number in numbers):
+            return None
+        with IncomingObject(self._object_path(bucket, key)) as incoming:
+            for number in numbers:
+                with (folder / str(number)).open("rb") as part:
+                    while chunk := part.read(1024 * 1024):
+                        incoming.write(chunk)
+            incoming.keep()
+        shutil.rmtree(folder)
+        return f"{incoming.md5}-{len(numbers)}"
+
+    def abort_upload(self, upload_id: str) -> bool:
+        """Forget an upload; false if there is none."""
+        folder = self._upload_folder(upload_id)
+        if folder is None:
+            return False
+        shutil.rmtree(folder)
+        return True
+
+    def _object_path(self, bucket: str, key: str) -> Path:
+        name = f"{bucket}/{key}".encode(errors="surrogateescape")
+        return self._objects / hashlib.sha256(name).hexdigest()
+
+    def _upload_folder(self, upload_id: str) -> Path | None:
+        if not _UPLOAD_ID.fullmatch(upload_id):
+            return None
+        folder = self._uploads / upload_id
+        return folder if folder.is_dir() else None
+
+
+class ObjectTooLarge(Exception):
+    """More bytes than an object may have."""
+
+
+class IncomingObject:
+    """A file being written: in place, whole, once kept; gone otherwise."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+        self._file: BinaryIO = self._temporary.open("xb")
+        self._hash = hashlib.md5(usedforsecurity=False)
+        self._kept = False
+        self.size_bytes = 0
+
+    def __enter__(self) -> IncomingObject:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        if not self._kept:
+            self._temporary.unlink(missing_ok=True)
+
+    @property
+    def md5(self) -> str:
+        """MD5 of what was written, in hex: the entity tag that S3 gives."""
+        return self._hash.hexdigest()
+
+    def write(self, chunk: bytes) -> None:
+        """Append bytes; raises ``ObjectTooLarge`` over the cap."""
+        self.size_bytes += len(chunk)
+        if self.size_bytes > MAXIMUM_OBJECT_BYTES:
+            raise ObjectTooLarge(f"over {MAXIMUM_OBJECT_BYTES} bytes")
+        self._hash.update(chunk)
+        self._file.write(chunk)
+
+    def keep(self) -> None:
+        """It is complete: put it in place."""
+        self._file.flush()
+        self._temporary.replace(self._target)
+        self._kept = True
