@@ -20,16 +20,20 @@ from tui.commands.failures import explain, wants_details
 from tui.commands.job import job
 from tui.commands.jobs import jobs
 from tui.commands.logs import logs
-from tui.commands.options import Settings, remote_option
+from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import Output, OutputClosed
 from tui.commands.projects import projects
 
 PROGRAM = "bt-tui"
 DISTRIBUTION = "bt-tui"
 
-EPILOG = """\b
-Exit codes:
-""" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+EXAMPLES = examples(
+    "bt-tui demo                    look around without an account",
+    "bt-tui                         the dashboard on your workspace",
+    "bt-tui jobs --status running   what runs now",
+    "bt-tui logs JOB_ID --follow    its log until it ends",
+)
+EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in MEANINGS.items())
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -48,7 +52,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 @click.group(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=EPILOG,
+    epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
 )
 @remote_option
 @click.option(
@@ -61,20 +65,13 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 )
 @click.pass_context
 def cli(context: click.Context) -> ExitCode | None:
-    r"""The cockpit of Baseten Training.
+    """The cockpit of Baseten Training.
 
     Without a command it opens the dashboard. The commands print data to stdout and remarks to stderr, so
     that they can be piped; JSON carries the API's own field names.
 
     Where to connect: BASETEN_API_KEY (with BASETEN_REMOTE_URL and BASETEN_MANAGEMENT_API_URL_OVERRIDE for
     other hosts), or ~/.trussrc, where --remote NAME chooses a section.
-
-    \b
-    Examples:
-      bt-tui demo                            look around without an account
-      bt-tui                                 the dashboard on your workspace
-      bt-tui jobs --status running           what runs now
-      bt-tui logs JOB_ID --follow            its log until it ends
     """
     if context.invoked_subcommand is None:
         return open_dashboard(context.find_object(Settings) or Settings())

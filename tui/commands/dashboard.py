@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from tui.commands.demo import run_demo, run_local
 from tui.commands.exit_codes import ExitCode
-from tui.commands.failures import CommandFailed
-from tui.commands.options import Settings, remote_option
+from tui.commands.options import Settings, examples, remote_option
+from tui.commands.terminal import need_terminal
 
 if TYPE_CHECKING:
     from api_client.remotes import Remote
 
 START_DEMO = "demo"
 START_EMULATOR = "emulator"
-
-
-def need_terminal() -> None:
-    """Raise CommandFailed where there is no terminal to draw on."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CommandFailed(
-            "the dashboard needs a terminal; bt-tui projects, jobs, job and logs work without one",
-            ExitCode.USAGE,
-        )
 
 
 def open_dashboard(settings: Settings, *, job_id: str | None = None) -> ExitCode:
@@ -48,25 +39,20 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None) -> ExitCode
 
     choice = run_dashboard(remote, job_id=job_id)
     if choice == START_DEMO:
-        from tui.commands.demo import run_demo
-
         return run_demo()
     if choice == START_EMULATOR:
-        from tui.commands.demo import run_local
-
         return run_local()
     return ExitCode.OK
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "bt-tui watch abc1234",
+    ),
+)
 @click.argument("job_id", metavar="JOB_ID")
 @remote_option
 @click.pass_obj
 def watch(settings: Settings, job_id: str) -> ExitCode:
-    r"""Open the dashboard on one job.
-
-    \b
-    Example:
-      bt-tui watch abc1234
-    """
+    """Open the dashboard on one job."""
     return open_dashboard(settings, job_id=job_id)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tui.commands.dashboard import need_terminal
 from tui.commands.emulator import default_data_dir, speed_option, world_option
 from tui.commands.exit_codes import ExitCode
+from tui.commands.options import examples
+from tui.commands.terminal import need_terminal
 
 if TYPE_CHECKING:
     from api_client.emulator.child import EmulatorChild
@@ -26,20 +27,21 @@ LOCAL_REMOTE = "this-machine"
 STOP_TIMEOUT_S = 10.0
 
 
-@click.command(short_help="Look around in a demo world: no account, no GPU.")
+@click.command(
+    short_help="Look around in a demo world: no account, no GPU.",
+    epilog=examples(
+        "bt-tui demo",
+        "bt-tui demo --speed 10",
+    ),
+)
 @world_option
 @speed_option
 def demo(world: str, speed: float) -> ExitCode:
-    r"""Look around in a demo world on this machine: no account, no GPU.
+    """Look around in a demo world on this machine: no account, no GPU.
 
     It starts an emulator of Baseten Training in a child process, with a team's worth of scripted projects
     and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When
     the dashboard ends, however it ends, the emulator and its jobs end too and their data is deleted.
-
-    \b
-    Examples:
-      bt-tui demo
-      bt-tui demo --speed 10
     """
     return run_demo(world=world, speed=speed)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tui.commands.exit_codes import ExitCode
+from tui.commands.options import examples
 from tui.commands.output import Output
 
 WORLDS = ("demo", "empty")
@@ -30,7 +31,13 @@ speed_option = click.option(
 )
 
 
-@click.command(short_help="Serve the training API on this machine.")
+@click.command(
+    short_help="Serve the training API on this machine.",
+    epilog=examples(
+        "bt-tui emulator",
+        "bt-tui emulator --world empty --data ./lab --port 9000",
+    ),
+)
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Default: 8765; 0: any free one.")
 @click.option(
     "--data",
@@ -42,15 +49,10 @@ speed_option = click.option(
 @world_option
 @speed_option
 def emulator(port: int | None, data_dir: Path | None, world: str, speed: float) -> ExitCode:
-    r"""Serve Baseten Training's REST API on this machine until ctrl-c.
+    """Serve Baseten Training's REST API on this machine until ctrl-c.
 
     It answers on loopback only, to its own key. Jobs submitted to it really run their start_commands on
     this machine, unsandboxed, as you: submit only what you would run yourself.
-
-    \b
-    Examples:
-      bt-tui emulator
-      bt-tui emulator --world empty --data ./lab --port 9000
     """
     from api_client.emulator.server import EmulatorOptions, serve
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.options import JSON, TABLE, Settings, format_option, remote_option
+from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "bt-tui job abc1234",
+        "bt-tui job abc1234 -o json | jq -r .current_status",
+    ),
+)
 @click.argument("job_id", metavar="JOB_ID")
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
 def job(settings: Settings, job_id: str, output_format: str) -> ExitCode:
-    r"""Show one job.
+    """Show one job.
 
     The exit code is 0 whenever the job was found, however it ended: read current_status, or use
     "bt-tui logs JOB_ID --follow", whose exit code tells.
-
-    \b
-    Examples:
-      bt-tui job abc1234
-      bt-tui job abc1234 -o json | jq -r .current_status
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:

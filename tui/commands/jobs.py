@@ -9,7 +9,7 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.options import JSON, TABLE, Settings, format_option, remote_option
+from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from api_client.models import TrainingProject
 
 
-@click.command(short_help="List jobs, running ones first.")
+@click.command(
+    short_help="List jobs, running ones first.",
+    epilog=examples(
+        "bt-tui jobs",
+        "bt-tui jobs --project llama-sft --status running --status pending",
+        "bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'",
+    ),
+)
 @click.option("--project", "project_name", metavar="PROJECT", help="Only of this project (id or name).")
 @click.option(
     "--status",
@@ -33,14 +40,7 @@ if TYPE_CHECKING:
 def jobs(
     settings: Settings, project_name: str | None, statuses: tuple[str, ...], output_format: str
 ) -> ExitCode:
-    r"""List jobs: running ones first, then waiting ones, then the rest, the newest first.
-
-    \b
-    Examples:
-      bt-tui jobs
-      bt-tui jobs --project llama-sft --status running --status pending
-      bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'
-    """
+    """List jobs: running ones first, then waiting ones, then the rest, the newest first."""
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.commands.rows import JOB_COLUMNS, job_row, running_first

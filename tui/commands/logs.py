@@ -10,7 +10,7 @@ import click
 
 from tui.commands.exit_codes import ExitCode, is_known_outcome, outcome_exit_code
 from tui.commands.failures import CommandFailed
-from tui.commands.options import NDJSON, TEXT, Settings, format_option, remote_option
+from tui.commands.options import NDJSON, TEXT, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 
@@ -28,14 +28,20 @@ LOG_LIFE = timedelta(days=7)
 """Where to begin with a job whose creation time the server does not tell: the widest window it serves."""
 
 
-@click.command(short_help="Print a job's log; --follow waits for its end.")
+@click.command(
+    short_help="Print a job's log; --follow waits for its end.",
+    epilog=examples(
+        "bt-tui logs abc1234 | less",
+        "bt-tui logs abc1234 --follow -o ndjson | jq -r 'select(.level == \"ERROR\") | .message'",
+    ),
+)
 @click.argument("job_id", metavar="JOB_ID")
 @click.option("-f", "--follow", "--tail", is_flag=True, help="Go on until the job ends; exit as it did.")
 @format_option(TEXT, NDJSON)
 @remote_option
 @click.pass_obj
 def logs(settings: Settings, job_id: str, follow: bool, output_format: str) -> ExitCode:
-    r"""Print a job's whole log, oldest line first, all nodes in one time order.
+    """Print a job's whole log, oldest line first, all nodes in one time order.
 
     With --follow the command waits for more until the job ends, and its exit code tells how: 0 completed,
     3 failed, 4 stopped or preempted, 5 deploy failed.
@@ -43,11 +49,6 @@ def logs(settings: Settings, job_id: str, follow: bool, output_format: str) -> E
     As ndjson every line is an object with timestamp (ns, a string), time, replica, level and message, and
     "late": true if it arrived after younger lines. A stretch that could not be read is {"gap": {"start",
     "end", "reason"}}.
-
-    \b
-    Examples:
-      bt-tui logs abc1234 | less
-      bt-tui logs abc1234 --follow -o ndjson | jq -r 'select(.level == "ERROR") | .message'
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:

@@ -52,3 +52,8 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
         show_default=True,
         help="How to print it.",
     )
+
+
+def examples(*command_lines: str) -> str:
+    r"""An epilog for a command's help: the examples, a line each. ``\\b`` keeps click from joining them."""
+    return "\b\nExamples:\n" + "\n".join(f"  {command_line}" for command_line in command_lines)

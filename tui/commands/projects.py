@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.options import JSON, TABLE, Settings, format_option, remote_option
+from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 
@@ -15,18 +15,17 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "bt-tui projects",
+        "bt-tui projects -o json | jq -r '.[].name'",
+    ),
+)
 @format_option(TABLE, JSON)
 @remote_option
 @click.pass_obj
 def projects(settings: Settings, output_format: str) -> ExitCode:
-    r"""List the projects that your key can see.
-
-    \b
-    Examples:
-      bt-tui projects
-      bt-tui projects -o json | jq -r '.[].name'
-    """
+    """List the projects that your key can see."""
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         found = await client.projects.list()

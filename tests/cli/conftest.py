@@ -1,0 +1,84 @@
+"""Run command lines against a stranger's server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.stranger import Stranger
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 60.0
+OURS = ("BASETEN_", "BT_TUI_", "USER_TRUSSRC_PATH", "NO_COLOR")
+PASSED_ON = ("PATH", "SYSTEMROOT", "LANG", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command line gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+RunCli = Callable[..., Result]
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    with Stranger() as server:
+        yield server
+
+
+@pytest.fixture
+def clean_environ(tmp_path: Path) -> dict[str, str]:
+    """An environment that knows no remote, and no home of a developer."""
+    kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return kept | {"HOME": str(tmp_path), "USER_TRUSSRC_PATH": str(tmp_path / "trussrc"), "TZ": "UTC"}
+
+
+@pytest.fixture
+def cli(
+    stranger: Stranger,
+    clean_environ: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> RunCli:
+    """Run a command line in this process; ``environ`` replaces the variables that lead to the stranger."""
+    from tui.cli import main
+
+    def run(*arguments: str, environ: dict[str, str] | None = None) -> Result:
+        wanted = clean_environ | (stranger.environ() if environ is None else environ)
+        for name in os.environ:
+            if name.startswith(OURS):
+                monkeypatch.delenv(name)
+        for name, value in wanted.items():
+            monkeypatch.setenv(name, value)
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def cli_process(stranger: Stranger, clean_environ: dict[str, str]) -> Callable[..., subprocess.Popen[str]]:
+    """Start a command line in a process of its own, its streams being pipes."""
+
+    def start(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tui", *arguments],
+            cwd=ROOT,
+            env=clean_environ | (stranger.environ() if environ is None else environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start

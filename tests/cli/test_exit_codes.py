@@ -1,0 +1,125 @@
+"""Each way to fail has its own exit code and says what to do about it."""
+
+import socket
+
+import pytest
+
+from support.stranger import Answer, job
+
+
+def test_no_remote_at_all_names_the_three_ways(cli):
+    result = cli("jobs", environ={})
+
+    assert result.code == 6
+    for words in ("BASETEN_API_KEY", ".trussrc", "bt-tui demo"):
+        assert words in result.err
+    assert result.out == ""
+
+
+def test_a_wrong_key_names_the_remote_and_where_the_key_came_from(cli, stranger):
+    result = cli("jobs", environ=stranger.environ(key="wrong-key-77"))
+
+    assert result.code == 6
+    assert "<environment>" in result.err
+    assert "BASETEN_API_KEY" in result.err
+    assert "this key opens nothing here" in result.err
+    assert "wrong-key-77" not in result.out + result.err
+
+
+def test_a_key_that_the_server_echoes_is_not_printed(cli, stranger):
+    stranger.on(
+        "GET", "/v1/training_projects", Answer(400, {"code": "BAD", "message": f"bad {stranger.key}"})
+    )
+
+    result = cli("projects")
+
+    assert result.code == 1
+    assert stranger.key not in result.out + result.err
+
+
+def test_an_unknown_job_is_not_found(cli):
+    result = cli("job", "nosuch")
+
+    assert result.code == 7
+    assert "nosuch" in result.err
+
+
+def test_an_unknown_project_is_not_found(cli):
+    assert cli("jobs", "--project", "nosuch").code == 7
+
+
+def test_an_unreachable_server(cli, stranger):
+    with socket.create_server(("127.0.0.1", 0)) as closed_soon:
+        address = f"http://127.0.0.1:{closed_soon.getsockname()[1]}"
+    environ = stranger.environ() | {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": address}
+
+    result = cli("jobs", "-o", "json", environ=environ)
+
+    assert result.code == 8
+    assert result.out == ""
+    assert "127.0.0.1" in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["jobs", "--nonsense"], ["jobs", "-o", "xml"], ["logs"], ["emulator", "--port", "-1"]],
+)
+def test_wrong_usage(cli, arguments):
+    result = cli(*arguments)
+
+    assert result.code == 2
+    assert result.out == ""
+    assert "Error" in result.err
+
+
+def test_without_a_terminal_the_dashboard_says_what_works_instead(cli):
+    result = cli()
+
+    assert result.code == 2
+    assert "terminal" in result.err
+
+
+def test_an_answer_that_is_no_json_is_one_line_on_stderr(cli, stranger):
+    html = Answer(200, b"<html>a proxy's page</html>", {"Content-Type": "text/html"})
+    stranger.on("GET", "/v1/training_projects", html)
+
+    result = cli("projects")
+
+    assert result.code == 1
+    assert "Traceback" not in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def test_our_own_faults_are_a_sentence_and_the_details_are_one_variable_away(cli, stranger, monkeypatch):
+    stranger.jobs = [job()]
+
+    def broken(*_arguments: object, **_named: object) -> str:
+        raise ZeroDivisionError("nobody saw this coming")
+
+    monkeypatch.setattr("tui.commands.tables.render_table", broken)
+
+    brief = cli("jobs")
+    detailed = cli("jobs", environ=stranger.environ() | {"BT_TUI_DEBUG": "1"})
+
+    assert brief.code == detailed.code == 1
+    assert "nobody saw this coming" in brief.err
+    assert "BT_TUI_DEBUG=1" in brief.err
+    assert "Traceback" not in brief.err
+    assert "Traceback" in detailed.err
+
+
+def test_help_lists_every_exit_code_and_the_examples(cli):
+    result = cli("-h")
+
+    assert result.code == 0
+    for code in ("0", "1", "2", "3", "4", "5", "6", "7", "8", "130"):
+        assert f" {code}  " in result.out
+    assert "bt-tui logs JOB_ID --follow" in result.out
+    assert cli("logs", "-h").out.startswith("Usage: bt-tui logs")
+
+
+def test_version_names_the_program(cli):
+    result = cli("--version")
+
+    assert result.code == 0
+    assert result.out.startswith("bt-tui ")

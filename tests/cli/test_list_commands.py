@@ -1,0 +1,157 @@
+"""projects, jobs and job against a server that we did not write."""
+
+import json
+
+from support.stranger import Answer, job, project
+
+
+def test_projects_as_json_carry_the_apis_own_names_and_what_we_never_heard_of(cli, stranger):
+    stranger.projects = [project(team_name="Research", quota={"gpus": 8}), project("proj2", "whisper")]
+
+    result = cli("projects", "-o", "json")
+
+    assert (result.code, result.err) == (0, "")
+    first, second = json.loads(result.out)
+    assert (first["id"], first["team_name"], first["quota"]) == ("proj1", "Research", {"gpus": 8})
+    assert second["name"] == "whisper"
+    assert second["created_at"] == "2025-03-01T12:00:00Z"
+
+
+def test_projects_as_table(cli, stranger):
+    stranger.projects = [project(latest_job=job(name="night run", status="RUNNING"))]
+
+    header, row = cli("projects").out.splitlines()
+
+    assert header.split() == ["ID", "NAME", "TEAM", "LATEST", "JOB", "STATUS", "CREATED"]
+    assert "llama-sft" in row
+    assert "night run" in row
+    assert "● running" in row
+    assert "2025-03-01 12:00:00" in row or "2025-03-01" in row
+
+
+def test_jobs_come_running_first_and_newest_first(cli, stranger):
+    stranger.jobs = [
+        job("old", "COMPLETED", created_at="2025-01-01T00:00:00Z"),
+        job("waits", "PENDING"),
+        job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
+        job("runs", "RUNNING", created_at="2025-01-02T00:00:00Z"),
+    ]
+
+    listed = json.loads(cli("jobs", "-o", "json").out)
+
+    assert [each["id"] for each in listed] == ["runs", "waits", "new", "old"]
+
+
+def test_jobs_of_one_status_in_either_spelling(cli, stranger):
+    stranger.jobs = [job("a", "RUNNING"), job("b", "DEPLOY_FAILED"), job("c", "COMPLETED")]
+
+    result = cli("jobs", "--status", "running", "--status", "TRAINING_JOB_DEPLOY_FAILED", "-o", "json")
+
+    assert {each["id"] for each in json.loads(result.out)} == {"a", "b"}
+    assert result.err == ""
+    searches = [asked.body for asked in stranger.asked if asked.path.endswith("/search")]
+    assert set(searches[-1]["statuses"]) == {"TRAINING_JOB_RUNNING", "TRAINING_JOB_DEPLOY_FAILED"}
+
+
+def test_a_status_nobody_knows_is_asked_for_with_a_remark(cli, stranger):
+    stranger.jobs = [job("a", "HIBERNATING"), job("b", "RUNNING")]
+
+    result = cli("jobs", "--status", "hibernating", "-o", "json")
+
+    assert [each["id"] for each in json.loads(result.out)] == ["a"]
+    assert "hibernating" in result.err
+
+
+def test_jobs_of_a_project_by_id_or_by_name(cli, stranger):
+    stranger.projects = [project(), project("proj2", "whisper")]
+    stranger.jobs = [job("a"), job("b", training_project_id="proj2")]
+
+    by_name = json.loads(cli("jobs", "--project", "whisper", "-o", "json").out)
+    by_id = json.loads(cli("jobs", "--project", "proj2", "-o", "json").out)
+
+    assert [each["id"] for each in by_name] == [each["id"] for each in by_id] == ["b"]
+
+
+def test_a_project_name_that_two_teams_have_must_be_told_apart(cli, stranger):
+    stranger.projects = [project(team_name="A"), project("proj2", team_name="B")]
+
+    result = cli("jobs", "--project", "llama-sft")
+
+    assert result.code == 2
+    assert "proj1 (team A)" in result.err
+    assert "proj2 (team B)" in result.err
+
+
+def test_jobs_table_shows_unknown_statuses_and_survives_what_is_missing(cli, stranger):
+    bare = {"id": "bare", "current_status": "TRAINING_JOB_HIBERNATING"}
+    stranger.jobs = [bare | {"training_project_id": "proj1"}, job("full", "RUNNING", node_count=4)]
+
+    result = cli("jobs")
+
+    assert result.code == 0
+    header, full, strange = result.out.splitlines()
+    assert header.startswith("STATUS")
+    assert "4×8 H100" in full
+    assert "? hibernating" in strange
+
+
+def test_server_text_in_a_table_is_inert(cli, stranger):
+    stranger.jobs = [
+        job(name="\x1b[31mred\x1b[0m\x1b]0;title\x07", error_message="two\nlines [bold]x[/bold]")
+    ]
+
+    result = cli("jobs")
+
+    assert "\x1b" not in result.out
+    assert "\x07" not in result.out
+    assert len(result.out.splitlines()) == 2
+    assert "[bold]x[/bold]" in result.out
+
+
+def test_one_job_as_json_is_one_object(cli, stranger):
+    stranger.jobs = [job("abc", "FAILED", error_message="exit code 3", colour="blue")]
+
+    result = cli("job", "abc", "-o", "json")
+
+    assert result.code == 0
+    found = json.loads(result.out)
+    assert (found["id"], found["error_message"], found["colour"]) == ("abc", "exit code 3", "blue")
+
+
+def test_one_job_as_text_says_what_there_is_and_where_to_look(cli, stranger):
+    stranger.jobs = [job("abc", "RUNNING", node_count=2, user={"email": "kim@example.com"})]
+
+    out = cli("job", "abc").out
+
+    for words in ("● running", "2×8 H100", "llama-sft (proj1)", "kim@example.com"):
+        assert words in out
+    assert f"{stranger.url}/training/proj1/logs/abc" in out
+
+
+def test_json_stays_parsable_while_waits_are_remarked(cli, stranger):
+    answers = iter([Answer(503, {"message": "back soon"}, {"Retry-After": "0"})])
+    stranger.on(
+        "GET", "/v1/training_projects", lambda asked: next(answers, Answer(body={"training_projects": []}))
+    )
+
+    result = cli("projects", "-o", "json")
+
+    assert result.code == 0
+    assert json.loads(result.out) == []
+    assert "waiting" in result.err
+    assert "503" in result.err
+
+
+def test_remote_may_stand_before_and_after_the_command(cli, stranger, clean_environ):
+    from pathlib import Path
+
+    trussrc = Path(clean_environ["USER_TRUSSRC_PATH"])
+    trussrc.write_text(
+        f"[here]\nremote_provider=baseten\nremote_url={stranger.url}\napi_key={stranger.key}\n"
+    )
+
+    assert cli("--remote", "here", "projects", environ={}).code == 0
+    assert cli("projects", "--remote", "here", environ={}).code == 0
+    missing = cli("projects", "--remote", "elsewhere", environ={})
+    assert missing.code == 2
+    assert "here" in missing.err

@@ -1,0 +1,125 @@
+"""logs against a server that we did not write."""
+
+import json
+
+import pytest
+
+from support.stranger import LONG_AGO_MS, Answer, job, line
+
+
+def parse(out: str) -> list[dict]:
+    return [json.loads(each) for each in out.splitlines()]
+
+
+def test_whole_log_oldest_first_as_ndjson(cli, stranger):
+    stranger.logs["job1"] = [
+        line("second", at_ms=LONG_AGO_MS + 2_000, replica="node-1", level="ERROR"),
+        line("first", at_ms=LONG_AGO_MS + 1_000, level=None),
+    ]
+
+    result = cli("logs", "job1", "-o", "ndjson")
+
+    assert (result.code, result.err) == (0, "")
+    assert parse(result.out) == [
+        {
+            "timestamp": str((LONG_AGO_MS + 1_000) * 1_000_000),
+            "time": "2025-03-01T12:00:01.000000Z",
+            "replica": "node-0",
+            "level": None,
+            "message": "first",
+        },
+        {
+            "timestamp": str((LONG_AGO_MS + 2_000) * 1_000_000),
+            "time": "2025-03-01T12:00:02.000000Z",
+            "replica": "node-1",
+            "level": "ERROR",
+            "message": "second",
+        },
+    ]
+
+
+def test_more_lines_than_a_page_holds_are_all_there_once(cli, stranger):
+    stranger.logs["job1"] = [
+        line(f"line {number}", at_ms=LONG_AGO_MS + number // 7) for number in range(2_500)
+    ]
+
+    lines = parse(cli("logs", "job1", "-o", "ndjson").out)
+
+    assert [each["message"] for each in lines] == [f"line {number}" for number in range(2_500)]
+
+
+def test_text_is_inert_and_keeps_nodes_apart(cli, stranger):
+    stranger.logs["job1"] = [
+        line("\x1b[2J\x1b[31mboom\x00[red]x[/red]", at_ms=LONG_AGO_MS),
+        line("a trace\n  at here", at_ms=LONG_AGO_MS + 1, replica="node-1"),
+    ]
+
+    out = cli("logs", "job1").out
+
+    assert "\x1b" not in out
+    assert "\x00" not in out
+    first, second, continued = out.splitlines()
+    assert "boom" in first
+    assert "[red]x[/red]" in first
+    assert second.endswith("node-1  a trace")
+    assert continued.endswith("    at here")
+    assert continued.index("at here") == second.index("a trace") + 2
+
+
+def test_hostile_text_cannot_break_ndjson(cli, stranger):
+    hostile = '\x1b]0;x\x07 \x9b31m \u2028 \u202e \x7f "quoted" \n end'
+    stranger.logs["job1"] = [line(hostile), line("m" * 1_000_000, at_ms=LONG_AGO_MS + 1)]
+
+    out = cli("logs", "job1", "-o", "ndjson").out
+
+    assert out.isascii()
+    assert not any(character < " " or character == "\x7f" for character in out if character != "\n")
+    first, second = parse(out)
+    assert first["message"] == hostile
+    assert len(second["message"]) == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("COMPLETED", 0),
+        ("FAILED", 3),
+        ("STOPPED", 4),
+        ("PREEMPTED", 4),
+        ("DEPLOY_FAILED", 5),
+        ("HIBERNATING", 3),
+    ],
+)
+def test_follow_ends_by_itself_and_tells_how_the_job_ended(cli, stranger, status, code):
+    stranger.jobs = [job("job1", status)]
+    stranger.logs["job1"] = [line("only")]
+
+    result = cli("logs", "job1", "--follow", "-o", "ndjson")
+
+    assert result.code == code
+    assert [each["message"] for each in parse(result.out)] == ["only"]
+    assert status.lower().replace("_", "-") in result.err
+
+
+def test_follow_of_a_job_that_ends_under_way(cli, stranger):
+    running, done = job("job1", "RUNNING"), job("job1", "FAILED", error_message="exit code 9")
+    stranger.jobs = [running]
+    stranger.logs["job1"] = [line("before the end")]
+
+    def finish(_asked):
+        stranger.jobs = [done]
+        return Answer(body={"training_job": done})
+
+    stranger.on("GET", "/v1/training_projects/proj1/jobs/job1", finish)
+
+    result = cli("logs", "job1", "-f", "-o", "ndjson")
+
+    assert result.code == 3
+    assert [each["message"] for each in parse(result.out)] == ["before the end"]
+    assert "exit code 9" in result.err
+
+
+def test_a_job_without_lines_prints_nothing(cli):
+    result = cli("logs", "job1")
+
+    assert (result.code, result.out, result.err) == (0, "", "")

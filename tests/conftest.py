@@ -1,0 +1,1 @@
+"""What every test shares: ``tests/support`` is importable as ``support``."""

@@ -1,0 +1,225 @@
+"""A stranger's server: the published training API out of plain dicts, on a real socket.
+
+Written from the API's description alone, with nothing of ours imported, so that what works against it
+works against any server that keeps the contract. Tests change its dicts, or answer a route themselves.
+"""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from urllib.parse import parse_qs, urlsplit
+
+KEY = "stranger-key-9f3c1a"
+NS_PER_MS = 1_000_000
+LONG_AGO = "2025-03-01T12:00:00Z"
+LONG_AGO_MS = 1_740_830_400_000
+DEFAULT_LIMIT = 500
+
+
+@dataclass
+class Answer:
+    """What a route answers; ``hangs`` answers nothing until the server is closed."""
+
+    status: int = 200
+    body: object = None
+    headers: dict[str, str] = field(default_factory=dict)
+    hangs: bool = False
+
+    def payload(self) -> bytes:
+        if isinstance(self.body, bytes):
+            return self.body
+        return json.dumps(self.body).encode()
+
+
+@dataclass
+class Asked:
+    """A request as it came in."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: dict[str, object]
+    authorization: str
+
+
+Route = Callable[[Asked], Answer]
+
+
+def project(project_id: str = "proj1", name: str = "llama-sft", **more: object) -> dict[str, object]:
+    """A project with every required field and none of the others."""
+    return {
+        "id": project_id,
+        "name": name,
+        "created_at": LONG_AGO,
+        "updated_at": LONG_AGO,
+        "latest_job": None,
+    } | more
+
+
+def job(job_id: str = "job1", status: str = "COMPLETED", **more: object) -> dict[str, object]:
+    """A job with every required field and none of the others."""
+    return {
+        "id": job_id,
+        "created_at": LONG_AGO,
+        "updated_at": LONG_AGO,
+        "current_status": f"TRAINING_JOB_{status}",
+        "training_project_id": "proj1",
+        "training_project": {"id": "proj1", "name": "llama-sft"},
+        "instance_type": {
+            "id": "h100x8",
+            "name": "H100x8",
+            "memory_limit_mib": 1_000_000,
+            "millicpu_limit": 200_000,
+            "gpu_count": 8,
+            "gpu_type": "H100",
+            "gpu_memory_limit_mib": 81_920,
+        },
+    } | more
+
+
+def line(message: str, *, at_ms: int = LONG_AGO_MS, replica: str | None = "node-0", **more: object) -> dict:
+    """A log line stamped that many ms after the epoch."""
+    return {"timestamp": str(at_ms * NS_PER_MS), "message": message, "replica": replica} | more
+
+
+class Stranger:
+    """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will."""
+
+    def __init__(self) -> None:
+        self.key = KEY
+        self.projects = [project()]
+        self.jobs = [job()]
+        self.logs: dict[str, list[dict]] = {}
+        self.asked: list[Asked] = []
+        self._own_routes: list[tuple[str, re.Pattern[str], Route]] = []
+        self._closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    def __enter__(self) -> "Stranger":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def environ(self, key: str | None = None) -> dict[str, str]:
+        """The three variables that lead a client here."""
+        return {
+            "BASETEN_API_KEY": key or self.key,
+            "BASETEN_REMOTE_URL": self.url,
+            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": self.url,
+        }
+
+    def on(self, method: str, path_pattern: str, route: Route | Answer) -> None:
+        """Answer requests whose path matches the whole pattern with this instead; the latest wins."""
+        chosen: Route = (lambda _asked: route) if isinstance(route, Answer) else route
+        self._own_routes.insert(0, (method, re.compile(path_pattern), chosen))
+
+    def answer(self, asked: Asked) -> Answer:
+        self.asked.append(asked)
+        if asked.authorization not in (f"Bearer {self.key}", f"Api-Key {self.key}"):
+            return Answer(401, {"code": "UNAUTHORIZED", "message": "this key opens nothing here"})
+        for method, pattern, route in self._own_routes:
+            if method == asked.method and pattern.fullmatch(asked.path):
+                return route(asked)
+        return self._published(asked)
+
+    def _published(self, asked: Asked) -> Answer:
+        parts = asked.path.strip("/").split("/")
+        match asked.method, parts:
+            case "GET", ["v1", "training_projects"]:
+                return Answer(body={"training_projects": self.projects})
+            case "GET", ["v1", "training_projects", project_id]:
+                return self._one(self.projects, project_id, "training_project")
+            case "POST", ["v1", "training_jobs", "search"]:
+                return Answer(body={"training_jobs": self._search(asked.body)})
+            case "GET", ["v1", "training_projects", project_id, "jobs"]:
+                found = [each for each in self.jobs if each["training_project_id"] == project_id]
+                return Answer(body={"training_project": self.projects[0], "training_jobs": found})
+            case "GET", ["v1", "training_projects", _, "jobs", job_id]:
+                return self._one(self.jobs, job_id, "training_job")
+            case "GET", ["v1", "training_projects", _, "jobs", job_id, "logs"]:
+                return Answer(body={"logs": self._page(job_id, asked.query)})
+        return Answer(404, {"code": "NOT_FOUND", "message": "no such route"})
+
+    def _one(self, things: list[dict[str, object]], thing_id: str, name: str) -> Answer:
+        for thing in things:
+            if thing["id"] == thing_id:
+                return Answer(body={name: thing})
+        return Answer(404, {"code": "NOT_FOUND", "message": f"no {thing_id} here"})
+
+    def _search(self, wanted: dict[str, object]) -> list[dict[str, object]]:
+        statuses = wanted.get("statuses")
+        return [
+            each
+            for each in self.jobs
+            if wanted.get("job_id") in (None, each["id"])
+            and wanted.get("project_id") in (None, each["training_project_id"])
+            and (not isinstance(statuses, list) or each["current_status"] in statuses)
+        ]
+
+    def _page(self, job_id: str, query: dict[str, str]) -> list[dict]:
+        end_ms = int(query.get("end_epoch_millis", time.time() * 1000))
+        start_ms = int(query.get("start_epoch_millis", end_ms - 30 * 60 * 1000))
+        newest_first = query.get("direction", "desc") == "desc"
+        within = [
+            each
+            for each in self.logs.get(job_id, [])
+            if start_ms <= int(each["timestamp"]) // NS_PER_MS < end_ms
+        ]
+        within.sort(key=lambda each: int(each["timestamp"]), reverse=newest_first)
+        return within[: int(query.get("limit", DEFAULT_LIMIT))]
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        stranger = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def _serve(self) -> None:
+                address = urlsplit(self.path)
+                length = int(self.headers.get("Content-Length") or 0)
+                raw = self.rfile.read(length)
+                asked = Asked(
+                    method=self.command,
+                    path=address.path,
+                    query={name: values[-1] for name, values in parse_qs(address.query).items()},
+                    body=json.loads(raw) if raw else {},
+                    authorization=self.headers.get("Authorization", ""),
+                )
+                answer = stranger.answer(asked)
+                if answer.hangs:
+                    stranger._closing.wait()
+                    self.close_connection = True
+                    return
+                payload = answer.payload()
+                self.send_response(answer.status)
+                for name, value in ({"Content-Type": "application/json"} | answer.headers).items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = _serve
+
+            def log_message(self, *_arguments: object) -> None:
+                """Say nothing."""
+
+        return Handler

@@ -1,0 +1,65 @@
+"""Streams: colours for terminals only, remarks inert, closed pipes noticed."""
+
+import io
+
+import pytest
+
+from tui.commands.output import Output, OutputClosed, ascii_json
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "coloured"),
+    [
+        (Terminal(), {"TERM": "xterm"}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (io.StringIO(), {"TERM": "xterm"}, False),
+    ],
+)
+def test_colours_only_where_they_are_wanted(stream, environ, coloured):
+    painted = Output(stream, io.StringIO(), environ).paint("word", "bad")
+
+    assert painted == ("\x1b[31mword\x1b[0m" if coloured else "word")
+
+
+def test_an_unknown_tone_is_no_colour():
+    assert Output(Terminal(), io.StringIO(), {}).paint("word", "sparkling") == "word"
+
+
+def test_width_is_unbounded_when_piped():
+    assert Output(io.StringIO(), io.StringIO(), {}).width_cells is None
+
+
+def test_remarks_are_one_inert_line():
+    stderr = io.StringIO()
+
+    Output(io.StringIO(), stderr, {}).remark("server says \x1b[31m\nno")
+
+    assert stderr.getvalue().count("\n") == 1
+    assert "\x1b" not in stderr.getvalue()
+
+
+def test_a_closed_pipe_is_told_apart_from_other_errors():
+    class Closed(io.StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    with pytest.raises(OutputClosed):
+        Output(Closed(), io.StringIO(), {}).data("text")
+
+
+def test_a_closed_stderr_is_no_error():
+    closed = io.StringIO()
+    closed.close()
+
+    Output(io.StringIO(), closed, {}).remark("nobody hears this")
+
+
+def test_json_is_ascii_whatever_is_inside():
+    assert ascii_json({"é": "\x7f\x9b\u2028"}) == '{"\\u00e9": "\\u007f\\u009b\\u2028"}'

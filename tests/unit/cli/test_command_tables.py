@@ -1,0 +1,54 @@
+"""Tables: aligned, as wide as needed when piped, fitted when not."""
+
+from tui.commands.tables import Cell, Column, render_facts, render_table
+
+
+def plain(text: str, _tone: str | None) -> str:
+    return text
+
+
+COLUMNS = (Column("ID"), Column("NAME", shrinks=True), Column("AGE", right=True))
+
+
+def test_columns_are_aligned_and_lines_have_no_trailing_blanks():
+    rows = [[Cell("a"), Cell("short"), Cell("5d")], [Cell("bbb"), Cell("a longer name"), Cell("12h")]]
+
+    assert render_table(COLUMNS, rows, width_cells=None, paint=plain) == (
+        "ID   NAME           AGE\n"
+        "a    short           5d\n"
+        "bbb  a longer name  12h\n"
+    )  # fmt: skip
+
+
+def test_wide_letters_take_two_cells():
+    rows = [[Cell("a"), Cell("你好"), Cell("1s")], [Cell("b"), Cell("abcd"), Cell("1s")]]
+
+    _header, wide, narrow = render_table(COLUMNS, rows, width_cells=None, paint=plain).splitlines()
+
+    assert wide == "a   你好   1s"
+    assert narrow == "b   abcd   1s"
+
+
+def test_on_a_terminal_only_shrinking_columns_are_clipped():
+    rows = [[Cell("identifier"), Cell("n" * 80), Cell("5d")]]
+
+    for line in render_table(COLUMNS, rows, width_cells=40, paint=plain).splitlines():
+        assert len(line) <= 40
+    assert "identifier" in render_table(COLUMNS, rows, width_cells=40, paint=plain)
+    assert "…" in render_table(COLUMNS, rows, width_cells=40, paint=plain)
+
+
+def test_a_hopelessly_narrow_terminal_does_not_loop():
+    rows = [[Cell("identifier"), Cell("n" * 80), Cell("5d")]]
+
+    assert "identifier" in render_table(COLUMNS, rows, width_cells=3, paint=plain)
+
+
+def test_without_rows_the_header_stands_alone():
+    assert render_table(COLUMNS, [], width_cells=None, paint=plain) == "ID  NAME  AGE\n"
+
+
+def test_facts_keep_long_values_whole():
+    assert render_facts([("id", Cell("x" * 200)), ("status", Cell("ok"))], paint=plain) == (
+        f"id      {'x' * 200}\nstatus  ok\n"
+    )
