@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,16 @@ def logs(settings: Settings, job_id: str, follow: bool, output_format: str) -> E
     return run_on_remote(settings, show)
 
 
+@asynccontextmanager
+async def closing_stream(stream: AsyncIterator[object]) -> AsyncIterator[None]:
+    """End the stream's own tasks when the block is left early, and before the client is closed."""
+    try:
+        yield
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
+
+
 def _renderer(output: Output, output_format: str) -> Callable[[LogEntry], str]:
     from tui.commands.log_lines import TextLines, ndjson_line
 
@@ -79,7 +90,7 @@ async def _print_history(
     now = datetime.now(UTC)
     start = job.created_at - CLOCK_MARGIN if job.created_at else now - LOG_LIFE
     batches = client.logs.history(job.project_id, job.id, start=start, end=now + CLOCK_MARGIN)
-    async with aclosing(batches):
+    async with closing_stream(batches):
         async for batch in batches:
             _print(batch, output, render)
     return ExitCode.OK
@@ -92,7 +103,7 @@ async def _follow(
     from api_client.streams.records import LogEnd
 
     stream = client.logs.follow(job.project_id, job.id)
-    async with aclosing(stream):
+    async with closing_stream(stream):
         async for item in stream:
             if isinstance(item, LogEnd):
                 return _tell_outcome(item.job, output)
