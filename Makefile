@@ -17,20 +17,21 @@ RUN_STAMP := $(VENV)/.installed-to-run
 DEVELOP_STAMP := $(VENV)/.installed-to-develop
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
 .PHONY: help demo test check bench clean
 
 help:
 	@sed -n 's/^#   */  /p' Makefile
 
 demo: $(RUN_STAMP)
-	@exec $(BIN)/bt-tui demo $(ARGS)
+	@exec $(BIN)/python -m tui demo $(ARGS)
 
 test: check
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: $(DEVELOP_STAMP)
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
 

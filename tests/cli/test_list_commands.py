@@ -155,3 +155,13 @@ def test_remote_may_stand_before_and_after_the_command(cli, stranger, clean_envi
     missing = cli("projects", "--remote", "elsewhere", environ={})
     assert missing.code == 2
     assert "here" in missing.err
+
+
+def test_an_empty_list_is_no_error_and_says_so_to_the_person_alone(cli, stranger):
+    stranger.projects, stranger.jobs = [], []
+
+    for command in ("projects", "jobs"):
+        assert cli(command, "-o", "json").out == "[]\n"
+        table = cli(command)
+        assert (table.code, len(table.out.splitlines())) == (0, 1)
+        assert f"no {command}" in table.err

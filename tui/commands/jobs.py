@@ -54,6 +54,8 @@ def jobs(
             return ExitCode.OK
         from tui.commands.tables import render_table
 
+        if not kept:
+            output.remark("no jobs")
         rows = [job_row(job) for job in kept]
         output.data(render_table(JOB_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
         return ExitCode.OK

@@ -35,6 +35,8 @@ def projects(settings: Settings, output_format: str) -> ExitCode:
         from tui.commands.rows import PROJECT_COLUMNS, project_row
         from tui.commands.tables import render_table
 
+        if not found:
+            output.remark("no projects")
         rows = [project_row(project) for project in found]
         output.data(render_table(PROJECT_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
         return ExitCode.OK
