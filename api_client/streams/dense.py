@@ -1,0 +1,71 @@
+"""A millisecond that holds more lines than a page.
+
+Bounds are in milliseconds, so such a millisecond cannot be paged through; but it can be read from both
+ends: its oldest page and its newest page. Where the two meet, nothing is missing. Where that cannot be
+shown, a gap says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TypeAlias
+
+from api_client.streams.records import LogEntry, LogGap, LogLine
+
+TOO_MANY = "more lines in one millisecond than the API can answer"
+TOO_MANY_ALIKE = "more lines with one timestamp than the API can answer for certain"
+
+_Key: TypeAlias = tuple[str, str | None, str | None, str | None]
+
+
+def meet(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> list[LogEntry]:
+    """All entries of a millisecond (which ends at ``end_ns``) from its oldest and its newest full page.
+
+    Both are ascending, lines of one stamp in the server's order.
+    """
+    if not newest:
+        return [*oldest, LogGap(oldest[-1].timestamp_ns, end_ns, TOO_MANY)]
+    last = oldest[-1].timestamp_ns
+    first = newest[0].timestamp_ns
+    if first < last:
+        # Everything before `last` is on the oldest page, everything after `first` on the newest.
+        before = [line for line in oldest if line.timestamp_ns < last]
+        return [*before, *(line for line in newest if line.timestamp_ns >= last)]
+    if first > last:
+        return [*oldest, LogGap(last, first, TOO_MANY), *newest]
+    return _meet_inside_one_stamp(oldest, newest, first)
+
+
+def _meet_inside_one_stamp(oldest: list[LogLine], newest: list[LogLine], stamp: int) -> list[LogEntry]:
+    tail = [_key(line) for line in oldest if line.timestamp_ns == stamp]
+    head = [_key(line) for line in newest if line.timestamp_ns == stamp]
+    shared = _shared_run(tail, head)
+    if shared:
+        return [*oldest, *newest[shared:]]
+    known = Counter(tail)
+    entries: list[LogEntry] = list(oldest)
+    for line, key in zip(newest, head, strict=False):
+        if known[key]:
+            known[key] -= 1
+        else:
+            entries.append(line)
+    return [*entries, LogGap(stamp, stamp + 1, TOO_MANY_ALIKE), *newest[len(head) :]]
+
+
+def _shared_run(tail: list[_Key], head: list[_Key]) -> int:
+    """How many lines end the one list and begin the other; 0 if that cannot be said for certain.
+
+    A line that is unique in both lists shows where they would overlap; then all of the overlap must agree.
+    """
+    in_tail = Counter(tail)
+    in_head = Counter(head)
+    positions = {key: index for index, key in enumerate(tail) if in_tail[key] == 1}
+    for index, key in enumerate(head):
+        if in_head[key] == 1 and key in positions:
+            length = len(tail) - positions[key] + index
+            return length if length <= len(head) and tail[-length:] == head[:length] else 0
+    return 0
+
+
+def _key(line: LogLine) -> _Key:
+    return (line.message, line.replica, line.level, line.request_id)

@@ -1,0 +1,244 @@
+"""Follows a log: the history, then every new line, late ones too, until the job has ended.
+
+Lines may arrive up to a minute after their stamp, so a stretch is *settled* only when it was read more than
+``lateness_s`` after its time on the server's clock, as the lines themselves show it: our own clock proves
+nothing. What is settled is never read again. What is not is re-read: wholly at every poll while it fits a
+page (a deep read), else its last seconds at every poll (an edge read) and all of it from time to time. The
+ledger tells the lines of such a read that are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from api_client.clock import Clock
+from api_client.streams.follow_options import FollowOptions
+from api_client.streams.job_look import JobLook
+from api_client.streams.ledger import Ledger
+from api_client.streams.pages import PageSource
+from api_client.streams.reader import RangeReader, Window, windows
+from api_client.streams.records import (
+    MS_PER_S,
+    NS_PER_MS,
+    NS_PER_S,
+    FetchJob,
+    FetchPage,
+    LogBatch,
+    LogEnd,
+    LogEntry,
+    LogGap,
+    LogLine,
+    stamp_ns,
+)
+from api_client.streams.server_time import ServerTime
+
+QUIET_READS_AT_THE_END = 2
+NOTABLE_DELAY_NS = 10 * NS_PER_S
+"""A line that comes this long after its stamp shows a server whose stragglers are worth the full wait."""
+
+LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
+SHORTEST_PAUSE = 0.3
+"""The least pause between polls, as a part of the interval, when the polls themselves take long."""
+
+WINDOWS_SEARCHED_FOR_THE_NEWEST = 8
+
+
+class Follower:
+    """One followed log. Use it once, by iterating over ``stream()``."""
+
+    def __init__(
+        self, fetch: FetchPage, fetch_job: FetchJob, *, clock: Clock, start_ms: int, options: FollowOptions
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._look = JobLook(fetch_job, clock=clock, interval_s=options.job_interval_s)
+        self._pages = PageSource(fetch, clock=clock, limit=options.page_limit)
+        self._server_time = ServerTime(clock)
+        self._ledger = Ledger()
+        self._gaps: list[Window] = []
+        self._settled_ms = start_ms
+        self._delivered_ns = start_ms * NS_PER_MS
+        self._delivered_count = 0
+        self._delivered_s = clock.monotonic()
+        self._interval_s = options.busy_interval_s
+        self._is_quiet = False
+        self._edge_at_s = 0.0
+        self._deep_at_s = 0.0
+        self._deep_interval_s = options.deep_interval_s
+        self._deep_server_ns: int | None = None
+        self._has_delays = False
+        self._quiet_reads = 0
+
+    async def stream(self) -> AsyncGenerator[LogBatch | LogEnd, None]:
+        """Batches, and at last the end with the finished job. Raises RequestErrors that will not pass."""
+        await self._look.look()
+        await self._find_the_newest_line()
+        reader = self._reader(self._settled_ms, confirm=True)
+        async with aclosing(self._deep_read(reader, is_caught_up=False)) as batches:
+            async for batch in batches:
+                yield batch
+        yield LogBatch((), caught_up=True)
+        is_over = self._look.is_long_over(self._server_time.newest_ns)
+        poll_s = 0.0
+        while not is_over:
+            await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * SHORTEST_PAUSE))
+            began_s = self._clock.monotonic()
+            await self._look.look_when_due()
+            async with aclosing(self._poll()) as batches:
+                async for batch in batches:
+                    yield batch
+            if self._is_drained():
+                await self._look.look()
+                is_over = self._look.finished_job is not None
+            poll_s = self._clock.monotonic() - began_s
+        if self._look.finished_job is not None:
+            yield LogEnd(self._look.finished_job)
+
+    def _is_drained(self) -> bool:
+        finished_s = self._look.finished_s
+        if finished_s is None or self._quiet_reads < QUIET_READS_AT_THE_END:
+            return False
+        now_s = self._clock.monotonic()
+        if self._has_delays and now_s - finished_s < self._options.lateness_s:
+            return False
+        return now_s - max(finished_s, self._delivered_s) >= self._options.drain_s
+
+    def _end_ms(self) -> int:
+        """Well after the server's present, whatever our clock says."""
+        if self._look.job is not None:
+            self._server_time.saw_job(self._look.job)
+        return max(self._server_time.upper_ms(self._options.clock_margin_s), self._settled_ms + 1)
+
+    def _reader(self, start_ms: int, end_ms: int | None = None, *, confirm: bool = False) -> RangeReader:
+        until_ms = self._end_ms() if end_ms is None else end_ms
+        return RangeReader(self._pages, start_ms, until_ms, confirm=confirm, skip=self._gaps)
+
+    async def _find_the_newest_line(self) -> None:
+        """How far the log has come tells the server's time, and so which of the history is settled."""
+        ranges = windows(self._settled_ms, self._end_ms())
+        for start_ms, end_ms in ranges[: -WINDOWS_SEARCHED_FOR_THE_NEWEST - 1 : -1]:
+            newest_ns = await self._pages.newest_stamp_ns(start_ms, end_ms)
+            if newest_ns is not None:
+                self._server_time.saw_line(newest_ns)
+                return
+
+    async def _poll(self) -> AsyncGenerator[LogBatch, None]:
+        """One look at what is new; at late lines too, if they are cheap to look for or it is time."""
+        count = self._delivered_count
+        deep_interval_s = self._deep_interval_s
+        if self._look.finished_s is not None:
+            deep_interval_s = min(deep_interval_s, LONGEST_DRAIN_DEEP_INTERVAL_S)
+        if self._ledger.line_count <= self._options.cheap_lines:
+            deep_reader: RangeReader | None = self._reader(self._settled_ms)
+        else:
+            edge_ms = self._edge_start_ms()
+            is_due = self._clock.monotonic() - self._deep_at_s >= deep_interval_s
+            deep_reader = self._reader(self._settled_ms, edge_ms) if is_due else None
+            async with aclosing(self._edge_read()) as batches:
+                async for batch in batches:
+                    yield batch
+        if deep_reader is not None:
+            async with aclosing(self._deep_read(deep_reader, is_caught_up=True)) as batches:
+                async for batch in batches:
+                    yield batch
+        has_news = self._delivered_count != count
+        if has_news or self._look.finished_s is None:
+            self._quiet_reads = 0
+        elif deep_reader is not None:
+            self._quiet_reads += 1
+        self._is_quiet = not has_news
+        longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
+        self._interval_s = self._options.busy_interval_s if has_news else longer_s
+
+    async def _deep_read(self, reader: RangeReader, *, is_caught_up: bool) -> AsyncGenerator[LogBatch, None]:
+        """Read on from where the log is settled, and settle what can be."""
+        self._deep_at_s = self._clock.monotonic()
+        server_ns = self._server_time.lower_ns()
+        may_settle = True
+        while not reader.is_done:
+            # Taken before the request: lines that arrive while it is answered may be missing from it.
+            final_before_ms = self._final_before_ms()
+            entries = await reader.next_batch()
+            settled_ms = self._settled_ms
+            if may_settle:
+                settled_ms = max(settled_ms, min(final_before_ms, reader.position_ms))
+                may_settle = final_before_ms >= reader.position_ms
+            fresh = self._fresh(entries, remember_from_ms=settled_ms)
+            self._settle(settled_ms)
+            if fresh:
+                yield LogBatch(fresh, caught_up=is_caught_up)
+            if self._is_edge_due(reader):
+                async with aclosing(self._edge_read()) as batches:
+                    async for batch in batches:
+                        yield batch
+        self._deep_server_ns = server_ns
+        pages_s = reader.page_count / self._options.deep_pages_per_s
+        longest_s = self._options.deep_interval_limit_s
+        self._deep_interval_s = min(max(pages_s, self._options.deep_interval_s), longest_s)
+
+    def _is_edge_due(self, reader: RangeReader) -> bool:
+        """Whether a long re-reading of older lines keeps the new ones waiting."""
+        if reader.is_done or reader.end_ms * NS_PER_MS > self._delivered_ns:
+            return False
+        return self._clock.monotonic() - self._edge_at_s >= self._options.busy_interval_s
+
+    def _edge_start_ms(self) -> int:
+        overlap_ms = 0 if self._is_quiet else int(self._options.edge_overlap_s * MS_PER_S)
+        return max(self._settled_ms, self._delivered_ns // NS_PER_MS - overlap_ms)
+
+    async def _edge_read(self) -> AsyncGenerator[LogBatch, None]:
+        """Read the last seconds only."""
+        self._edge_at_s = self._clock.monotonic()
+        reader = self._reader(self._edge_start_ms())
+        while not reader.is_done:
+            fresh = self._fresh(await reader.next_batch(), remember_from_ms=self._settled_ms)
+            if fresh:
+                yield LogBatch(fresh, caught_up=True)
+
+    def _final_before_ms(self) -> int:
+        """A read made now is final before this: older lines have all arrived, and newer ones never have."""
+        lower_ns = self._server_time.lower_ns()
+        if lower_ns is None or self._server_time.newest_ns is None:
+            return self._settled_ms
+        is_sparse = self._ledger.line_count <= self._options.cheap_lines
+        lateness_s = self._options.sparse_lateness_s if is_sparse else self._options.lateness_s
+        final_ms = lower_ns // NS_PER_MS - int(lateness_s * MS_PER_S)
+        return min(final_ms, self._server_time.newest_ns // NS_PER_MS)
+
+    def _settle(self, before_ms: int) -> None:
+        if before_ms > self._settled_ms:
+            self._settled_ms = before_ms
+            self._ledger.forget_before(before_ms)
+            self._gaps = [gap for gap in self._gaps if gap[1] > before_ms]
+
+    def _fresh(self, entries: list[LogEntry], *, remember_from_ms: int) -> tuple[LogEntry, ...]:
+        """The entries not delivered before, in time order, the late lines among them marked."""
+        lines = [entry for entry in entries if isinstance(entry, LogLine)]
+        gaps = [entry for entry in entries if isinstance(entry, LogGap)]
+        fresh = self._ledger.admit(lines, remember_from_ms)
+        delivered_ns = self._delivered_ns
+        found: list[LogEntry] = [_late(line) if line.timestamp_ns < delivered_ns else line for line in fresh]
+        if gaps:
+            found = sorted([*found, *gaps], key=stamp_ns)
+            self._gaps = sorted([*self._gaps, *map(_window_of, gaps)])
+        if fresh:
+            self._note(fresh)
+        return tuple(found)
+
+    def _note(self, fresh: list[LogLine]) -> None:
+        oldest_ns, newest_ns = fresh[0].timestamp_ns, fresh[-1].timestamp_ns
+        if self._deep_server_ns is not None and oldest_ns < self._deep_server_ns - NOTABLE_DELAY_NS:
+            self._has_delays = True
+        self._server_time.saw_line(newest_ns)
+        self._delivered_ns = max(self._delivered_ns, newest_ns)
+        self._delivered_count += len(fresh)
+        self._delivered_s = self._clock.monotonic()
+
+
+def _late(line: LogLine) -> LogLine:
+    return LogLine(line.timestamp_ns, line.message, line.replica, line.level, line.request_id, late=True)
+
+
+def _window_of(gap: LogGap) -> Window:
+    return gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)

@@ -1,0 +1,209 @@
+"""Reads a stretch of a log once, in either direction, every line exactly once.
+
+The API has no cursor: only windows in milliseconds over lines stamped in nanoseconds. A full page may end
+in the middle of a millisecond, so of every full page that millisecond is left for the next page, which
+starts with it. What comes out is therefore always made of whole milliseconds, so nothing needs to be
+remembered from page to page.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from operator import attrgetter
+
+from api_client.errors import BadRequest
+from api_client.streams.dense import meet
+from api_client.streams.pages import Page, PageRefused, PageSource
+from api_client.streams.records import MS_PER_S, NS_PER_MS, LogEntry, LogGap
+
+MAX_WINDOW_MS = 7 * 24 * 3600 * MS_PER_S
+"""The longest window the API takes (API facts, 2.2)."""
+
+SMALLEST_LIMIT = 50
+"""A refused page is asked for with fewer lines, down to this, before its window is split."""
+
+LIMIT_DIVISOR = 4
+PIECES = 8
+REFUSALS_OF_THE_SMALLEST = 3
+LONGEST_REASON = 200
+
+Window = tuple[int, int]
+_Step = tuple[list[LogEntry], Window | None]
+
+_by_stamp = attrgetter("timestamp_ns")
+
+
+class RangeReader:
+    """Reads ``start_ms <= t < end_ms`` in batches of whole milliseconds.
+
+    Each batch is ascending; batches go forwards in time, or backwards if ``newest_first``. The ranges in
+    ``skip`` (ascending, in ms) are left out. With ``confirm``, the end of a window is believed only when
+    asking again from the last line brings nothing more, so that a page cut short loses nothing.
+    A window that the server cannot answer, while it answers others, is narrowed down and ends as a LogGap.
+    """
+
+    def __init__(
+        self,
+        pages: PageSource,
+        start_ms: int,
+        end_ms: int,
+        *,
+        newest_first: bool = False,
+        confirm: bool = True,
+        skip: Iterable[Window] = (),
+    ) -> None:
+        self.page_count = 0
+        self._pages = pages
+        self.end_ms = end_ms
+        self._newest_first = newest_first
+        self._confirm = confirm
+        self._todo = windows(start_ms, end_ms, skip)
+        if not newest_first:
+            self._todo.reverse()
+        self._limit = pages.limit
+        self._gap: LogGap | None = None
+        self._smallest_ms = 1
+        self._refusals_of_the_smallest = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing left to read."""
+        return not self._todo and self._gap is None
+
+    @property
+    def position_ms(self) -> int:
+        """Reading forwards: everything before this has been read."""
+        return self._todo[-1][0] if self._todo else self.end_ms
+
+    async def next_batch(self) -> list[LogEntry]:
+        """The next entries; empty only at the end. Raises RequestErrors that will not pass."""
+        while self._todo:
+            start_ms, end_ms = self._todo.pop()
+            try:
+                entries, rest = await self._step(start_ms, end_ms)
+            except PageRefused as refused:
+                self._todo.append((start_ms, end_ms))
+                await self._narrow(str(refused))
+                continue
+            except BaseException:
+                self._todo.append((start_ms, end_ms))
+                raise
+            self._limit = min(self._pages.limit, self._limit * 2)
+            self._smallest_ms = 1
+            self._refusals_of_the_smallest = 0
+            if rest is not None and rest[0] < rest[1]:
+                self._todo.append(rest)
+            if entries or self._gap is not None:
+                return self._with_gap(entries)
+        return self._with_gap([])
+
+    async def _step(self, start_ms: int, end_ms: int) -> _Step:
+        self.page_count += 1
+        if self._newest_first:
+            return await self._step_backwards(start_ms, end_ms)
+        return await self._step_forwards(start_ms, end_ms)
+
+    async def _step_forwards(self, start_ms: int, end_ms: int) -> _Step:
+        page = await self._pages.page(start_ms, end_ms, "asc", self._limit)
+        lines = page.lines
+        if not lines or (page.is_full and page.has_younger):
+            return list(lines), None
+        last_ms = lines[-1].timestamp_ns // NS_PER_MS
+        if page.is_full and last_ms == start_ms:
+            return await self._millisecond(start_ms, page), (start_ms + 1, end_ms)
+        if not page.is_full and (last_ms == start_ms or not self._confirm):
+            return list(lines), None
+        cut = bisect_left(lines, last_ms * NS_PER_MS, key=_by_stamp)
+        return list(lines[:cut]), (last_ms, end_ms)
+
+    async def _step_backwards(self, start_ms: int, end_ms: int) -> _Step:
+        page = await self._pages.page(start_ms, end_ms, "desc", self._limit)
+        lines = page.lines
+        if page.is_full and page.has_older:
+            return list(lines), None
+        if not lines and not page.is_full:
+            return [], None
+        first_ms = lines[0].timestamp_ns // NS_PER_MS if lines else end_ms - 1
+        if page.is_full and first_ms == end_ms - 1:
+            return await self._millisecond(first_ms), (start_ms, first_ms)
+        if not page.is_full and (first_ms == end_ms - 1 or not self._confirm):
+            return list(lines), None
+        cut = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=_by_stamp)
+        return list(lines[cut:]), (start_ms, first_ms + 1)
+
+    async def _millisecond(self, ms: int, oldest: Page | None = None) -> list[LogEntry]:
+        """Everything of one millisecond, which may hold more than a page."""
+        limit = self._pages.limit
+        if oldest is None or self._limit < limit:
+            self.page_count += 1
+            oldest = await self._pages.page(ms, ms + 1, "asc", limit)
+        if not oldest.is_full or oldest.has_younger:
+            return list(oldest.lines)
+        self.page_count += 1
+        newest = await self._pages.page(ms, ms + 1, "desc", limit)
+        if newest.is_full and newest.has_younger:
+            newest = await self._without_the_next_millisecond(ms, newest)
+        if not newest.is_full and len(newest.lines) >= len(oldest.lines):
+            return list(newest.lines)
+        return meet(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS)
+
+    async def _without_the_next_millisecond(self, ms: int, newest: Page) -> Page:
+        """The newest page of ``ms`` from a server that counts the end bound in, and so filled it up."""
+        self.page_count += 1
+        try:
+            narrower = await self._pages.page(ms, ms, "desc", self._pages.limit, until_ms=ms + 1)
+        except BadRequest:
+            return newest
+        return narrower if len(narrower.lines) > len(newest.lines) else newest
+
+    async def _narrow(self, reason: str) -> None:
+        """After a refusal: ask for less, then for parts, and at last give up the smallest part."""
+        if not await self._pages.is_answered_elsewhere():
+            return
+        if self._limit > SMALLEST_LIMIT:
+            self._limit = max(SMALLEST_LIMIT, self._limit // LIMIT_DIVISOR)
+            return
+        start_ms, end_ms = self._todo[-1]
+        if end_ms - start_ms > self._smallest_ms:
+            self._todo.pop()
+            pieces = _pieces(start_ms, end_ms)
+            self._todo += pieces if self._newest_first else reversed(pieces)
+            return
+        self._refusals_of_the_smallest += 1
+        if self._refusals_of_the_smallest < REFUSALS_OF_THE_SMALLEST and self._gap is None:
+            return
+        self._todo.pop()
+        self._lose(start_ms, end_ms, reason)
+        # A long stretch of refusals must not cost a request a millisecond: give up more and more at once.
+        self._smallest_ms *= PIECES
+
+    def _lose(self, start_ms: int, end_ms: int, reason: str) -> None:
+        start_ns, end_ns = start_ms * NS_PER_MS, end_ms * NS_PER_MS
+        if self._gap is not None:
+            start_ns, end_ns = min(start_ns, self._gap.start_ns), max(end_ns, self._gap.end_ns)
+        self._gap = LogGap(start_ns, end_ns, f"the server cannot answer: {reason}"[:LONGEST_REASON])
+
+    def _with_gap(self, entries: list[LogEntry]) -> list[LogEntry]:
+        gap, self._gap = self._gap, None
+        if gap is None:
+            return entries
+        return [*entries, gap] if self._newest_first else [gap, *entries]
+
+
+def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Window]:
+    """A range in ascending windows that the API takes, without the ranges in ``skip`` (ascending)."""
+    found = []
+    for skip_start, skip_end in [*skip, (end_ms, end_ms)]:
+        stop = min(skip_start, end_ms)
+        while start_ms < stop:
+            found.append((start_ms, min(start_ms + MAX_WINDOW_MS, stop)))
+            start_ms = found[-1][1]
+        start_ms = max(start_ms, skip_end)
+    return found
+
+
+def _pieces(start_ms: int, end_ms: int) -> list[Window]:
+    width = max(1, -(-(end_ms - start_ms) // PIECES))
+    starts = range(start_ms, end_ms, width)
+    return [(start, min(start + width, end_ms)) for start in starts]
