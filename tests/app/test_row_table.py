@@ -1,0 +1,109 @@
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.app import App, ComposeResult
+
+from tui.widgets.row_table import Column, RowTable
+
+
+@dataclass(frozen=True)
+class Planet:
+    name: str
+    moons: int
+
+
+PLANETS = [Planet(f"planet-{number:03}", number) for number in range(200)]
+COLUMNS = (
+    Column[Planet]("name", "planet", lambda row: [(row.name, "plain")], width=10, flex=1, keep=2),
+    Column[Planet]("moons", "moons", lambda row: [(str(row.moons), "muted")], width=5, align="right", keep=1),
+)
+
+
+class TableApp(App[None]):
+    def __init__(self, rows: Sequence[Planet]) -> None:
+        super().__init__()
+        self.first_rows = rows
+        self.heard: list[object] = []
+
+    def compose(self) -> ComposeResult:
+        yield RowTable(COLUMNS, lambda row: row.name)
+
+    def on_mount(self) -> None:
+        self.table.set_rows(self.first_rows)
+        self.table.focus()
+
+    @property
+    def table(self) -> RowTable[Planet]:
+        return self.query_one(RowTable)
+
+    def lines(self) -> list[str]:
+        return [self.table.render_line(y).text for y in range(self.table.size.height)]
+
+    def on_row_table_selected(self, message: RowTable.Selected) -> None:
+        self.heard.append(("selected", message.key))
+
+    def on_row_table_heading_pressed(self, message: RowTable.HeadingPressed) -> None:
+        self.heard.append(("heading", message.column_id))
+
+
+async def test_only_what_is_on_screen_is_drawn_under_a_heading_that_stays() -> None:
+    app = TableApp(PLANETS)
+    async with app.run_test(size=(40, 6)) as pilot:
+        assert app.lines()[0].split() == ["planet", "moons"]
+        assert app.lines()[1].split() == ["planet-000", "0"]
+        await pilot.press("G")
+        assert app.lines()[0].split() == ["planet", "moons"]
+        assert app.lines()[-1].split() == ["planet-199", "199"]
+
+
+async def test_a_refresh_keeps_cursor_and_line_of_the_screen_by_key() -> None:
+    app = TableApp(PLANETS)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press(*["pagedown"] * 4, "k", "k")
+        key, line = (
+            app.table.cursor_key,
+            [name in text for name in [app.table.cursor_key or ""] for text in app.lines()],
+        )
+        app.table.set_rows([Planet("newcomer", 1), Planet("another", 2), *PLANETS])
+        await pilot.pause()
+        assert app.table.cursor_key == key
+        assert [(key or "") in text for text in app.lines()] == line
+
+
+async def test_the_cursor_stays_near_when_its_row_goes() -> None:
+    app = TableApp(PLANETS[:3])
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("j", "j")
+        app.table.set_rows(PLANETS[:2])
+        assert app.table.cursor_key == "planet-001"
+        app.table.set_rows([])
+        assert app.table.cursor_key is None
+        await pilot.press("j", "enter")
+        assert app.heard == []
+
+
+async def test_enter_and_a_second_click_open_and_a_click_on_a_heading_sorts() -> None:
+    app = TableApp(PLANETS)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("j", "enter")
+        await pilot.click(RowTable, offset=(5, 4))
+        await pilot.click(RowTable, offset=(5, 4))
+        await pilot.click(RowTable, offset=(37, 0))
+        assert app.heard == [("selected", "planet-001"), ("selected", "planet-003"), ("heading", "moons")]
+
+
+async def test_columns_that_matter_least_go_first_and_cells_are_cut_with_a_sign() -> None:
+    app = TableApp([Planet("a-planet-with-a-rather-long-name", 7)])
+    async with app.run_test(size=(16, 4)) as pilot:
+        assert "moons" not in app.lines()[0]
+        assert "…" in app.lines()[1]
+        await pilot.resize_terminal(60, 4)
+        await pilot.pause()
+        assert "moons" in app.lines()[0]
+        assert "a-planet-with-a-rather-long-name" in app.lines()[1]
+
+
+async def test_every_line_is_exactly_as_wide_as_the_table() -> None:
+    app = TableApp([Planet("日本語のなまえ" * 6, 1), Planet("é" * 50, 2), Planet("", 3)])
+    async with app.run_test(size=(33, 8)):
+        assert {app.table.render_line(y).cell_length for y in range(8)} == {33}

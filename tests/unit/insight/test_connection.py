@@ -1,0 +1,63 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api_client.events import RequestEvent
+from tui.insight.connection import Connection, Link
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def event(kind: Any, *, after_s: float = 0.0, **fields: Any) -> RequestEvent:
+    return RequestEvent(kind, "GET", "/v1/training_projects", 1, NOON + timedelta(seconds=after_s), **fields)
+
+
+def fold(*events: RequestEvent) -> Connection:
+    connection = Connection()
+    for one in events:
+        connection = connection.after(one)
+    return connection
+
+
+def test_a_good_answer_is_live_and_clears_all_trouble() -> None:
+    connection = fold(event("waiting", delay_s=2.0, reason="503"), event("answered", after_s=3, status=200))
+    assert connection == Connection(Link.LIVE, answered_at=NOON + timedelta(seconds=3))
+
+
+def test_waiting_says_when_it_tries_again_and_keeps_the_first_failure_and_the_last_answer() -> None:
+    connection = fold(
+        event("answered", status=200),
+        event("waiting", after_s=5, delay_s=1.0, reason="connection refused"),
+        event("waiting", after_s=7, delay_s=4.0, reason="connection refused"),
+    )
+    assert connection.link is Link.RETRYING
+    assert connection.answered_at == NOON
+    assert connection.failing_since == NOON + timedelta(seconds=5)
+    assert connection.retry_at == NOON + timedelta(seconds=11)
+
+
+def test_giving_up_is_lost_since_the_first_failure() -> None:
+    connection = fold(event("waiting", delay_s=1.0), event("failed", after_s=9, reason="no route"))
+    assert (connection.link, connection.failing_since, connection.retry_at) == (Link.LOST, NOON, None)
+    assert connection.reason == "no route"
+
+
+def test_a_refused_key_is_its_own_state() -> None:
+    assert fold(event("failed", status=401, reason="key refused")).link is Link.UNAUTHORISED
+    assert fold(event("failed", status=403, reason="key refused")).link is Link.UNAUTHORISED
+
+
+def test_one_forbidden_route_is_no_trouble_while_others_answer() -> None:
+    connection = fold(event("answered", status=200), event("failed", after_s=1, status=403))
+    assert connection.link is Link.LIVE
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 422])
+def test_a_refusal_of_one_request_shows_that_the_server_is_there(status: int) -> None:
+    assert fold(event("failed", status=status)).link is Link.LIVE
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_cannot_answer_counts_as_lost(status: int) -> None:
+    assert fold(event("failed", status=status)).link is Link.LOST

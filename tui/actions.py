@@ -1,0 +1,129 @@
+"""Every action of the dashboard, once.
+
+Footer, help screen, command palette and the README's table of keys all read this list, so that they
+cannot disagree. ``id`` is also the name of the method that does it: ``action_<id>`` of the owner of
+the scope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """Where an action works."""
+
+    EVERYWHERE = "everywhere"
+    HOME = "home"
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a person can do.
+
+    ``keys`` are textual's key names, separated by commas; ``label`` is the footer's word, ``help`` a
+    full sentence. ``in_footer`` asks for a place in the footer, where room is scarce. ``dangerous``
+    ones ask before they act, and are off when the dashboard is read-only.
+    """
+
+    id: str
+    scope: Scope
+    keys: str
+    label: str
+    help: str
+    in_footer: bool = False
+    dangerous: bool = False
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action("open_job", Scope.HOME, "enter", "open", "Open the job under the cursor.", in_footer=True),
+    Action(
+        "filter",
+        Scope.HOME,
+        "slash",
+        "filter",
+        "Filter the jobs, as in: llama status:running gpu:h100 age<2d.",
+        in_footer=True,
+    ),
+    Action(
+        "sort",
+        Scope.HOME,
+        "o",
+        "sort",
+        "Sort by the next column; clicking a heading sorts too.",
+        in_footer=True,
+    ),
+    Action("reverse_sort", Scope.HOME, "O", "reverse", "Turn the order of the sort around."),
+    Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the list of projects."),
+    Action(
+        "stop_job", Scope.HOME, "s", "stop", "Stop the job under the cursor.", in_footer=True, dangerous=True
+    ),
+    Action(
+        "recreate_job",
+        Scope.HOME,
+        "R",
+        "run again",
+        "Start a new job like the one under the cursor.",
+        dangerous=True,
+    ),
+    Action("copy_id", Scope.HOME, "y", "copy id", "Copy the id of the job under the cursor."),
+    Action("open_browser", Scope.HOME, "b", "browser", "Open the job under the cursor in the browser."),
+    Action("show_live", Scope.JOB, "1", "Live", "Nodes, charts and the end of the log together."),
+    Action("show_logs", Scope.JOB, "2", "Logs", "The log over the whole screen."),
+    Action("show_metrics", Scope.JOB, "3", "Metrics", "The charts over the whole screen."),
+    Action("show_checkpoints", Scope.JOB, "4", "Checkpoints", "The checkpoints that the job has written."),
+    Action(
+        "show_details", Scope.JOB, "5", "Details", "Everything the API says about the job, and its history."
+    ),
+    Action("next_tab", Scope.JOB, "tab,right_square_bracket", "next tab", "The next tab."),
+    Action("previous_tab", Scope.JOB, "shift+tab,left_square_bracket", "previous tab", "The previous tab."),
+    Action(
+        "toggle_follow",
+        Scope.JOB,
+        "f",
+        "follow",
+        "Follow the end of the log, or stay where you are.",
+        in_footer=True,
+    ),
+    Action(
+        "filter_log", Scope.JOB, "slash", "find", "Show only log lines that contain a text.", in_footer=True
+    ),
+    Action(
+        "next_node",
+        Scope.JOB,
+        "n",
+        "node",
+        "Show the log and charts of the next node alone, then of all again.",
+        in_footer=True,
+    ),
+    Action(
+        "previous_node",
+        Scope.JOB,
+        "N",
+        "previous node",
+        "Show the log and charts of the previous node alone.",
+    ),
+    Action("next_chart", Scope.JOB, "m", "chart", "The next chart.", in_footer=True),
+    Action("next_span", Scope.JOB, "plus,equals_sign", "longer", "Charts over a longer time."),
+    Action("previous_span", Scope.JOB, "minus", "shorter", "Charts over a shorter time."),
+    Action("matrix_metric", Scope.JOB, "u", "util/mem", "The node × GPU cells show utilisation, or memory."),
+    Action("toggle_wrap", Scope.JOB, "w", "wrap", "Wrap long log lines, or cut them."),
+    Action("next_time_mode", Scope.JOB, "t", "time", "Log times as clock, as age, or off."),
+    Action("stop_job", Scope.JOB, "s", "stop", "Stop this job.", in_footer=True, dangerous=True),
+    Action("recreate_job", Scope.JOB, "R", "run again", "Start a new job like this one.", dangerous=True),
+    Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
+    Action("open_browser", Scope.JOB, "b", "browser", "Open the job in the browser."),
+    Action("back", Scope.EVERYWHERE, "escape", "back", "One step out: of the filter, then of the screen."),
+    Action("refresh", Scope.EVERYWHERE, "r", "refresh", "Ask the server now."),
+    Action("command_palette", Scope.EVERYWHERE, "colon,ctrl+p", "commands", "Find any action by its name."),
+    Action("help", Scope.EVERYWHERE, "question_mark", "help", "The keys that work here.", in_footer=True),
+    Action("quit", Scope.EVERYWHERE, "q", "quit", "Leave. Jobs go on without it.", in_footer=True),
+)
+"""All actions, in the order in which people should meet them."""
+
+
+def actions_of(scope: Scope) -> tuple[Action, ...]:
+    """The actions of one scope, in order."""
+    return tuple(action for action in ACTIONS if action.scope is scope)

@@ -1,0 +1,47 @@
+"""Turn the table of actions into textual's bindings."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+from tui.actions import Scope, actions_of
+
+KEY_SIGNS = {
+    "slash": "/",
+    "question_mark": "?",
+    "colon": ":",
+    "plus": "+",
+    "equals_sign": "=",
+    "minus": "-",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "escape": "esc",
+    "shift+tab": "⇧tab",
+    "ctrl+p": "^p",
+}
+
+
+def key_sign(key: str) -> str:
+    """How a key is written for people: ``slash`` → ``/``."""
+    return KEY_SIGNS.get(key, key)
+
+
+def key_signs(keys: str) -> str:
+    """All keys of an action, written for people: ``plus,equals_sign`` → ``+ =``."""
+    return " ".join(key_sign(key) for key in keys.split(","))
+
+
+def bindings_of(scope: Scope) -> list[BindingType]:
+    """The bindings of a scope; the id of each lets a configuration remap it."""
+    return [
+        Binding(
+            action.keys,
+            action.id,
+            action.label,
+            show=action.in_footer,
+            key_display=key_sign(action.keys.split(",")[0]),
+            tooltip=action.help,
+            id=f"{scope}.{action.id}",
+        )
+        for action in actions_of(scope)
+    ]

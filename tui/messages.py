@@ -1,0 +1,48 @@
+"""What screens ask of the app. Screens never act on the server themselves."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+from api_client.models import TrainingJob
+
+
+class OpenJobRequested(Message):
+    """Show this job."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        super().__init__()
+        self.job = job
+
+
+class StopJobRequested(Message):
+    """Stop this job, after asking."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        super().__init__()
+        self.job = job
+
+
+class RecreateJobRequested(Message):
+    """Start a new job like this one, after asking."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        super().__init__()
+        self.job = job
+
+
+class CopyRequested(Message):
+    """Put ``text`` on the clipboard; ``what`` names it in the toast."""
+
+    def __init__(self, text: str, what: str) -> None:
+        super().__init__()
+        self.text = text
+        self.what = what
+
+
+class BrowserRequested(Message):
+    """Open the job's page in the browser."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        super().__init__()
+        self.job = job

@@ -1,0 +1,1 @@
+"""Ask before something that cannot be undone."""

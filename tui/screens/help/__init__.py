@@ -1,0 +1,1 @@
+"""The keys that work where you are."""

@@ -1,0 +1,1 @@
+"""What a newcomer without a remote sees first."""

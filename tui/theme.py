@@ -1,0 +1,87 @@
+"""Two calm themes of our own, and the choice for terminals without colour.
+
+Series and node colours come from the Okabe–Ito set, which people with the common colour-vision
+deficiencies can tell apart.
+"""
+
+from __future__ import annotations
+
+from textual.theme import Theme
+
+DARK = Theme(
+    name="bt-dark",
+    primary="#56b4e9",
+    secondary="#9db4c0",
+    accent="#f0b44c",
+    success="#3fb68b",
+    warning="#e6a13c",
+    error="#e8705f",
+    foreground="#d5dbe1",
+    background="#0e1216",
+    surface="#12181d",
+    panel="#1b232a",
+    boost="#232d35",
+    dark=True,
+    variables={
+        "footer-background": "#12181d",
+        "footer-item-background": "#12181d",
+        "footer-key-background": "#12181d",
+        "footer-description-background": "#12181d",
+        "footer-key-foreground": "#56b4e9",
+        "footer-description-foreground": "#8fa0ad",
+        "text-muted": "#8fa0ad",
+        "border": "#2b3740",
+        "border-blurred": "#2b3740",
+        "block-cursor-background": "#24455c",
+        "block-cursor-foreground": "#f2f6f9",
+        "block-cursor-blurred-background": "#1f2f3a",
+        "scrollbar": "#2b3740",
+        "scrollbar-hover": "#3c4c58",
+        "scrollbar-active": "#56b4e9",
+        "scrollbar-background": "#0e1216",
+        "scrollbar-background-hover": "#0e1216",
+        "scrollbar-background-active": "#0e1216",
+        "scrollbar-corner-color": "#0e1216",
+    },
+)
+
+LIGHT = Theme(
+    name="bt-light",
+    primary="#0b6aa8",
+    secondary="#4a5b68",
+    accent="#a86400",
+    success="#0a7d57",
+    warning="#a35f00",
+    error="#b8321f",
+    foreground="#1c252c",
+    background="#fbfbf9",
+    surface="#f3f4f1",
+    panel="#e8ebe8",
+    boost="#dfe4e2",
+    dark=False,
+    variables={
+        "footer-background": "#f3f4f1",
+        "footer-item-background": "#f3f4f1",
+        "footer-key-background": "#f3f4f1",
+        "footer-description-background": "#f3f4f1",
+        "footer-key-foreground": "#0b6aa8",
+        "footer-description-foreground": "#57656f",
+        "text-muted": "#57656f",
+        "border": "#c8d0d0",
+        "border-blurred": "#c8d0d0",
+        "block-cursor-background": "#cfe3f0",
+        "block-cursor-foreground": "#10222e",
+        "block-cursor-blurred-background": "#e2ebef",
+        "scrollbar": "#c8d0d0",
+        "scrollbar-hover": "#a9b5b7",
+        "scrollbar-active": "#0b6aa8",
+        "scrollbar-background": "#fbfbf9",
+        "scrollbar-background-hover": "#fbfbf9",
+        "scrollbar-background-active": "#fbfbf9",
+        "scrollbar-corner-color": "#fbfbf9",
+    },
+)
+
+THEMES = (DARK, LIGHT)
+NO_COLOR_THEME = "ansi-dark"
+"""With NO_COLOR textual turns colours into greys, unless the theme uses the terminal's own."""

@@ -1,0 +1,361 @@
+"""A table of our own records, drawn a visible line at a time.
+
+Textual's DataTable takes seconds for 10,000 rows and forgets cursor and scroll when it is refilled.
+This one keeps the caller's records as they are, draws only the lines on screen, and keeps its place by
+key through any refresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Literal, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.widgets.tones import Span, plain_text, tone_styles
+
+Row = TypeVar("Row")
+
+GAP = 1
+"""Cells between two columns."""
+MARGIN = 1
+"""Cells left of the first column and right of the last."""
+_MAX_CACHED_LINES = 500
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column: how a record's cell reads, and how the column behaves when room is scarce.
+
+    ``width`` is the least width in cells; ``flex`` shares what is left over; columns with the lowest
+    ``keep`` go first when the table is too narrow.
+    """
+
+    id: str
+    title: str
+    cell: Callable[[Row], Sequence[Span]]
+    width: int
+    flex: int = 0
+    align: Literal["left", "right"] = "left"
+    keep: int = 0
+
+
+class RowTable(ScrollView, Generic[Row], can_focus=True):
+    """A scrolling table with a cursor; the first line is the heading."""
+
+    DEFAULT_CSS = """
+    RowTable {
+        background: $background;
+        color: $foreground;
+        & > .row-table--heading { color: $text-muted; text-style: bold; }
+        & > .row-table--cursor { background: $block-cursor-background; text-style: bold; }
+        & > .row-table--cursor-blurred { background: $block-cursor-blurred-background; }
+        & > .row-table--hover { background: $boost; }
+        &:ansi > .row-table--cursor { text-style: reverse; }
+        &:ansi > .row-table--cursor-blurred { text-style: underline; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "row-table--heading",
+        "row-table--cursor",
+        "row-table--cursor-blurred",
+        "row-table--hover",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "cursor_by(1)", "down", show=False),
+        Binding("up,k", "cursor_by(-1)", "up", show=False),
+        Binding("pagedown,ctrl+d", "cursor_by_page(1)", "page down", show=False),
+        Binding("pageup,ctrl+u", "cursor_by_page(-1)", "page up", show=False),
+        Binding("home,g", "cursor_to_end(False)", "top", show=False),
+        Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
+        Binding("enter", "select", "open", show=False),
+    ]
+
+    sort_mark: reactive[tuple[str, bool] | None] = reactive(None)
+    """The column that the rows are sorted by and whether descending; only shown, the caller sorts."""
+
+    class Selected(Message):
+        """Enter or a click on the row under the cursor."""
+
+        def __init__(self, table: RowTable[Row], key: str) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> RowTable[Row]:
+            """The table."""
+            return self.table
+
+    class Highlighted(Message):
+        """The cursor is on another row."""
+
+        def __init__(self, table: RowTable[Row], key: str) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> RowTable[Row]:
+            """The table."""
+            return self.table
+
+    class HeadingPressed(Message):
+        """A click on a column's heading."""
+
+        def __init__(self, table: RowTable[Row], column_id: str) -> None:
+            super().__init__()
+            self.table = table
+            self.column_id = column_id
+
+        @property
+        def control(self) -> RowTable[Row]:
+            """The table."""
+            return self.table
+
+    def __init__(
+        self,
+        columns: Sequence[Column[Row]],
+        key: Callable[[Row], str],
+        *,
+        id: str | None = None,
+        heading: bool = True,
+    ) -> None:
+        super().__init__(id=id)
+        self._all_columns = tuple(columns)
+        self._key = key
+        self._heading = heading
+        self._rows: Sequence[Row] = ()
+        self._index_of: dict[str, int] = {}
+        self._cursor = 0
+        self._hover: int | None = None
+        self._layout: tuple[tuple[Column[Row], int], ...] = ()
+        self._layout_width = -1
+        self._lines: dict[tuple[str, str], tuple[Row, Strip]] = {}
+        self._tones: Mapping[str, Style] = {}
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The records shown, in order."""
+        return self._rows
+
+    @property
+    def cursor_key(self) -> str | None:
+        """The key of the row under the cursor."""
+        return self._key(self._rows[self._cursor]) if self._rows else None
+
+    @property
+    def cursor_row(self) -> Row | None:
+        """The record under the cursor."""
+        return self._rows[self._cursor] if self._rows else None
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show these records; the cursor stays on its key, and on its line of the screen."""
+        before, top = self.cursor_key, self._cursor - self.scroll_offset.y
+        self._rows = rows
+        self._index_of = {self._key(row): index for index, row in enumerate(rows)}
+        found = self._index_of.get(before) if before is not None else None
+        self._cursor = found if found is not None else max(0, min(self._cursor, len(rows) - 1))
+        self.virtual_size = Size(0, len(rows) + self._heading_height)
+        if found is not None and self.scroll_offset.y:
+            self.scroll_to(y=max(0, self._cursor - top), animate=False, force=True)
+        self.refresh()
+        if self.cursor_key != before and self.cursor_key is not None:
+            self.post_message(self.Highlighted(self, self.cursor_key))
+
+    def move_to(self, key: str) -> None:
+        """Put the cursor on the row of that key, if it is there."""
+        index = self._index_of.get(key)
+        if index is not None:
+            self._move(index)
+
+    @property
+    def _heading_height(self) -> int:
+        return 1 if self._heading else 0
+
+    def notify_style_update(self) -> None:
+        """The theme changed: nothing drawn before is right."""
+        super().notify_style_update()
+        self._lines.clear()
+        self._tones = {}
+
+    def watch_sort_mark(self) -> None:
+        """Draw the heading anew."""
+        self.refresh()
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen: the heading, a row, or nothing."""
+        width = self.size.width
+        if width != self._layout_width:
+            self._layout, self._layout_width = self._fit(width), width
+            self._lines.clear()
+        if not self._tones:
+            self._tones = tone_styles(self.app)
+        if self._heading and y == 0:
+            return self._heading_strip(width)
+        index = y - self._heading_height + self.scroll_offset.y
+        if not 0 <= index < len(self._rows):
+            return Strip.blank(width, self.rich_style)
+        return self._row_strip(index, width)
+
+    def _row_strip(self, index: int, width: int) -> Strip:
+        row = self._rows[index]
+        look = ""
+        if index == self._cursor:
+            look = "row-table--cursor" if self.has_focus else "row-table--cursor-blurred"
+        elif index == self._hover:
+            look = "row-table--hover"
+        cached = self._lines.get((self._key(row), look))
+        if cached is not None and cached[0] == row:
+            return cached[1]
+        base = (
+            self.rich_style + self.get_component_rich_style(look, partial=True) if look else self.rich_style
+        )
+        segments = [Segment(" " * MARGIN, base)]
+        for position, (column, cells) in enumerate(self._layout):
+            if position:
+                segments.append(Segment(" " * GAP, base))
+            segments.extend(self._cell_segments(column.cell(row), cells, column.align, base))
+        segments.append(Segment(" " * MARGIN, base))
+        strip = Strip(segments).adjust_cell_length(width, base)
+        if len(self._lines) > _MAX_CACHED_LINES:
+            self._lines.clear()
+        self._lines[(self._key(row), look)] = (row, strip)
+        return strip
+
+    def _cell_segments(self, spans: Sequence[Span], cells: int, align: str, base: Style) -> list[Segment]:
+        length = sum(cell_len(text) for text, _tone in spans)
+        if length > cells:
+            return self._clipped(spans, cells, base)
+        pad = Segment(" " * (cells - length), base)
+        drawn = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
+        return [pad, *drawn] if align == "right" else [*drawn, pad]
+
+    def _clipped(self, spans: Sequence[Span], cells: int, base: Style) -> list[Segment]:
+        segments: list[Segment] = []
+        left = cells - 1
+        for text, tone in spans:
+            style = base + self._tones.get(tone, Style.null())
+            length = cell_len(text)
+            if length > left:
+                return [*segments, Segment(set_cell_size(text, left) + "…", style)]
+            segments.append(Segment(text, style))
+            left -= length
+        return [*segments, Segment(" " * (left + 1), base)]
+
+    def _heading_strip(self, width: int) -> Strip:
+        style = self.rich_style + self.get_component_rich_style("row-table--heading", partial=True)
+        parts = []
+        for column, cells in self._layout:
+            title = column.title
+            if self.sort_mark is not None and self.sort_mark[0] == column.id:
+                title += "▾" if self.sort_mark[1] else "▴"
+            fitted = set_cell_size(title, min(cell_len(title), cells))
+            parts.append(fitted.rjust(cells) if column.align == "right" else fitted.ljust(cells))
+        return Strip([Segment(" " * MARGIN + (" " * GAP).join(parts), style)]).adjust_cell_length(
+            width, style
+        )
+
+    def _fit(self, width: int) -> tuple[tuple[Column[Row], int], ...]:
+        """Which columns fit, and how wide each is."""
+        columns = list(self._all_columns)
+        room = width - 2 * MARGIN
+
+        def needed() -> int:
+            return sum(column.width for column in columns) + GAP * (len(columns) - 1)
+
+        while len(columns) > 1 and needed() > room:
+            columns.remove(min(reversed(columns), key=lambda column: column.keep))
+        spare = max(0, room - needed())
+        shares = sum(column.flex for column in columns)
+        widths = []
+        for column in columns:
+            extra = spare * column.flex // shares if shares else 0
+            widths.append(min(column.width, room) + extra)
+        return tuple(zip(columns, widths, strict=True))
+
+    # Moving
+
+    def _move(self, index: int) -> None:
+        index = max(0, min(index, len(self._rows) - 1))
+        if not self._rows or index == self._cursor:
+            return
+        self._cursor = index
+        self.scroll_to_region(
+            Region(0, index, 1, 1 + self._heading_height), animate=False, force=True, x_axis=False
+        )
+        self.refresh()
+        key = self.cursor_key
+        if key is not None:
+            self.post_message(self.Highlighted(self, key))
+
+    def action_cursor_by(self, lines: int) -> None:
+        """Move the cursor by that many rows."""
+        self._move(self._cursor + lines)
+
+    def action_cursor_by_page(self, pages: int) -> None:
+        """Move the cursor by that many screens."""
+        self._move(self._cursor + pages * max(1, self.size.height - self._heading_height - 1))
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        """Move the cursor to the last row, or to the first."""
+        self._move(len(self._rows) - 1 if last else 0)
+
+    def action_select(self) -> None:
+        """Ask for the row under the cursor to be opened."""
+        if self.cursor_key is not None:
+            self.post_message(self.Selected(self, self.cursor_key))
+
+    def _line_at(self, y: int) -> int | None:
+        index = y - self._heading_height + self.scroll_offset.y
+        return index if y >= self._heading_height and index < len(self._rows) else None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show which row a click would take."""
+        index = self._line_at(event.y)
+        if index != self._hover:
+            self._hover = index
+            self.refresh()
+
+    def on_leave(self) -> None:
+        """The mouse is elsewhere."""
+        if self._hover is not None:
+            self._hover = None
+            self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """A heading sorts, a row is chosen, a chosen row opens."""
+        if self._heading and event.y == 0:
+            self._press_heading(event.x)
+            return
+        index = self._line_at(event.y)
+        if index is None:
+            return
+        if index == self._cursor:
+            self.action_select()
+        else:
+            self._move(index)
+
+    def _press_heading(self, x: int) -> None:
+        left = MARGIN
+        for column, cells in self._layout:
+            if left <= x < left + cells + GAP:
+                self.post_message(self.HeadingPressed(self, column.id))
+                return
+            left += cells + GAP
+
+    def row_text(self, row: Row) -> str:
+        """A row as plain text, for tests and for copying."""
+        return "  ".join(plain_text(column.cell(row)) for column in self._all_columns)
