@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -38,16 +36,7 @@ FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
-    """The application. Serving it starts the platform, ending it closes the platform."""
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await platform.start()
-        try:
-            yield
-        finally:
-            await platform.close()
-
+    """The application over a platform, which whoever serves it starts and closes."""
     app = Starlette(
         routes=[
             *projects.ROUTES,
@@ -74,7 +63,6 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
             HTTPException: _answer_http_exception,
             Exception: _answer_unexpected,
         },
-        lifespan=lifespan,
     )
     app.router.redirect_slashes = False
     app.state.platform = platform

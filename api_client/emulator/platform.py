@@ -32,6 +32,11 @@ from api_client.models import (
 )
 
 AVAILABILITY_MODELS = ("dedicated", "spot")
+EMULATOR_USER_EMAIL = "you@emulator.example"
+"""Who starts jobs here."""
+
+ReadSynthetic = Callable[[StoredFile, int, int], bytes]
+"""Makes the bytes ``start`` to ``end`` (exclusive) of a file that lies on no disk."""
 
 
 class JobRunner(Backend, Protocol):
@@ -74,10 +79,6 @@ class Stores:
         )
 
 
-def _no_synthetic_bytes(file: StoredFile, start: int, end: int) -> bytes:
-    raise not_found("File", file.relative_name)
-
-
 class Platform:
     """What the routes talk to. Reads are plain calls, safe from any thread; actions are coroutines."""
 
@@ -90,7 +91,7 @@ class Platform:
         clock: Clock,
         backends: Sequence[Backend] = (),
         local: JobRunner | None = None,
-        read_synthetic: Callable[[StoredFile, int, int], bytes] = _no_synthetic_bytes,
+        read_synthetic: ReadSynthetic | None = None,
         workspace_name: str = "Emulator",
     ) -> None:
         self.stores = stores

@@ -10,12 +10,11 @@ from api_client.emulator.answers import JsonAnswer
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES
 from api_client.emulator.faults import invalid, not_found
 from api_client.emulator.parameters import Parameters, read_object
-from api_client.emulator.platform import Platform
+from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
 from api_client.emulator.routes.access import platform_of
 from api_client.models import Team
 
 EMULATOR_USER_ID = "emulator"
-EMULATOR_USER_EMAIL = "you@emulator.example"
 
 
 def _teams(request: Request) -> Response:

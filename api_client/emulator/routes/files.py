@@ -14,7 +14,7 @@ from starlette.routing import Route
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.byte_ranges import UnsatisfiableRange, parse_range
 from api_client.emulator.faults import ApiFault
-from api_client.emulator.platform import Platform
+from api_client.emulator.platform import Platform, ReadSynthetic
 from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
 from api_client.emulator.routes.access import platform_of
 from api_client.emulator.xml_answers import xml_fault
@@ -49,7 +49,9 @@ def _get(request: Request) -> Response:
         return xml_fault(404, "NoSuchKey", "there is no such file any more")
     if file.path is not None:
         return _from_disk(file.path, platform.data_dir)
-    return _made_on_demand(request, platform, file)
+    if platform.read_synthetic is None:
+        return xml_fault(404, "NoSuchKey", "there is no such file any more")
+    return _made_on_demand(request, platform.read_synthetic, file)
 
 
 def _find(platform: Platform, job_id: str, rank: str, name: str) -> StoredFile | None:
@@ -68,7 +70,7 @@ def _from_disk(path: Path, data_dir: Path) -> Response:
     return FileResponse(real, media_type="application/octet-stream")
 
 
-def _made_on_demand(request: Request, platform: Platform, file: StoredFile) -> Response:
+def _made_on_demand(request: Request, read: ReadSynthetic, file: StoredFile) -> Response:
     headers = {"Accept-Ranges": "bytes"}
     try:
         span = parse_range(request.headers.get("range"), file.size_bytes)
@@ -79,15 +81,15 @@ def _made_on_demand(request: Request, platform: Platform, file: StoredFile) -> R
     headers["Content-Length"] = str(end - start)
     if span is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{file.size_bytes}"
-    body: Iterator[bytes] = iter(()) if request.method == "HEAD" else _chunks(platform, file, start, end)
+    body: Iterator[bytes] = iter(()) if request.method == "HEAD" else _chunks(read, file, start, end)
     return StreamingResponse(
         body, status_code=200 if span is None else 206, headers=headers, media_type="application/octet-stream"
     )
 
 
-def _chunks(platform: Platform, file: StoredFile, start: int, end: int) -> Iterator[bytes]:
+def _chunks(read: ReadSynthetic, file: StoredFile, start: int, end: int) -> Iterator[bytes]:
     for offset in range(start, end, CHUNK_BYTES):
-        yield platform.read_synthetic(file, offset, min(end, offset + CHUNK_BYTES))
+        yield read(file, offset, min(end, offset + CHUNK_BYTES))
 
 
 ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{name:path}", _get, methods=["GET"])]

@@ -13,9 +13,8 @@ from api_client.emulator.answers import JsonAnswer
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
 from api_client.emulator.graphql_query import QueryError, parse, select
 from api_client.emulator.parameters import Parameters, read_object
-from api_client.emulator.platform import Platform
+from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
 from api_client.emulator.routes.access import platform_of
-from api_client.emulator.routes.account import EMULATOR_USER_EMAIL
 from api_client.models import InstanceType
 
 ORGANISATION_ID = "emulator"

@@ -1,0 +1,44 @@
+"""``python -m api_client.emulator``: how other programs of this package start an emulator."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from api_client.emulator.data_folder import EmulatorRefused
+from api_client.emulator.server import EmulatorOptions, serve
+from api_client.emulator.world import WORLDS
+
+
+def main() -> int:
+    """Serve as the arguments say; 1 if that cannot be."""
+    parser = argparse.ArgumentParser(prog="api_client.emulator", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--world", choices=WORLDS, default="demo")
+    parser.add_argument("--speed", type=float, default=1.0)
+    parser.add_argument("--lifeline-fd", type=int)
+    parser.add_argument("--ready-fd", type=int)
+    parser.add_argument("--ephemeral", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        serve(
+            EmulatorOptions(
+                data_dir=arguments.data,
+                port=arguments.port,
+                world=arguments.world,
+                speed=arguments.speed,
+                lifeline_fd=arguments.lifeline_fd,
+                ready_fd=arguments.ready_fd,
+                ephemeral=arguments.ephemeral,
+            )
+        )
+    except EmulatorRefused as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

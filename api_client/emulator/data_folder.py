@@ -1,0 +1,93 @@
+"""The folder that an emulator lives in: private, locked by one process at a time, with its keys."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from api_client.emulator.private_files import PRIVATE_FILE_MODE, make_private_folder, write_private
+
+DATABASE_NAME = "emulator.db"
+KEY_NAME = "key"
+LOCK_NAME = "lock"
+LOG_NAME = "emulator.log"
+SIGNING_KEY_NAME = "signing_key"
+KEY_BYTES = 24
+SIGNING_KEY_BYTES = 32
+
+
+class EmulatorRefused(Exception):
+    """The emulator cannot start here; the message says why and what to do."""
+
+
+class DataFolder:
+    """An open data folder. Raises ``EmulatorRefused`` if it is in use or holds something else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._refuse_foreign()
+        try:
+            make_private_folder(self.path)
+        except OSError as error:
+            raise EmulatorRefused(f"cannot use the data folder {self.path}: {error.strerror}") from error
+        self._lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE_MODE)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise EmulatorRefused(
+                f"another emulator is running on {self.path}; use it, stop it, or choose another data folder"
+            ) from error
+
+    @property
+    def database_path(self) -> Path:
+        """Where the database lies."""
+        return self.path / DATABASE_NAME
+
+    @property
+    def log_path(self) -> Path:
+        """Where the emulator writes what went wrong."""
+        return self.path / LOG_NAME
+
+    @property
+    def key_path(self) -> Path:
+        """The file that holds the API key."""
+        return self.path / KEY_NAME
+
+    def api_key(self, given: str | None) -> str:
+        """The key that clients must send: the given one, else the one in use so far, else a new one."""
+        kept = self.key_path.read_text().strip() if self.key_path.is_file() else ""
+        key = given or kept or secrets.token_urlsafe(KEY_BYTES)
+        if key != kept:
+            write_private(self.key_path, f"{key}\n".encode())
+        return key
+
+    def signing_key(self) -> bytes:
+        """The secret behind presigned URLs; it never leaves the emulator."""
+        path = self.path / SIGNING_KEY_NAME
+        if not path.is_file():
+            write_private(path, secrets.token_bytes(SIGNING_KEY_BYTES))
+        return path.read_bytes()
+
+    def close(self) -> None:
+        """Let another emulator have the folder."""
+        os.close(self._lock)
+
+    def remove(self) -> None:
+        """Delete the folder and all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _refuse_foreign(self) -> None:
+        """Never tighten, or fill, a folder that somebody uses for something else."""
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise EmulatorRefused(f"{self.path} is not a folder")
+        is_ours = (self.path / LOCK_NAME).exists()
+        if not is_ours and any(self.path.iterdir()):
+            raise EmulatorRefused(
+                f"{self.path} holds other files; choose an empty or a new folder for the emulator"
+            )

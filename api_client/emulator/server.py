@@ -1,0 +1,209 @@
+"""The emulator as a process: serve until told to stop, or until whoever started it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import uvicorn
+
+from api_client.clock import SystemClock
+from api_client.emulator.app import build_app
+from api_client.emulator.data_folder import DataFolder, EmulatorRefused
+from api_client.emulator.store.database import Database
+from api_client.emulator.world import create_world
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8765
+KEEP_ALIVE_S = 75
+"""Longer than any client polls, so that a poll never meets a connection that is just being closed."""
+
+GRACE_FOR_REQUESTS_S = 1
+SHUTDOWN_DEADLINE_S = 10.0
+"""A shutdown that hangs is cut short; the jobs' own guards then end the jobs."""
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+@dataclass(frozen=True)
+class EmulatorOptions:
+    """How to serve.
+
+    ``port`` None means the default one, 0 any free one. ``lifeline_fd`` is the read end of a pipe whose
+    write end only the parent holds: when that closes, however the parent ended, the emulator ends.
+    ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) when requests are answered. ``ephemeral``
+    deletes the data folder in the end.
+    """
+
+    data_dir: Path
+    port: int | None = None
+    world: str = "demo"
+    speed: float = 1.0
+    key: str | None = None
+    lifeline_fd: int | None = None
+    ready_fd: int | None = None
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True)
+class EmulatorAddress:
+    """How to reach a running emulator."""
+
+    url: str
+    key_file: str
+    data_dir: str
+    pid: int
+
+
+def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], None] | None = None) -> None:
+    """Serve in this process until SIGINT, SIGTERM, SIGHUP or the lifeline's end.
+
+    Raises ``EmulatorRefused`` if the folder or the port is taken.
+    """
+    folder = DataFolder(options.data_dir)
+    try:
+        listener = _listen(DEFAULT_PORT if options.port is None else options.port)
+        with listener, _logging_to(folder.log_path):
+            asyncio.run(_serve(options, folder, listener, on_ready))
+    finally:
+        folder.close()
+        if options.ephemeral:
+            folder.remove()
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        raise EmulatorRefused(f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
+
+
+async def _serve(
+    options: EmulatorOptions,
+    folder: DataFolder,
+    listener: socket.socket,
+    on_ready: Callable[[EmulatorAddress], None] | None,
+) -> None:
+    key = folder.api_key(options.key)
+    database = Database(folder.database_path)
+    try:
+        world = create_world(
+            options.world,
+            database=database,
+            data_dir=folder.path,
+            signing_key=folder.signing_key(),
+            clock=SystemClock(),
+            speed=options.speed,
+        )
+        address = EmulatorAddress(
+            url=f"http://{LOOPBACK}:{listener.getsockname()[1]}",
+            key_file=str(folder.key_path),
+            data_dir=str(folder.path),
+            pid=os.getpid(),
+        )
+
+        def announce() -> None:
+            if options.ready_fd is not None:
+                os.write(options.ready_fd, json.dumps(asdict(address)).encode() + b"\n")
+            if on_ready is not None:
+                on_ready(address)
+
+        server = _Server(build_app(world.platform, key=key), on_started=announce)
+        with _endings(server, options.lifeline_fd):
+            await world.platform.start()
+            try:
+                await world.begin()
+                await server.serve(sockets=[listener])
+            finally:
+                await world.platform.close()
+    finally:
+        database.close()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own handling of signals, and a word when it answers."""
+
+    def __init__(self, app: object, *, on_started: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,  # type: ignore[arg-type]
+                loop="asyncio",
+                http="h11",  # passes absolute-form targets on, which ``AbsoluteTargets`` needs
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=GRACE_FOR_REQUESTS_S,
+            )
+        )
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets=sockets)
+        self._on_started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone: ``_endings`` has them, SIGHUP included."""
+        yield
+
+
+@contextmanager
+def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
+    """Everything that makes the server stop, for as long as the block lasts."""
+    loop = asyncio.get_running_loop()
+    deadline = threading.Timer(SHUTDOWN_DEADLINE_S, os._exit, args=(1,))
+    deadline.daemon = True
+
+    def end() -> None:
+        if not server.should_exit:
+            server.should_exit = True
+            deadline.start()
+
+    def read_lifeline() -> None:
+        assert lifeline_fd is not None
+        if not os.read(lifeline_fd, 1024):
+            loop.remove_reader(lifeline_fd)
+            end()
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if in_main_thread else ()
+    for number in signals:
+        loop.add_signal_handler(number, end)
+    if lifeline_fd is not None:
+        loop.add_reader(lifeline_fd, read_lifeline)
+    try:
+        yield
+    finally:
+        deadline.cancel()
+        if lifeline_fd is not None:
+            loop.remove_reader(lifeline_fd)
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Warnings and errors of this process go to the file, not to the terminal."""
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handler.setLevel(logging.WARNING)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,91 @@
+"""What an emulator is filled with: nothing, or a demo organisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from api_client.clock import Clock
+from api_client.emulator.backend import Backend
+from api_client.emulator.job_spec import requested_instance
+from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, ReadSynthetic, Stores
+from api_client.emulator.presign import Signer
+from api_client.emulator.store.database import Database
+from api_client.emulator.store.projects import StoredProject
+
+WORLDS = ("demo", "empty")
+"""``demo``: a team's worth of scripted jobs and one real one. ``empty``: only what is submitted."""
+
+DEFAULT_TEAM = "Research"
+WORKSPACE_NAMES = {"demo": "Demo (emulator)", "empty": "Emulator"}
+REAL_JOB_PROJECT = "digits"
+"""The demo's project whose job really runs on this machine."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A platform, and what happens once it runs."""
+
+    platform: Platform
+    has_real_job: bool
+
+    async def begin(self) -> None:
+        """Start the demo's real job, the first time this world is served."""
+        if not self.has_real_job:
+            return
+        from api_client.emulator.demo_job.spec import demo_job_spec
+
+        platform = self.platform
+        team = platform.stores.teams.default()
+        if platform.stores.projects.named(REAL_JOB_PROJECT, team.id) is None:
+            project = platform.upsert_project(REAL_JOB_PROJECT, team)
+            await platform.create_job(project.id, demo_job_spec())
+
+
+def create_world(
+    kind: str, *, database: Database, data_dir: Path, signing_key: bytes, clock: Clock, speed: float
+) -> World:
+    """The world of that kind, over what the data folder holds of it. ``speed``: of the scripted jobs."""
+    from api_client.emulator.runner.local_backend import LocalBackend
+
+    stores = Stores.open(database, data_dir)
+    stores.teams.ensure(DEFAULT_TEAM, clock.now())
+    local = LocalBackend(
+        database,
+        data_dir,
+        clock,
+        resolve_secret=stores.secrets.value,
+        open_artifact=stores.blobs.path,
+        instance_for=requested_instance,
+        user_email=EMULATOR_USER_EMAIL,
+    )
+    scripted, read_synthetic = _fleet(stores, database, clock, speed) if kind == "demo" else ((), None)
+    platform = Platform(
+        stores=stores,
+        data_dir=data_dir,
+        signer=Signer(signing_key),
+        clock=clock,
+        local=local,
+        backends=scripted,
+        read_synthetic=read_synthetic,
+        workspace_name=WORKSPACE_NAMES[kind],
+    )
+    return World(platform, has_real_job=kind == "demo")
+
+
+def _fleet(
+    stores: Stores, database: Database, clock: Clock, speed: float
+) -> tuple[tuple[Backend, ...], ReadSynthetic]:
+    """The scripted jobs, and how the bytes of their checkpoints are made; adds their projects."""
+    from api_client.emulator.fleet.backend import FleetBackend
+    from api_client.emulator.fleet.file_bytes import synthetic_bytes
+    from api_client.emulator.fleet.tempo import open_tempo
+
+    fleet = FleetBackend(database, tempo=open_tempo(database, now=clock.now(), speed=speed), now=clock.now)
+    for project in fleet.demo_projects():
+        born = project.created_at or clock.now()
+        team = stores.teams.ensure(project.team_name or DEFAULT_TEAM, clock.now())
+        stores.projects.add(
+            StoredProject(project.id, project.name, team.id, created_at=born, updated_at=born)
+        )
+    return (fleet,), synthetic_bytes
