@@ -1,0 +1,73 @@
+"""The door: a quick look whether a line can tell anything, then the families in turn."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tui.insight.progress_patterns import (
+    bars,
+    checkpoints,
+    deepspeed,
+    json_lines,
+    keras,
+    keyed,
+    megatron,
+    nemo,
+    python_dicts,
+    torchtitan,
+    verl,
+)
+from tui.insight.progress_patterns.reading import Reading
+from tui.insight.text import last_carriage_segment, strip_ansi
+
+MAX_CHARACTERS = 8192
+"""Longer lines are no progress lines; reading them would only cost time."""
+
+_HINTS = ("loss", "step", "it/s", "s/it", "iter", "epoch", "checkpoint", "ckpt", "sav")
+"""No family's line is without one of these (lower case)."""
+
+_RANK = re.compile(r"^\s*\[(?:rank|default|Rank )(\d{1,5})\]:?")
+
+# From the most particular to the most general: a general family would read part of a particular line.
+_FAMILIES = (
+    python_dicts.read,
+    json_lines.read,
+    bars.read,
+    keras.read,
+    nemo.read,
+    megatron.read,
+    torchtitan.read,
+    verl.read,
+    deepspeed.read,
+    checkpoints.read,
+    keyed.read,
+)
+
+
+def parse(message: str) -> Reading | None:
+    """What a log line tells about the training's progress; ``None`` when it is no such line.
+
+    Of a line that a progress bar overwrote, what it showed last counts. NaN and infinite losses are
+    kept: they are what a person needs to see. Never raises, whatever the text.
+    """
+    if len(message) > MAX_CHARACTERS:
+        overwritten = message[-MAX_CHARACTERS:]
+        if "\r" not in overwritten:
+            return None
+        message = last_carriage_segment(overwritten)
+    lowered = message.lower()
+    for hint in _HINTS:
+        if hint in lowered:
+            break
+    else:
+        return None
+    text = strip_ansi(last_carriage_segment(message)).replace("\b", "")  # Keras goes back by backspaces
+    rank = _RANK.match(text)
+    if rank is not None:
+        text = text[rank.end() :]
+    for read in _FAMILIES:
+        reading = read(text)
+        if reading is not None:
+            return reading if rank is None else replace(reading, rank=int(rank.group(1)))
+    return None

@@ -1,0 +1,131 @@
+"""What one line tells, and how its numbers are read."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tui.insight.progress_patterns import names
+
+NUMBER = (
+    r"[-+]?(?:\d++(?:[,_]\d{3}(?!\d))*+(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+"
+    r"|[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity)\b"
+)
+"""A number as trainers print it: thousands parted or not, exponents, and the ones that mean trouble.
+
+Put it in a group of its own. Possessive, so that long runs of digits cost linear time."""
+
+MAX_STEP = 10**12
+"""No training run counts further; a larger number is something else (a time stamp, an id)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one log line tells about the training; ``None`` is what it does not tell.
+
+    ``step`` counts optimiser steps over the run, ``total_steps`` is where it ends. Where a line counts
+    within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
+    ``whole_epochs`` done before. ``from_bar`` marks a progress bar, which may count something else
+    (an evaluation). ``checkpoint`` names what was saved, and is empty for one without a name.
+    """
+
+    step: int | None = None
+    total_steps: int | None = None
+    epoch: float | None = None
+    total_epochs: float | None = None
+    loss: float | None = None
+    eval_loss: float | None = None
+    learning_rate: float | None = None
+    grad_norm: float | None = None
+    tokens_per_s: float | None = None
+    samples_per_s: float | None = None
+    checkpoint: str | None = None
+    step_time_s: float | None = None
+    epoch_step: int | None = None
+    epoch_steps: int | None = None
+    whole_epochs: int | None = None
+    from_bar: bool = False
+    rank: int | None = None
+
+
+def to_float(value: object) -> float | None:
+    """The number in a text or a decoded JSON value; ``None`` for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        value = value.replace(",", "").replace("_", "")
+    elif not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def to_step(value: object) -> int | None:
+    """The non-negative whole number in a text or a decoded JSON value; ``None`` for anything else."""
+    number = to_float(value)
+    if number is None or not math.isfinite(number) or not 0 <= number <= MAX_STEP or number != int(number):
+        return None
+    return int(number)
+
+
+def from_values(values: Mapping[str, object]) -> Reading:
+    """The reading of named values; names are lower case and the first known one wins."""
+    learning_rate = _first(values, names.LEARNING_RATE)
+    if learning_rate is None:
+        thousandths = _first(values, names.LEARNING_RATE_IN_THOUSANDTHS)
+        learning_rate = None if thousandths is None else thousandths / 1000
+    step_time_s = _first(values, names.STEP_TIME_S)
+    if step_time_s is None:
+        milliseconds = _first(values, names.STEP_TIME_MS)
+        step_time_s = None if milliseconds is None else milliseconds / 1000
+    return Reading(
+        step=_first_step(values, names.STEP),
+        total_steps=_first_step(values, names.TOTAL_STEPS),
+        epoch=_first(values, names.EPOCH),
+        loss=_first(values, names.LOSS),
+        eval_loss=_first(values, names.EVAL_LOSS),
+        learning_rate=learning_rate,
+        grad_norm=_first(values, names.GRAD_NORM),
+        tokens_per_s=_first(values, names.TOKENS_PER_S),
+        samples_per_s=_first(values, names.SAMPLES_PER_S),
+        step_time_s=step_time_s,
+    )
+
+
+def says_something(reading: Reading) -> bool:
+    """Whether it is about training at all: a loss, or a step together with some measure of it."""
+    if reading.loss is not None or reading.eval_loss is not None:
+        return True
+    measured = (reading.learning_rate, reading.grad_norm, reading.tokens_per_s, reading.samples_per_s)
+    return reading.step is not None and any(value is not None for value in measured)
+
+
+def _first(values: Mapping[str, object], known: tuple[str, ...]) -> float | None:
+    for name in known:
+        if name in values:
+            number = to_float(values[name])
+            if number is not None:
+                return number
+    return None
+
+
+def _first_step(values: Mapping[str, object], known: tuple[str, ...]) -> int | None:
+    for name in known:
+        if name in values:
+            step = to_step(values[name])
+            if step is not None:
+                return step
+    return None
+
+
+_PAIR_OF_NUMBERS = re.compile(rf"({NUMBER})")
+
+
+def first_number(text: str) -> float | None:
+    """The first number of a text such as ``1.9e-05`` or ``[1.9e-05, 1.9e-05]`` or ``np.float64(0.1)``."""
+    match = _PAIR_OF_NUMBERS.search(text.replace("float64(", "(").replace("float32(", "("))
+    return to_float(match.group(1)) if match else None
