@@ -33,7 +33,7 @@ check: $(DEVELOP_STAMP)
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 
 bench: $(DEVELOP_STAMP)
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark" || exit 1; done

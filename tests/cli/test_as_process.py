@@ -107,3 +107,11 @@ def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(cli_pr
 
     assert (process.returncode, err) == (0, "")
     assert "gr\\xfc\\xdfe" in out
+
+
+def test_a_reader_that_never_reads_is_no_error(cli_process):
+    with cli_process("projects") as process:
+        process.stdout.close()
+        process.wait(LIMIT_S)
+        assert process.stderr.read() == ""
+    assert process.returncode == 0

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.options import examples
+from tui.commands.failures import CommandFailed
+from tui.commands.options import Settings, examples
 from tui.commands.output import Output
 
-WORLDS = ("demo", "empty")
+if TYPE_CHECKING:
+    from api_client.emulator.server import EmulatorAddress
+
+DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
 SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
 
 world_option = click.option(
     "--world",
-    type=click.Choice(WORLDS),
-    default="demo",
+    type=click.Choice((DEMO_WORLD, EMPTY_WORLD)),
+    default=DEMO_WORLD,
     show_default=True,
     help="What is in it at first: a team's worth of scripted jobs, or nothing.",
 )
@@ -48,37 +53,45 @@ speed_option = click.option(
 )
 @world_option
 @speed_option
-def emulator(port: int | None, data_dir: Path | None, world: str, speed: float) -> ExitCode:
+@click.pass_obj
+def emulator(
+    settings: Settings, port: int | None, data_dir: Path | None, world: str, speed: float
+) -> ExitCode:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
 
     It answers on loopback only, to its own key. Jobs submitted to it really run their start_commands on
     this machine, unsandboxed, as you: submit only what you would run yourself.
     """
+    from api_client.emulator.data_folder import EmulatorRefused
     from api_client.emulator.server import EmulatorOptions, serve
 
-    folder = data_dir if data_dir is not None else default_data_dir()
-    options = EmulatorOptions(data_dir=folder, world=world, speed=speed)
-    del port, options, serve
+    folder = data_dir if data_dir is not None else default_data_dir(world)
+    options = EmulatorOptions(data_dir=folder, port=port, world=world, speed=speed)
+    try:
+        serve(options, on_ready=lambda address: announce(settings.output, address))
+    except EmulatorRefused as refusal:
+        raise CommandFailed(str(refusal), ExitCode.UNEXPECTED) from refusal
     return ExitCode.OK
 
 
-def default_data_dir() -> Path:
-    """Where the emulator keeps its data unless told otherwise."""
+def default_data_dir(world: str) -> Path:
+    """Where the emulator keeps its data unless told otherwise: the demo's apart from one's own jobs."""
     import platformdirs
 
-    return platformdirs.user_data_path("bt-tui") / "emulator"
+    name = "emulator" if world == EMPTY_WORLD else f"emulator-{world}"
+    return platformdirs.user_data_path("bt-tui") / name
 
 
-def announce(output: Output, *, url: str, key_file: Path, data_dir: Path) -> None:
+def announce(output: Output, address: EmulatorAddress) -> None:
     """Say how to reach the emulator: the shell lines on stdout, the rest on stderr.
 
     The key itself is not printed; the line reads it from its file.
     """
-    output.remark(f"serving Baseten Training on {url}; data in {data_dir}")
-    output.remark("jobs run their commands on this machine, unsandboxed, as you. ctrl-c ends it and them.")
-    output.remark("in another terminal:")
+    output.remark(f"serving Baseten Training on {address.url}; its data lies in {address.data_dir}")
+    output.remark("jobs run their commands on this machine, unsandboxed, as you; ctrl-c ends it and them")
+    output.remark("in another terminal, and then bt-tui there:")
     output.data(
-        f'export BASETEN_API_KEY="$(cat {shlex.quote(str(key_file))})"\n'
-        f"export BASETEN_REMOTE_URL={url}\n"
-        f"export BASETEN_MANAGEMENT_API_URL_OVERRIDE={url}\n"
+        f'export BASETEN_API_KEY="$(cat {shlex.quote(address.key_file)})"\n'
+        f"export BASETEN_REMOTE_URL={address.url}\n"
+        f"export BASETEN_MANAGEMENT_API_URL_OVERRIDE={address.url}\n"
     )
