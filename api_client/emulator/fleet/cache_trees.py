@@ -1,0 +1,113 @@
+"""What the caches of the demo world's projects hold: Hugging Face hubs, wheels, prepared data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from api_client.emulator.fleet.noise import mix
+from api_client.emulator.fleet.tempo import NS_PER_S, to_datetime
+from api_client.models import CachedFile
+
+FILE, DIRECTORY = "file", "directory"
+FILE_PERMISSIONS, DIRECTORY_PERMISSIONS = "-rw-r--r--", "drwxr-xr-x"
+DIRECTORY_BYTES = 4096
+HUB = "huggingface/hub"
+NEWEST_S, OLDEST_S = 3_600, 12 * 86_400
+"""Files were written between twelve days and an hour before the world began."""
+
+Sizes = Iterator[tuple[str, int]]
+
+
+def _hub_model(owner: str, name: str, shards: int, shard_bytes: int) -> Sizes:
+    root = f"{HUB}/models--{owner}--{name}"
+    commit = f"{mix(len(name), shards):016x}{mix(shards, len(owner)):016x}"[:32] + "0a1b2c3d"
+    snapshot = f"{root}/snapshots/{commit}"
+    yield f"{root}/refs/main", len(commit)
+    for number in range(1, shards + 1):
+        yield f"{snapshot}/model-{number:05}-of-{shards:05}.safetensors", shard_bytes - number * 1_048_576
+    yield f"{snapshot}/model.safetensors.index.json", 59_600
+    for file, size_bytes in (
+        ("config.json", 855),
+        ("generation_config.json", 184),
+        ("special_tokens_map.json", 296),
+        ("tokenizer.json", 17_209_920),
+        ("tokenizer_config.json", 55_351),
+    ):
+        yield f"{snapshot}/{file}", size_bytes
+
+
+def _hub_dataset(owner: str, name: str, shards: int, shard_bytes: int) -> Sizes:
+    root = f"{HUB}/datasets--{owner}--{name}/snapshots/{mix(shards, len(name)):016x}/data"
+    for number in range(shards):
+        yield f"{root}/train-{number:05}-of-{shards:05}.parquet", shard_bytes + number * 7_919
+
+
+def _wheels(names: tuple[str, ...]) -> Sizes:
+    for name in names:
+        yield (
+            f"pip/wheels/{mix(len(name), 7):x}"[:14] + f"/{name}-py3-none-any.whl",
+            90_000 + len(name) * 41_017,
+        )
+
+
+def _prepared(folder: str, shards: int, shard_bytes: int) -> Sizes:
+    for number in range(shards):
+        yield f"user_artifacts/{folder}/shard-{number:05}.arrow", shard_bytes - number * 65_537
+    yield f"user_artifacts/{folder}/dataset_info.json", 2_318
+
+
+_WHEELS = ("flash_attn-2.8.0", "liger_kernel-0.6.2", "trl-0.21.0", "peft-0.17.0", "accelerate-1.10.0")
+
+
+def _llama() -> Sizes:
+    yield from _hub_model("meta-llama", "Llama-3.1-70B-Instruct", 30, 4_966_188_032)
+    yield from _hub_model("meta-llama", "Llama-3.1-8B-Instruct", 4, 4_976_698_592)
+    yield from _hub_model("mistralai", "Mistral-Small-24B-Instruct-2501", 10, 4_781_571_736)
+    yield from _hub_dataset("allenai", "tulu-3-sft-mixture", 24, 312_441_907)
+    yield from _prepared("packed-8192", 128, 536_870_912)
+    yield from _wheels(_WHEELS)
+
+
+def _qwen() -> Sizes:
+    yield from _hub_model("Qwen", "Qwen3-8B", 5, 3_996_250_744)
+    yield from _hub_dataset("open-r1", "OpenR1-Math-220k", 20, 214_748_364)
+    yield from _prepared("rollouts/qwen3-grpo-7", 88, 41_943_040)
+    yield from _prepared("rollouts/qwen3-grpo-5", 100, 39_845_888)
+    yield "user_artifacts/torch_compile/aotautograd/cache.bin", 1_918_337_210
+    yield from _wheels(("vllm-0.10.1", "verl-0.5.0", "ray-2.48.0", "flashinfer_python-0.2.11"))
+
+
+def _whisper() -> Sizes:
+    yield from _hub_model("openai", "whisper-large-v3", 2, 3_087_130_976)
+    yield from _hub_dataset("mozilla-foundation", "common_voice_17_0", 36, 498_073_600)
+    yield from _prepared("log-mel/de", 40, 268_435_456)
+
+
+_TREES = {"llama-sft": _llama, "qwen3-grpo": _qwen, "whisper-asr": _whisper}
+_EMPTY = frozenset({"evals"})
+
+
+def cached_files(project: str, epoch_ns: int) -> list[CachedFile] | None:
+    """All files and directories of a project's cache, by path; None if it has no cache."""
+    if project in _EMPTY:
+        return []
+    tree = _TREES.get(project)
+    if tree is None:
+        return None
+    found: dict[str, CachedFile] = {}
+    for path, size_bytes in tree():
+        age_s = NEWEST_S + mix(len(path), size_bytes) % (OLDEST_S - NEWEST_S)
+        modified = to_datetime(epoch_ns - age_s * NS_PER_S).isoformat()
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            folder = "/".join(parts[:depth])
+            if folder not in found:
+                found[folder] = _entry(folder, DIRECTORY_BYTES, modified, DIRECTORY, DIRECTORY_PERMISSIONS)
+        found[path] = _entry(path, size_bytes, modified, FILE, FILE_PERMISSIONS)
+    return [found[path] for path in sorted(found)]
+
+
+def _entry(path: str, size_bytes: int, modified: str, file_type: str, permissions: str) -> CachedFile:
+    return CachedFile.model_construct(
+        path=path, size_bytes=size_bytes, modified=modified, file_type=file_type, permissions=permissions
+    )

@@ -1,0 +1,201 @@
+"""Checkpoint families: what the checkpoints of one kind of run hold, file by file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from api_client.emulator.fleet.course import Course
+from api_client.emulator.fleet.weights import (
+    Architecture,
+    adapter_tensors,
+    safetensors_header,
+    shards,
+    size_bytes,
+)
+
+Layout = Literal["transformers", "adapter", "distributed", "verl"]
+"""How a trainer lays a checkpoint out: whole weights, an adapter, or shards of every rank."""
+
+HISTORY_ENTRIES = 40
+"""trainer_state.json keeps about this many entries here, where a real one keeps all."""
+ADAM_BYTES_PER_WEIGHT_BYTE = 4
+"""Adam's two float32 moments take four times what bf16 weights take."""
+RANDOM_STATE_BYTES = 15_984
+SCHEDULER_BYTES = 1_465
+TRAINING_ARGUMENTS_BYTES = 6_225
+TOKENIZER_MODEL_BYTES = 499_723
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """A file as designed: ``head`` is what it begins with; the rest, up to ``size_bytes``, is noise."""
+
+    name: str
+    size_bytes: int
+    head: bytes = b""
+    node_rank: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the head is all of it."""
+        return len(self.head) == self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One kind of checkpoint.
+
+    ``kind`` is the API's checkpoint_type (lora, full, whisper); ``directory`` names a checkpoint by its
+    step; ``training_state`` says whether the optimizer is saved with the weights.
+    """
+
+    key: str
+    kind: Literal["lora", "full", "whisper"]
+    layout: Layout
+    base_model: str
+    architecture: Architecture
+    course: Course
+    directory: str = "checkpoint-{step}"
+    node_count: int = 1
+    gpus_per_node: int = 1
+    rank: int = 0
+    training_state: bool = True
+
+    def adapter_config(self) -> dict[str, Any] | None:
+        """adapter_config.json of a LoRA family, None for others."""
+        if self.kind != "lora":
+            return None
+        modules = sorted({name.rsplit(".", 1)[-1] for name, _, _ in self.architecture.projections()})
+        return {
+            "base_model_name_or_path": self.base_model,
+            "bias": "none",
+            "lora_alpha": 2 * self.rank,
+            "lora_dropout": 0.05,
+            "peft_type": "LORA",
+            "r": self.rank,
+            "target_modules": modules,
+            "task_type": "CAUSAL_LM",
+        }
+
+    def blueprints(self, step: int) -> list[Blueprint]:
+        """All files of the checkpoint taken at ``step``, in the order of their names."""
+        writers = {
+            "transformers": self._transformers,
+            "adapter": self._adapter,
+            "distributed": self._distributed,
+            "verl": self._verl,
+        }
+        return sorted(writers[self.layout](step), key=lambda file: (file.name, file.node_rank))
+
+    def _transformers(self, step: int) -> Iterator[Blueprint]:
+        yield from weight_files(self.architecture, 0)
+        yield _json("config.json", self._config())
+        yield _json("generation_config.json", {"do_sample": True, "temperature": 0.6, "top_p": 0.9})
+        yield from self._side_files(step, size_bytes(self.architecture.tensors()))
+
+    def _adapter(self, step: int) -> Iterator[Blueprint]:
+        tensors = adapter_tensors(self.architecture, self.rank)
+        yield from weight_files(self.architecture, self.rank)
+        yield _json("adapter_config.json", self.adapter_config())
+        yield from self._side_files(step, size_bytes(tensors))
+
+    def _distributed(self, step: int) -> Iterator[Blueprint]:
+        """One file a rank, weights and optimizer together (PyTorch distributed checkpoints)."""
+        whole = size_bytes(self.architecture.tensors()) * (1 + ADAM_BYTES_PER_WEIGHT_BYTE)
+        for node_rank, rank in self._ranks():
+            yield Blueprint(f"__{rank}_0.distcp", whole // self._world + rank % 7 * 512, node_rank=node_rank)
+        yield Blueprint(".metadata", 1_184_702)
+        yield _json("train_state.json", {"step": step, "ntokens_seen": step * self._world * 8192})
+
+    def _verl(self, step: int) -> Iterator[Blueprint]:
+        weights = size_bytes(self.architecture.tensors())
+        world = self._world
+        for node_rank, rank in self._ranks():
+            tail = f"world_size_{world}_rank_{rank}.pt"
+            yield Blueprint(f"actor/model_{tail}", weights // world, node_rank=node_rank)
+            yield Blueprint(
+                f"actor/optim_{tail}", weights * ADAM_BYTES_PER_WEIGHT_BYTE // world, node_rank=node_rank
+            )
+            yield Blueprint(f"actor/extra_state_{tail}", RANDOM_STATE_BYTES, node_rank=node_rank)
+        yield _json("actor/huggingface/config.json", self._config())
+        yield _json("actor/fsdp_config.json", {"FSDP_version": 2, "world_size": world})
+        yield Blueprint("data.pt", 1_492)
+
+    @property
+    def _world(self) -> int:
+        return self.node_count * max(1, self.gpus_per_node)
+
+    def _ranks(self) -> Iterator[tuple[int, int]]:
+        for rank in range(self._world):
+            yield rank // max(1, self.gpus_per_node), rank
+
+    def _side_files(self, step: int, weight_bytes: int) -> Iterator[Blueprint]:
+        yield _json("special_tokens_map.json", {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"})
+        yield _json("tokenizer_config.json", {"model_max_length": 131072, "padding_side": "right"})
+        yield Blueprint("tokenizer.model", TOKENIZER_MODEL_BYTES)
+        yield _json("trainer_state.json", self._trainer_state(step))
+        yield Blueprint("training_args.bin", TRAINING_ARGUMENTS_BYTES)
+        if self.training_state:
+            yield Blueprint("optimizer.pt", weight_bytes * ADAM_BYTES_PER_WEIGHT_BYTE + 2_048)
+        yield Blueprint("scheduler.pt", SCHEDULER_BYTES)
+        for node_rank, rank in self._ranks():
+            name = "rng_state.pth" if self._world == 1 else f"rng_state_{rank}.pth"
+            yield Blueprint(name, RANDOM_STATE_BYTES, node_rank=node_rank)
+
+    def _config(self) -> dict[str, object]:
+        return {
+            "_name_or_path": self.base_model,
+            "architectures": [self.architecture.class_name],
+            **self.architecture.config(),
+            "torch_dtype": "bfloat16",
+        }
+
+    def _trainer_state(self, step: int) -> dict[str, object]:
+        every = max(1, step // HISTORY_ENTRIES)
+        course = self.course
+        history = [
+            {
+                "epoch": round(course.epoch(at), 4),
+                "grad_norm": round(course.grad_norm(at), 4),
+                "learning_rate": course.learning_rate(at),
+                "loss": round(course.loss(at), 4),
+                "step": at,
+            }
+            for at in range(every, step + 1, every)
+        ]
+        return {
+            "epoch": round(course.epoch(step), 4),
+            "global_step": step,
+            "log_history": history,
+            "max_steps": course.pace.total_steps,
+        }
+
+
+@lru_cache(maxsize=64)
+def weight_files(architecture: Architecture, rank: int) -> tuple[Blueprint, ...]:
+    """The safetensors files of whole weights (``rank`` 0) or of an adapter, and an index for many."""
+    tensors = adapter_tensors(architecture, rank) if rank else architecture.tensors()
+    stem = "adapter_model" if rank else "model"
+    parts = shards(tensors)
+    files: list[Blueprint] = []
+    where: dict[str, str] = {}
+    for number, part in enumerate(parts, 1):
+        name = f"{stem}.safetensors"
+        if len(parts) > 1:
+            name = f"{stem}-{number:05}-of-{len(parts):05}.safetensors"
+            where.update((tensor.name, name) for tensor in part)
+        head = safetensors_header(part)
+        files.append(Blueprint(name, len(head) + size_bytes(part), head))
+    if where:
+        total = {"total_size": size_bytes(tensors)}
+        files.append(_json(f"{stem}.safetensors.index.json", {"metadata": total, "weight_map": where}))
+    return tuple(files)
+
+
+def _json(name: str, value: object) -> Blueprint:
+    content = (json.dumps(value, indent=2) + "\n").encode()
+    return Blueprint(name, len(content), content)

@@ -1,0 +1,170 @@
+"""Metric samples of a scripted run, computed for the window that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import ceil
+
+from api_client.emulator.fleet.load import Load
+from api_client.emulator.fleet.noise import mix, track
+from api_client.emulator.fleet.tempo import NS_PER_S, Tempo, to_datetime
+from api_client.models import (
+    InstanceType,
+    JobMetrics,
+    MetricSample,
+    NodeMetrics,
+    NodeSeries,
+    StorageMetrics,
+    TrainingJob,
+)
+
+DEFAULT_POINTS = 250
+MAX_POINTS = 2_000
+"""A finer step than this many points is answered with a coarser one."""
+STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
+NOISE_CELL_S = 20.0
+BYTES_PER_MIB = 1024**2
+DISK_BYTES_PER_GPU = 3_500_000_000_000
+DISK_BYTES_WITHOUT_GPU = 400_000_000_000
+CACHE_BYTES = 1_000_000_000_000
+"""The default training cache is 1 TB (the product's storage page)."""
+GPU_MEMORY_NOISE = 0.004
+_PRECISION = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The sample times of one answer: wall stamps, and seconds of script time since the run started."""
+
+    stamps: list[datetime]
+    since_start_s: list[float]
+
+
+def default_step_s(span_s: float) -> int:
+    """The round step that gives about 250 points over that span."""
+    wanted = span_s / DEFAULT_POINTS
+    return next((step for step in STEPS_S if step >= wanted), STEPS_S[-1])
+
+
+def grid(tempo: Tempo, run_ns: int, start_ns: int, end_ns: int, step_s: int | None) -> Grid:
+    """Multiples of the step in ``start_ns <= wall <= end_ns``: two answers share the times they share."""
+    span_s = max(0.0, (end_ns - start_ns) / NS_PER_S)
+    step = max(step_s or default_step_s(span_s), 1)
+    step *= max(1, ceil(span_s / step / MAX_POINTS))
+    step_ns = step * NS_PER_S
+    walls = range(-(-start_ns // step_ns) * step_ns, end_ns + 1, step_ns)
+    return Grid(
+        stamps=[to_datetime(wall) for wall in walls],
+        since_start_s=[(tempo.to_script(wall) - run_ns) / NS_PER_S for wall in walls],
+    )
+
+
+def node_series(load: Load, machine: InstanceType, node: int, seed: int, times: Grid) -> NodeSeries:
+    """All series of one node."""
+    node_seed = mix(seed, node) & 0xFFFF
+    since = times.since_start_s
+    gpus = [str(number) for number in range(machine.gpu_count)]
+    gpu_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
+    busy = [load.gpu_utilization(node, at) for at in since]
+    noise = [load.gpu_noise_at(at) for at in since]
+    full = [load.gpu_memory_share(at) for at in since]
+    cores = machine.millicpu_limit / 1000
+    host_bytes = machine.memory_limit_mib * BYTES_PER_MIB
+    return NodeSeries.model_construct(
+        gpu_utilization={
+            gpu: _fractions(times, busy, noise, node_seed + 31 * rank) for rank, gpu in enumerate(gpus)
+        },
+        gpu_memory_usage_bytes={
+            gpu: _amounts(times, full, node_seed + 57 * rank + 7, gpu_bytes, GPU_MEMORY_NOISE)
+            for rank, gpu in enumerate(gpus)
+        },
+        cpu_usage=_cores(times, lambda at: load.cpu_share(node, at), node_seed + 11, cores),
+        cpu_memory_usage_bytes=_amounts(
+            times, [load.host_memory_share(at) for at in since], node_seed + 13, host_bytes, 0.006
+        ),
+        ephemeral_storage=_storage(
+            times, [load.disk_share(at) for at in since], node_seed + 17, _disk_bytes(machine)
+        ),
+    )
+
+
+def job_metrics(
+    load: Load,
+    machine: InstanceType,
+    node_count: int,
+    seed: int,
+    times: Grid,
+    *,
+    cache_share: float | None,
+    job: TrainingJob,
+) -> JobMetrics:
+    """The whole answer; the top-level series are node-0's (API facts, 2.2)."""
+    nodes = [
+        NodeMetrics.model_construct(
+            node_id=f"node-{node}", metrics=node_series(load, machine, node, seed, times)
+        )
+        for node in range(node_count)
+    ]
+    leader = nodes[0].metrics
+    cache = None
+    if cache_share is not None:
+        growth = [min(0.98, cache_share + at * 1e-7) for at in times.since_start_s]
+        cache = _storage(times, growth, seed & 0xFFFF, CACHE_BYTES)
+    return JobMetrics.model_construct(
+        gpu_utilization=leader.gpu_utilization,
+        gpu_memory_usage_bytes=leader.gpu_memory_usage_bytes,
+        cpu_usage=leader.cpu_usage,
+        cpu_memory_usage_bytes=leader.cpu_memory_usage_bytes,
+        ephemeral_storage=leader.ephemeral_storage,
+        cache=cache,
+        training_job=job,
+        per_node_metrics=nodes,
+    )
+
+
+def _disk_bytes(machine: InstanceType) -> int:
+    return machine.gpu_count * DISK_BYTES_PER_GPU or DISK_BYTES_WITHOUT_GPU
+
+
+def _fractions(times: Grid, level: Sequence[float], noise: Sequence[float], seed: int) -> list[MetricSample]:
+    """Utilisations between 0 and 1: an idle GPU has no noise, a busy one never passes 1."""
+    return [
+        MetricSample(
+            stamp,
+            int(max(0.0, min(1.0, mean + stray * drift if mean > 0.01 else mean)) * _PRECISION) / _PRECISION,
+        )
+        for stamp, mean, stray, drift in zip(
+            times.stamps, level, noise, track(seed, times.since_start_s, NOISE_CELL_S), strict=True
+        )
+    ]
+
+
+def _amounts(
+    times: Grid, share: Sequence[float], seed: int, whole_bytes: int, noise: float
+) -> list[MetricSample]:
+    """Bytes in use, never more than there are."""
+    drifts = track(seed, times.since_start_s, 3 * NOISE_CELL_S)
+    return [
+        MetricSample(stamp, float(int(whole_bytes * max(0.0, min(1.0, part * (1 + noise * drift))))))
+        for stamp, part, drift in zip(times.stamps, share, drifts, strict=True)
+    ]
+
+
+def _cores(times: Grid, share: Callable[[float], float], seed: int, cores: float) -> list[MetricSample]:
+    drifts = track(seed, times.since_start_s, NOISE_CELL_S)
+    return [
+        MetricSample(stamp, round(cores * max(0.0, min(1.0, share(at) * (1 + 0.2 * drift))), 3))
+        for stamp, at, drift in zip(times.stamps, times.since_start_s, drifts, strict=True)
+    ]
+
+
+def _storage(times: Grid, share: Sequence[float], seed: int, whole_bytes: int) -> StorageMetrics:
+    used = _amounts(times, share, seed, whole_bytes, 0.001)
+    return StorageMetrics.model_construct(
+        usage_bytes=used,
+        utilization=[
+            MetricSample(sample.timestamp, round((sample.value or 0.0) / whole_bytes, 5)) for sample in used
+        ],
+    )

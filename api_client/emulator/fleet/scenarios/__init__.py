@@ -1,0 +1,1 @@
+"""The stories of the demo world: trainers' ways of logging, troubles, and the jobs themselves."""

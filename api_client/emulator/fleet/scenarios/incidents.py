@@ -1,0 +1,134 @@
+"""What goes wrong in the demo world, as further log lines of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from api_client.emulator.fleet.course import Course
+from api_client.emulator.fleet.lines import LineSource, Stepped
+from api_client.emulator.fleet.narration import chatter, node_name, told
+from api_client.emulator.fleet.plans import Incident, RunFacts
+from api_client.emulator.fleet.tempo import NS_PER_S
+
+SLOW_WORDS = (
+    "WARNING dataloader: worker {local} took {x:.1f}4 s for one batch (usual: 0.2 s)",
+    "WARNING dataloader: /scratch reads at 0.{ms} GB/s, expected 1.7 GB/s",
+    "WARNING step waited for this rank: {x:.2f} s behind the fastest",
+)
+
+
+def slow_node(node: int) -> Incident:
+    """One node that reads its data slowly and says so every few seconds."""
+
+    def lines(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+        return [
+            chatter(run, run_ns, course, node=node, level="WARNING", period_s=11.0, says=SLOW_WORDS, salt=9)
+        ]
+
+    return lines
+
+
+def loss_is_nan(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """Warnings from the first step on whose loss is not a number."""
+    first = course.nan_from or 0
+
+    def say(step: int) -> str:
+        if step < first:
+            return f"gradient norm {course.grad_norm(step):.2f}, clipped to 1.0"
+        return "WARNING: found inf/nan in gradients, optimizer step skipped"
+
+    return [Stepped(node_name(0), "WARNING", run_ns, course.pace, say, every=25, delay_ns=10**8)]
+
+
+def memory_leaks(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """An allocator that retries more and more."""
+    says = ("WARNING allocator: {count} MiB in {ms} cached blocks not released, call {n}",)
+    return [chatter(run, run_ns, course, node=0, level="WARNING", period_s=40.0, says=says, salt=4)]
+
+
+def disk_fills(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """Warnings of a scratch disk that fills up."""
+    says = ("WARNING scratch disk is filling up: previews written to /scratch/samples/{n:05}.png",)
+    return [chatter(run, run_ns, course, node=0, level="WARNING", period_s=30.0, says=says, salt=5)]
+
+
+def hangs(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """The watchdog's last words, if the script ends the hang."""
+    if run.end_ns is None or course.pace.halts_after_s is None:
+        return []
+    text = (
+        "[rank11]:[E ProcessGroupNCCL.cpp:629] [Rank 11] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=88214, OpType=ALLREDUCE, NumelIn=134217728, Timeout(ms)=5400000)"
+    )
+    return [told(node_name(run.node_count - 1), "ERROR", run.end_ns, [(-4.0, text)])]
+
+
+def out_of_memory(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """A CUDA out-of-memory traceback as the last thing said."""
+    if run.end_ns is None:
+        return []
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/b10/workspace/train.py", line 214, in <module>\n'
+        "    trainer.train()\n"
+        '  File "/usr/local/lib/python3.11/site-packages/transformers/trainer.py", line 2241, in train\n'
+        "    return inner_training_loop(\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.91 GiB. GPU 5 has a total capacity "
+        "of 79.10 GiB of which 2.44 GiB is free."
+    )
+    after = "torch.distributed.elastic: worker 5 failed with exit code 1, stopping the others"
+    return [
+        told(node_name(0), "ERROR", run.end_ns, [(-6.0, text)]),
+        *(told(node_name(node), "ERROR", run.end_ns, [(-4.0, after)]) for node in range(run.node_count)),
+    ]
+
+
+def import_fails(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """A package that is not in the image."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/b10/workspace/evaluate.py", line 9, in <module>\n'
+        "    import lm_eval\n"
+        "ModuleNotFoundError: No module named 'lm_eval'"
+    )
+    return [told(node_name(0), "ERROR", run_ns, [(3.5, text)])]
+
+
+def lost_connection(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """A data server that is gone, at the very end."""
+    if run.end_ns is None:
+        return []
+    text = "ERROR huggingface_hub: 3 of 3 attempts failed: ConnectionError(ReadTimeout, datasets-server)"
+    return [
+        told(
+            node_name(0),
+            "WARNING",
+            run_ns,
+            [((run.end_ns - run_ns) / NS_PER_S - 40.0, "read timed out, retry 1 of 3")],
+        ),
+        told(node_name(0), "ERROR", run.end_ns, [(-5.0, text)]),
+    ]
+
+
+def image_is_missing(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """A container image that cannot be pulled; told while deploying."""
+    image = "registry.demo.example/research/trainer:2.7-cu129"
+    return [
+        told(
+            node_name(0),
+            "ERROR",
+            run_ns,
+            [
+                (20.0, f'Failed to pull image "{image}": manifest unknown'),
+                (50.0, f'Back-off pulling image "{image}" (ErrImagePull)'),
+            ],
+        )
+    ]
+
+
+def disk_is_full(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
+    """The write that no longer fits."""
+    if run.end_ns is None:
+        return []
+    text = "OSError: [Errno 28] No space left on device: '/scratch/samples/06120.png'"
+    return [told(node_name(0), "ERROR", run.end_ns, [(-3.0, text)])]

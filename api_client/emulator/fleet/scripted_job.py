@@ -1,0 +1,234 @@
+"""One scripted job at one moment: its life, lines, samples and checkpoints, all computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from api_client.emulator import catalog
+from api_client.emulator.backend import StoredFile
+from api_client.emulator.fleet.file_bytes import checkpoint_blueprints, file_seed
+from api_client.emulator.fleet.lines import Clipped, LineSource
+from api_client.emulator.fleet.metrics import grid, job_metrics
+from api_client.emulator.fleet.narration import closing_lines, deploy_lines, stop_lines
+from api_client.emulator.fleet.plans import JobPlan, Phase, RunFacts, interrupted, moment_of, script_of
+from api_client.emulator.fleet.roster import RosterEntry
+from api_client.emulator.fleet.scenarios.families import FAMILIES, family_number
+from api_client.emulator.fleet.tempo import NS_PER_S, Tempo
+from api_client.emulator.fleet.world import demo_id
+from api_client.models import (
+    Checkpoint,
+    JobMetrics,
+    JobStatus,
+    ProjectSummary,
+    TrainingJob,
+    User,
+    is_finished,
+)
+
+DEFAULT_METRICS_S = 3_600
+"""A running job's metrics without a range: the last hour (the API leaves it open; facts, 2.2)."""
+LAST_WORDS_S = 6.5
+"""How long before a failure's end only its errors are told."""
+SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
+"""Checkpoints say COMPLETE where jobs say COMPLETED (API facts, 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStep:
+    """A checkpoint as the script has it: when it was written and when its upload is done."""
+
+    step: int
+    created_ns: int
+    synced_ns: int
+
+
+class ScriptedJob:
+    """A job of the script, seen at ``now_ns`` (script time)."""
+
+    def __init__(self, entry: RosterEntry, plan: JobPlan, tempo: Tempo, now_ns: int) -> None:
+        self._entry = entry
+        self._plan = plan
+        self._tempo = tempo
+        self._now_ns = now_ns
+        self._machine = catalog.instance(plan.machine)
+        script = script_of(plan, entry.created_ns, again=entry.again)
+        self._life = interrupted(script, entry.stopped_ns)
+        self._script = script
+
+    @property
+    def phases(self) -> list[Phase]:
+        """The statuses it has taken on so far, oldest first; never empty."""
+        return [self._life[0], *(phase for phase in self._life[1:] if phase.at_ns <= self._now_ns)]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has ended by now."""
+        return is_finished(self.phases[-1].status)
+
+    def record(self) -> TrainingJob:
+        """The job as the API answers it."""
+        plan, entry, tempo = self._plan, self._entry, self._tempo
+        now = self.phases[-1]
+        project = demo_id("project", plan.project)
+        return TrainingJob(
+            id=entry.job_id,
+            current_status=now.status,
+            created_at=tempo.stamp(entry.created_ns),
+            updated_at=tempo.stamp(now.at_ns),
+            training_project_id=project,
+            training_project=ProjectSummary(id=project, name=plan.project),
+            instance_type=self._machine,
+            name=plan.name,
+            error_message=self._message(now),
+            checkpoint_sync_status=self._sync_status(),
+            priority=entry.priority,
+            availability_model=entry.availability,
+            user=User(email=plan.user),
+            node_count=plan.node_count,
+        )
+
+    def _message(self, now: Phase) -> str | None:
+        if now.status == JobStatus.PENDING:
+            return self._plan.waiting_hint
+        failed = now.status in (JobStatus.FAILED, JobStatus.DEPLOY_FAILED, JobStatus.PREEMPTED)
+        return now.message if failed else None
+
+    def _sync_status(self) -> str | None:
+        saved = self.saved_steps()
+        if not saved:
+            return None
+        return SYNCING if any(each.synced_ns > self._now_ns for each in saved) else JOB_COMPLETE
+
+    @property
+    def _run_ns(self) -> int | None:
+        """When it started to run, if it did by now."""
+        return moment_of(self.phases, JobStatus.RUNNING)
+
+    @property
+    def _seen_until_ns(self) -> int:
+        """Now, or when it ended."""
+        return min(self._now_ns, self._life[-1].at_ns) if self.is_finished else self._now_ns
+
+    def sources(self) -> list[LineSource]:
+        """Everything it logs, whenever; lines of the future are for the caller to leave out."""
+        deploy_ns = moment_of(self._life, JobStatus.DEPLOYING)
+        scenario = self._plan.scenario
+        if deploy_ns is None or scenario is None:
+            return []
+        ends = is_finished(self._script[-1].status)
+        run = RunFacts(
+            title=self._plan.name,
+            project=self._plan.project,
+            machine=self._machine,
+            node_count=self._plan.node_count,
+            seed=self._entry.seed,
+            deploy_ns=deploy_ns,
+            run_ns=moment_of(self._script, JobStatus.RUNNING),
+            end_ns=self._script[-1].at_ns if ends else None,
+            outcome=self._script[-1].status if ends else None,
+            wall=self._tempo.stamp,
+        )
+        told: list[LineSource] = deploy_lines(run, scenario.key)
+        if run.run_ns is not None:
+            quiet_ns = _silent_from(run, run.run_ns)
+            narrated = scenario.narrator.lines(run, run.run_ns, scenario.course)
+            told += narrated if quiet_ns is None else [Clipped(source, quiet_ns) for source in narrated]
+        for incident in scenario.incidents:
+            told += incident(run, run.deploy_ns if run.run_ns is None else run.run_ns, scenario.course)
+        told += closing_lines(run)
+        stopped_ns = self._entry.stopped_ns
+        if stopped_ns is not None:
+            return [*(Clipped(source, stopped_ns) for source in told), *stop_lines(run, stopped_ns)]
+        if run.end_ns is not None:
+            return [Clipped(source, run.end_ns + 1) for source in told]
+        return told
+
+    def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
+        """Its samples; without a range the last hour, or the whole run once it has ended."""
+        record, run_ns, scenario = self.record(), self._run_ns, self._plan.scenario
+        if run_ns is None or scenario is None:
+            return JobMetrics(training_job=record)
+        first_ns, last_ns = self._tempo.to_wall(run_ns), self._tempo.to_wall(self._seen_until_ns)
+        end_ns = last_ns if end_s is None else min(last_ns, int(end_s * NS_PER_S))
+        if start_s is not None:
+            start_ns = max(first_ns, int(start_s * NS_PER_S))
+        elif self.is_finished:
+            start_ns = first_ns
+        else:
+            start_ns = max(first_ns, end_ns - DEFAULT_METRICS_S * NS_PER_S)
+        return job_metrics(
+            scenario.load,
+            self._machine,
+            self._plan.node_count,
+            self._entry.seed,
+            grid(self._tempo, run_ns, start_ns, end_ns, step_s),
+            cache_share=scenario.cache_share,
+            job=record,
+        )
+
+    def saved_steps(self) -> list[SavedStep]:
+        """The checkpoints it has written by now, oldest first."""
+        run_ns, scenario = self._run_ns, self._plan.scenario
+        if run_ns is None or scenario is None or scenario.family is None or not scenario.save_every:
+            return []
+        pace, seen_ns = scenario.course.pace, self._seen_until_ns
+        done = pace.steps_done(seen_ns - run_ns)
+        saved = []
+        for step in range(scenario.save_every, done + 1, scenario.save_every):
+            created_ns = run_ns + pace.finished_ns(step) + int(scenario.write_s * NS_PER_S)
+            if created_ns <= seen_ns:
+                saved.append(SavedStep(step, created_ns, created_ns + int(scenario.sync_s * NS_PER_S)))
+        return saved
+
+    def _family(self) -> int:
+        scenario = self._plan.scenario
+        if scenario is None or scenario.family is None:
+            raise LookupError(f"{self._plan.name} saves no checkpoints")
+        return family_number(scenario.family)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """The same as the API answers them."""
+        saved = self.saved_steps()
+        if not saved:
+            return []
+        number = self._family()
+        family = FAMILIES[number]
+        return [
+            Checkpoint(
+                checkpoint_id=family.directory.format(step=each.step),
+                created_at=self._tempo.stamp(each.created_ns),
+                checkpoint_type=family.kind,
+                base_model=family.base_model,
+                lora_adapter_config=family.adapter_config(),
+                size_bytes=sum(file.size_bytes for file in checkpoint_blueprints(number, each.step)),
+                sync_status=SYNCING if each.synced_ns > self._now_ns else COMPLETE,
+                training_job_id=self._entry.job_id,
+            )
+            for each in saved
+        ]
+
+    def checkpoint_files(self) -> Iterator[StoredFile]:
+        """The files of all of them; names begin with the checkpoint's, unless that is the root."""
+        saved = self.saved_steps()
+        if not saved:
+            return
+        number = self._family()
+        for each in saved:
+            directory = FAMILIES[number].directory.format(step=each.step)
+            modified = self._tempo.stamp(each.created_ns).isoformat()
+            for place, file in enumerate(checkpoint_blueprints(number, each.step)):
+                yield StoredFile(
+                    relative_name=file.name if directory == "." else f"{directory}/{file.name}",
+                    node_rank=file.node_rank,
+                    size_bytes=file.size_bytes,
+                    modified=modified,
+                    synthetic_seed=file_seed(number, each.step, place),
+                )
+
+
+def _silent_from(run: RunFacts, run_ns: int) -> int | None:
+    """When a run that fails stops saying ordinary things: just before its last error."""
+    if run.end_ns is None or run.outcome != JobStatus.FAILED:
+        return None
+    return run.end_ns - min(int(LAST_WORDS_S * NS_PER_S), (run.end_ns - run_ns) // 2)

@@ -1,0 +1,128 @@
+"""How the demo world's time runs against the wall clock.
+
+The script has its own time. Before the world began the two are the same; after it, script time runs
+``speed`` times as fast. Both are integers of nanoseconds since the Unix epoch. The arithmetic is exact, so
+that a window of wall time asks for precisely the script moments that are stamped inside it::
+
+    to_wall(script) <= wall   if and only if   script <= to_script(wall)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+from api_client.emulator.store.database import Database
+
+NS_PER_S = 1_000_000_000
+NS_PER_US = 1_000
+SPEED_DENOMINATOR = 1_000
+"""Speeds are kept to a thousandth."""
+
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS fleet_tempo (
+    wall_ns INTEGER PRIMARY KEY,
+    script_ns INTEGER NOT NULL,
+    speed REAL NOT NULL
+);
+"""
+
+
+def to_ns(moment: datetime) -> int:
+    """An aware datetime as nanoseconds since the Unix epoch, exactly."""
+    return (moment - _UNIX_EPOCH) // timedelta(microseconds=1) * NS_PER_US
+
+
+def to_datetime(stamp_ns: int) -> datetime:
+    """Nanoseconds since the Unix epoch as an aware UTC datetime, cut to its microsecond."""
+    return _UNIX_EPOCH + timedelta(microseconds=stamp_ns // NS_PER_US)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """From ``wall_ns`` (= ``script_ns``) on, script time runs ``speed`` times as fast as the wall clock."""
+
+    wall_ns: int
+    script_ns: int
+    speed: Fraction
+
+
+class Tempo:
+    """The map between wall time and script time: the identity up to ``epoch``, ``speed``× after it."""
+
+    def __init__(self, epoch: datetime, speed: float = 1.0) -> None:
+        """Begin the world at ``epoch``; ValueError unless ``speed`` is above zero."""
+        start_ns = to_ns(epoch)
+        self._stretches: tuple[Stretch, ...] = (Stretch(start_ns, start_ns, _exact(speed)),)
+
+    @classmethod
+    def _of(cls, stretches: Sequence[Stretch]) -> Tempo:
+        tempo = cls.__new__(cls)
+        tempo._stretches = tuple(stretches)
+        return tempo
+
+    @property
+    def epoch_ns(self) -> int:
+        """When the world began (wall and script time agree on it)."""
+        return self._stretches[0].wall_ns
+
+    @property
+    def speed(self) -> float:
+        """How fast script time runs now."""
+        return float(self._stretches[-1].speed)
+
+    def changed(self, now: datetime, speed: float) -> Tempo:
+        """The same past, and another speed from ``now`` on."""
+        now_ns = to_ns(now)
+        if _exact(speed) == self._stretches[-1].speed or now_ns <= self._stretches[-1].wall_ns:
+            return self
+        return Tempo._of((*self._stretches, Stretch(now_ns, self.to_script(now_ns), _exact(speed))))
+
+    def to_script(self, wall_ns: int) -> int:
+        """The script's moment at that wall time, rounded down."""
+        found = bisect_right(self._stretches, wall_ns, key=lambda stretch: stretch.wall_ns)
+        if found == 0:
+            return wall_ns
+        stretch = self._stretches[found - 1]
+        passed_ns = wall_ns - stretch.wall_ns
+        return stretch.script_ns + passed_ns * stretch.speed.numerator // stretch.speed.denominator
+
+    def to_wall(self, script_ns: int) -> int:
+        """The first wall nanosecond at which the script has reached that moment."""
+        found = bisect_left(self._stretches, script_ns, key=lambda stretch: stretch.script_ns)
+        if found == 0:
+            return script_ns
+        stretch = self._stretches[found - 1]
+        passed_ns = script_ns - stretch.script_ns
+        return stretch.wall_ns - (-passed_ns * stretch.speed.denominator // stretch.speed.numerator)
+
+    def stamp(self, script_ns: int) -> datetime:
+        """The wall time at which the script reaches that moment."""
+        return to_datetime(self.to_wall(script_ns))
+
+
+def open_tempo(database: Database, *, now: datetime, speed: float) -> Tempo:
+    """The world's tempo as stored: it begins ``now`` if it never did, and goes on at ``speed`` if it did."""
+    database.create(_SCHEMA)
+    rows = database.rows("SELECT wall_ns, script_ns, speed FROM fleet_tempo ORDER BY wall_ns")
+    if rows:
+        stored = [Stretch(row["wall_ns"], row["script_ns"], _exact(row["speed"])) for row in rows]
+        tempo = Tempo._of(stored).changed(now, speed)
+    else:
+        tempo = Tempo(now, speed)
+    database.write_many(
+        "INSERT OR IGNORE INTO fleet_tempo (wall_ns, script_ns, speed) VALUES (?, ?, ?)",
+        [(each.wall_ns, each.script_ns, float(each.speed)) for each in tempo._stretches],
+    )
+    return tempo
+
+
+def _exact(speed: float) -> Fraction:
+    exact = Fraction(speed).limit_denominator(SPEED_DENOMINATOR)
+    if exact <= 0:
+        raise ValueError(f"the demo's speed must be above zero, not {speed}")
+    return exact

@@ -1,0 +1,185 @@
+"""Which tensors a model has: enough to write safetensors headers that name true shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+BYTES_PER_BF16 = 2
+SHARD_LIMIT_BYTES = 5_000_000_000
+"""transformers' own default: shards of at most 5 GB."""
+HEADER_ALIGNMENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A bf16 tensor by name and shape."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the file its values take."""
+        return prod(self.shape) * BYTES_PER_BF16
+
+
+class Architecture(Hashable, Protocol):
+    """A kind of model, with its sizes."""
+
+    @property
+    def class_name(self) -> str:
+        """The transformers class, as config.json names it."""
+        ...
+
+    def config(self) -> dict[str, object]:
+        """The sizes as config.json has them."""
+        ...
+
+    def tensors(self) -> list[Tensor]:
+        """All weights, in file order."""
+        ...
+
+    def projections(self) -> list[tuple[str, int, int]]:
+        """Linear layers that adapters attach to: (name, inputs, outputs)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """A Llama-like decoder (Llama, Qwen, Mistral)."""
+
+    class_name: str
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    key_value_heads: int
+    vocabulary: int
+    head_size: int = 128
+
+    def config(self) -> dict[str, object]:
+        """See ``Architecture``."""
+        return {
+            "hidden_size": self.hidden,
+            "intermediate_size": self.intermediate,
+            "num_attention_heads": self.heads,
+            "num_hidden_layers": self.layers,
+            "num_key_value_heads": self.key_value_heads,
+            "vocab_size": self.vocabulary,
+            "max_position_embeddings": 131072,
+        }
+
+    def _layer(self) -> list[tuple[str, int, int]]:
+        attention, key_value = self.heads * self.head_size, self.key_value_heads * self.head_size
+        return [
+            ("self_attn.q_proj", self.hidden, attention),
+            ("self_attn.k_proj", self.hidden, key_value),
+            ("self_attn.v_proj", self.hidden, key_value),
+            ("self_attn.o_proj", attention, self.hidden),
+            ("mlp.gate_proj", self.hidden, self.intermediate),
+            ("mlp.up_proj", self.hidden, self.intermediate),
+            ("mlp.down_proj", self.intermediate, self.hidden),
+        ]
+
+    def tensors(self) -> list[Tensor]:
+        """See ``Architecture``."""
+        found = [Tensor("model.embed_tokens.weight", (self.vocabulary, self.hidden))]
+        for layer in range(self.layers):
+            prefix = f"model.layers.{layer}."
+            found += [Tensor(f"{prefix}{name}.weight", (out, into)) for name, into, out in self._layer()]
+            found += [
+                Tensor(f"{prefix}{name}.weight", (self.hidden,))
+                for name in ("input_layernorm", "post_attention_layernorm")
+            ]
+        return [
+            *found,
+            Tensor("model.norm.weight", (self.hidden,)),
+            Tensor("lm_head.weight", (self.vocabulary, self.hidden)),
+        ]
+
+    def projections(self) -> list[tuple[str, int, int]]:
+        """See ``Architecture``."""
+        return [
+            (f"model.layers.{layer}.{name}", into, out)
+            for layer in range(self.layers)
+            for name, into, out in self._layer()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """A stack of plain transformer blocks: BERT-like, Whisper's halves, a diffusion transformer."""
+
+    class_name: str
+    layers: int
+    hidden: int
+    vocabulary: int
+    prefixes: tuple[str, ...] = ("encoder",)
+
+    def config(self) -> dict[str, object]:
+        """See ``Architecture``."""
+        return {"d_model": self.hidden, "num_hidden_layers": self.layers, "vocab_size": self.vocabulary}
+
+    def _linears(self) -> Iterator[tuple[str, int, int]]:
+        for prefix in self.prefixes:
+            for layer in range(self.layers):
+                for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                    yield f"{prefix}.layers.{layer}.self_attn.{name}", self.hidden, self.hidden
+                yield f"{prefix}.layers.{layer}.fc1", self.hidden, 4 * self.hidden
+                yield f"{prefix}.layers.{layer}.fc2", 4 * self.hidden, self.hidden
+
+    def tensors(self) -> list[Tensor]:
+        """See ``Architecture``."""
+        linears = [Tensor(f"{name}.weight", (out, into)) for name, into, out in self._linears()]
+        return [Tensor("embed_tokens.weight", (self.vocabulary, self.hidden)), *linears]
+
+    def projections(self) -> list[tuple[str, int, int]]:
+        """See ``Architecture``."""
+        return list(self._linears())
+
+
+def adapter_tensors(architecture: Architecture, rank: int) -> list[Tensor]:
+    """A LoRA adapter's weights of that rank, named as peft names them."""
+    found = []
+    for name, into, out in architecture.projections():
+        found.append(Tensor(f"base_model.model.{name}.lora_A.weight", (rank, into)))
+        found.append(Tensor(f"base_model.model.{name}.lora_B.weight", (out, rank)))
+    return found
+
+
+def shards(tensors: Sequence[Tensor], limit_bytes: int = SHARD_LIMIT_BYTES) -> list[list[Tensor]]:
+    """Cut the list into files of at most ``limit_bytes``, in order."""
+    found: list[list[Tensor]] = [[]]
+    size_bytes = 0
+    for tensor in tensors:
+        if found[-1] and size_bytes + tensor.size_bytes > limit_bytes:
+            found.append([])
+            size_bytes = 0
+        found[-1].append(tensor)
+        size_bytes += tensor.size_bytes
+    return found
+
+
+def safetensors_header(tensors: Sequence[Tensor]) -> bytes:
+    """The head of a safetensors file: its length (8 bytes, little-endian) and the JSON, padded to 8."""
+    entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    offset = 0
+    for tensor in tensors:
+        entries[tensor.name] = {
+            "dtype": "BF16",
+            "shape": tensor.shape,
+            "data_offsets": (offset, offset + tensor.size_bytes),
+        }
+        offset += tensor.size_bytes
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % HEADER_ALIGNMENT)
+    return len(text).to_bytes(8, "little") + text
+
+
+def size_bytes(tensors: Sequence[Tensor]) -> int:
+    """How much the values of these tensors take."""
+    return sum(tensor.size_bytes for tensor in tensors)

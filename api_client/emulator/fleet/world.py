@@ -1,0 +1,57 @@
+"""The demo world: its projects and all of its jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from api_client.emulator.fleet.plans import JobPlan
+from api_client.emulator.fleet.scenarios.live import RUNNING_JOBS, UPCOMING_JOBS
+from api_client.emulator.fleet.scenarios.past import PAST_JOBS
+
+TEAM_NAME = "Research"
+_ID_ALPHABET = "0123456789bcdfghjkmnpqrstvwxyz"
+_ID_LENGTH = 8
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPlan:
+    """A project of the demo world, and how many days before its epoch it was made."""
+
+    name: str
+    age_days: int
+
+    @property
+    def id(self) -> str:
+        """Its id: the same in every world."""
+        return demo_id("project", self.name)
+
+    @property
+    def born_s(self) -> float:
+        """When it was made, in seconds after the epoch."""
+        return -float(self.age_days * _DAY_S)
+
+
+def demo_id(kind: str, name: str) -> str:
+    """A short id as the platform gives them out, always the same for the same thing."""
+    number = int.from_bytes(sha256(f"{kind}:{name}".encode()).digest()[:8])
+    letters = []
+    for _ in range(_ID_LENGTH):
+        number, place = divmod(number, len(_ID_ALPHABET))
+        letters.append(_ID_ALPHABET[place])
+    return "".join(letters)
+
+
+PROJECTS: tuple[ProjectPlan, ...] = (
+    ProjectPlan("llama-sft", 48),
+    ProjectPlan("qwen3-grpo", 33),
+    ProjectPlan("whisper-asr", 61),
+    ProjectPlan("flux-lora", 27),
+    ProjectPlan("retrieval-embed", 74),
+    ProjectPlan("pretraining", 19),
+    ProjectPlan("evals", 90),
+)
+
+PLANS: tuple[JobPlan, ...] = (*RUNNING_JOBS, *UPCOMING_JOBS, *PAST_JOBS)
+"""All jobs of the script; a recreated job has the plan of the one it came from."""
