@@ -24,6 +24,7 @@ TAB_CELLS = 4
 MARKS_PER_CHARACTER = 2
 """Combining marks kept on one character; more of them only pile up."""
 
+_CHARACTERS_PER_CELL = 16  # more than any script needs; the rest of such a text is not looked at
 _CONTROL_PICTURES = 0x2400  # Unicode block with a picture for each C0 control
 _C0_END = 0x20
 _DELETE = 0x7F
@@ -143,10 +144,8 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
         return ""
     if len(text) <= cells and text.isascii():
         return text
-    # A character takes a cell or more, except for the few marks that inert text leaves on it.
-    head = text[: (cells + 1) * (MARKS_PER_CHARACTER + 1)]
-    whole = len(head) == len(text)
-    if whole and cell_width(head) <= cells:
+    head = text[: (cells + 1) * _CHARACTERS_PER_CELL]
+    if len(head) == len(text) and cell_width(head) <= cells:
         return text
     room = cells - cell_width(ellipsis)
     if room < 0:

@@ -23,7 +23,9 @@ _NOT_SAVING = re.compile(
 )
 _PATH = re.compile(r"(?<![\w.@=+/-])/?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
 _ABSOLUTE = re.compile(r"(?<![\w./])/[\w.@=+-]++/?(?=\s|$|[,;:'\")])")
-_NAMED = re.compile(r"\b(checkpoint[-_]\d+|ckpt[-_]\d+|global_step_?\d+|iter_\d+|step[-_=]\d+|epoch[-_=]\d+[\w.=-]*)")
+_NAMED = re.compile(
+    r"\b((?:checkpoint|ckpt)[-_]\d+|global_step_?\d+|iter_\d+|step[-_=]\d+|epoch[-_=]\d+[\w.=-]*)"
+)
 _ITERATION = re.compile(r"\b(iteration|step)[ =:]{1,8}(\d{1,12})\b", re.IGNORECASE)
 _VERL_FOLDER = "local_global_step_folder:"
 _MAX_NAME = 120

@@ -7,7 +7,7 @@ import re
 from tui.insight.progress_patterns.reading import NUMBER, Reading, from_values, to_step
 
 _LINE = re.compile(rf"\bstep:\s*(\d[\d,]*)\s+loss:\s*({NUMBER})")
-_START = re.compile(r"\bTraining starts at step (\d+)\b.{0,400}?\btotal steps (\d+)\b")
+_START = re.compile(r"\bTraining starts at step (\d+)\b.{0,400}?\b(?:total steps (\d+)|(\d+) steps)\b")
 _VALIDATION = re.compile(rf"\bvalidate step:\s*(\d+)\s+loss:\s*({NUMBER})")
 _ITEM = re.compile(rf"\b(step|loss|grad_norm|tps|lr):\s*({NUMBER})")
 
@@ -23,5 +23,5 @@ def read(text: str) -> Reading | None:
     start = _START.search(text)
     if start is None:
         return None
-    first, total = to_step(start[1]), to_step(start[2])
+    first, total = to_step(start[1]), to_step(start[2] or start[3])
     return Reading(step=max(0, first - 1), total_steps=total) if first is not None and total else None

@@ -1,0 +1,157 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.insight.series import (
+    Series,
+    SeriesBuffer,
+    extent,
+    latest,
+    mean_between,
+    reduce_columns,
+    spread,
+    value_range,
+)
+
+NAN = math.nan
+times_and_values = st.dictionaries(st.integers(0, 400), st.floats(-1e6, 1e6) | st.just(NAN), max_size=60)
+
+
+def series_of(points: dict[int, float]) -> Series:
+    ordered = sorted(points)
+    return Series("s", tuple(map(float, ordered)), tuple(points[time] for time in ordered))
+
+
+def finite(values):
+    return [value for value in values if value == value]
+
+
+def same(one: Series, other: Series) -> bool:
+    return one.times == other.times and [repr(v) for v in one.values] == [repr(v) for v in other.values]
+
+
+@given(times_and_values, st.integers(1, 50), st.integers(-10, 390), st.integers(1, 450))
+def test_columns_keep_every_extreme(points, columns, start, length):
+    series = series_of(points)
+    end = start + length
+    reduced = reduce_columns(series, start, end, columns)
+    assert len(reduced) == columns
+    inside = finite(value for time, value in points.items() if start <= time <= end)
+    kept = [bound for pair in reduced if pair for bound in pair]
+    assert bool(kept) == bool(inside)
+    if inside:
+        assert (min(kept), max(kept)) == (min(inside), max(inside))
+
+
+@given(times_and_values, st.integers(1, 16), st.sampled_from([2, 4, 8]))
+def test_coarse_columns_are_the_union_of_fine_ones(points, columns, factor):
+    series = series_of(points)
+    coarse = reduce_columns(series, 0, 512, columns)
+    fine = reduce_columns(series, 0, 512, columns * factor)
+    for place, pair in enumerate(coarse):
+        bounds = [bound for part in fine[place * factor : (place + 1) * factor] if part for bound in part]
+        assert pair == ((min(bounds), max(bounds)) if bounds else None)
+
+
+def test_a_value_belongs_to_the_column_it_lies_in():
+    series = Series("s", (0.0, 9.0, 10.0, 19.0, 20.0), (1.0, 2.0, 3.0, 4.0, 5.0))
+    assert reduce_columns(series, 0, 20, 2) == ((1.0, 2.0), (3.0, 5.0))
+    assert reduce_columns(series, 100, 120, 2) == (None, None)
+    assert reduce_columns(series, 5, 5, 3) == (None, None, None)
+    assert reduce_columns(series, 0, 20, 0) == ()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.none() | st.floats(-9, 9)), max_size=80),
+    st.randoms(use_true_random=False),
+    st.lists(st.integers(0, 80), max_size=5),
+)
+def test_a_buffer_depends_on_what_it_holds_not_on_the_order_it_came_in(samples, random, looks):
+    held = dict(samples)
+    shuffled = list(held.items())
+    random.shuffle(shuffled)
+    one, other = SeriesBuffer("s"), SeriesBuffer("s")
+    for place, (time, value) in enumerate(samples):
+        one.add(float(time), value)
+        if place in looks:
+            one.snapshot()
+    for place, (time, value) in enumerate(shuffled):
+        other.add(float(time), value)
+        if place in looks:
+            other.snapshot()
+    fresh = SeriesBuffer("s")
+    fresh.extend((float(time), held[time]) for time in sorted(held))
+    assert same(one.snapshot(), other.snapshot())
+    assert same(one.snapshot(), fresh.snapshot())
+    shown = dict(zip(one.snapshot().times, one.snapshot().values, strict=True))
+    for time, value in held.items():
+        assert repr(shown[float(time)]) == repr(NAN if value is None else value)
+    assert list(one.snapshot().times) == sorted(shown)
+
+
+def test_the_last_value_said_of_a_moment_holds():
+    buffer = SeriesBuffer("s")
+    assert buffer.extend([(2.0, 1.0), (1.0, 0.5), (2.0, 3.0)]) == [2.0, 1.0, 2.0]
+    assert buffer.snapshot() == Series("s", (1.0, 2.0), (0.5, 3.0))
+
+
+def test_repeated_samples_leave_the_snapshot_as_it_is():
+    buffer = SeriesBuffer("s")
+    buffer.extend([(1.0, 0.5), (2.0, None)])
+    snapshot = buffer.snapshot()
+    assert buffer.extend([(1.0, 0.5), (2.0, None)]) == []
+    assert buffer.snapshot() is snapshot
+
+
+def test_a_hole_in_the_samples_is_shown_as_a_gap():
+    buffer = SeriesBuffer("s")
+    times = [0.0, 5.0, 10.0, 15.0, 100.0, 105.0, 110.0, 115.0]
+    buffer.extend((time, 1.0) for time in times)
+    shown = buffer.snapshot()
+    gaps = [time for time, value in zip(shown.times, shown.values, strict=True) if value != value]
+    assert gaps == [57.5]
+
+
+def test_coarse_history_before_fine_samples_is_no_gap():
+    buffer = SeriesBuffer("s")
+    buffer.extend((float(time), 1.0) for time in [*range(0, 600, 60), *range(600, 660, 5)])
+    assert all(value == value for value in buffer.snapshot().values)
+
+
+def test_a_buffer_is_bounded_and_drops_the_oldest():
+    buffer = SeriesBuffer("s", max_points=100)
+    for time in range(1000):
+        buffer.add(float(time), float(time))
+    assert len(buffer) <= 100
+    assert buffer.snapshot().times[-1] == 999.0
+    assert list(buffer.snapshot().times) == [float(t) for t in range(1000 - len(buffer), 1000)]
+    assert not buffer.add(-5.0, 1.0) or len(buffer) <= 100
+
+
+def test_the_value_near_a_time():
+    buffer = SeriesBuffer("s")
+    buffer.extend([(10.0, 1.0), (20.0, None), (30.0, 3.0)])
+    assert buffer.value_near(12.0, 5.0) == 1.0
+    assert buffer.value_near(16.0, 5.0) is None
+    assert buffer.value_near(21.0, 5.0) is None
+    assert buffer.value_near(9.0, 5.0) is None
+    assert buffer.value_near(30.0, 0.0) == 3.0
+
+
+def test_what_can_be_asked_of_series():
+    series = Series("s", (1.0, 2.0, 3.0, 4.0), (5.0, NAN, 7.0, NAN))
+    assert latest(series) == 7.0
+    assert latest(Series("s")) is None
+    assert extent([series, Series("t", (2.0,), (-1.0,))]) == (-1.0, 7.0)
+    assert extent([series], start=2.0, end=2.5) is None
+    assert mean_between(series, 1.0, 3.0) == 6.0
+    assert mean_between(series, 2.0, 2.0) is None
+    assert spread([1.0, None, 4.5]) == 3.5
+    assert spread([None]) is None
+
+
+@pytest.mark.parametrize("values", [[math.inf, -math.inf, 1.0], [NAN, math.inf, -math.inf]])
+def test_infinities_are_extremes_too(values):
+    assert value_range(values) == (-math.inf, math.inf)

@@ -1,0 +1,170 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tui.insight.text import cell_width, clip, inert, last_carriage_segment, strip_ansi
+
+# Lone surrogates included: a server's JSON may hold them.
+any_text = st.text(st.characters(exclude_categories=()))
+nasty = st.lists(
+    st.sampled_from(
+        [
+            "\x1b[31m",
+            "\x1b]0;title\x07",
+            "\x1b]8;;http://x\x1b\\",
+            "\x1bP",
+            "\x9b2J",
+            "\x1b",
+            "a",
+            "0",
+            "m",
+            "\t",
+        ]
+        + [
+            "\n",
+            "\r",
+            "\0",
+            "\x7f",
+            "\x85",
+            "\u202e",
+            "\u2066",
+            "\u200d",
+            "\ufeff",
+            "\ud800",
+            "漢",
+            "e\u0301",
+            "❤\ufe0f",
+        ]
+        + ["\u2028", "\xa0", "\xad", "\U000e0041", "\u0301\u0301\u0301\u0301", "[", "]", "\\", "🧪"]
+    )
+).map("".join)
+
+
+def is_dangerous(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Cn")
+
+
+@given(any_text | nasty)
+def test_inert_text_holds_nothing_a_terminal_would_obey(text):
+    shown = inert(text)
+    assert not [hex(ord(character)) for character in shown if is_dangerous(character)]
+
+
+@given(any_text | nasty)
+def test_inert_twice_is_inert_once(text):
+    once = inert(text)
+    assert inert(once) == once
+
+
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
+def test_plain_text_stays_as_it_is(text):
+    assert inert(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["größer – 漢字 ▇▇ … 🧪 e\u0301", "[bold]not markup[/bold]", "\\[x] {'loss': 1.0}"]
+)
+def test_harmless_text_in_any_language_stays_as_it_is(text):
+    assert inert(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b[38:2::1:2:3mx\x1b[K", "x"),
+        ("\x1b]0;evil title\x07done", "done"),
+        ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPq#0;2;0;0;0\x1b\\after", "after"),
+        ("\x9b2Jcleared", "cleared"),
+        ("\x1bc reset", " reset"),
+        ("\x1b(0lqk", "lqk"),
+        ("unfinished \x1b]0;the rest stays visible", "unfinished 0;the rest stays visible"),
+        ("unfinished \x1b[31", "unfinished ␛[31"),
+        ("\x1b\x1b[31m[32mx", "␛[32mx"),
+        ("a\0b\x07c\x7f", "a␀b␇c␡"),
+        ("two\nlines", "two␤lines"),
+        ("ended\r\n", "ended"),
+        ("a\tb", "a   b"),
+        ("abc\td\te", "abc d   e"),
+        ("one\n\tindented", "one␤    indented"),
+        ("ab\u202ecd\u2066", "ab\ufffdcd\ufffd"),
+        ("zero\u200bwidth\ufeff", "zero\ufffdwidth\ufffd"),
+        ("lone \ud83d surrogate", "lone \ufffd surrogate"),
+        ("no\xa0break\u3000wide", "no break  wide"),
+        ("line\u2028separator", "line␤separator"),
+        ("❤\ufe0f", "❤"),
+        ("z" + "\u0301" * 40, "z\u0301\u0301"),
+        ("icon \ue0b0", "icon \ue0b0"),
+    ],
+)
+def test_what_cannot_be_shown_gets_a_stand_in(text, shown):
+    assert inert(text) == shown
+
+
+def test_markup_and_escapes_of_a_megabyte_line_are_dealt_with():
+    assert inert("\x1b[31m[red]\0" * 50_000) == "[red]␀" * 50_000
+
+
+def test_hostile_repetition_costs_linear_time():
+    # Without possessive matching these would take minutes, not milliseconds.
+    assert strip_ansi("\x1b]" * 100_000) == ""
+    assert inert("\x1b[" * 100_000).count("␛") == 100_000
+    assert strip_ansi("\x1b[" + "1;" * 100_000).startswith("\x1b[1;")
+
+
+@pytest.mark.parametrize(
+    ("text", "segment"),
+    [
+        ("plain", "plain"),
+        ("10%\r50%\r90%", "90%"),
+        ("10%\r90%\r", "90%"),
+        ("line\r\n", "line"),
+        ("\r 46%|x", " 46%|x"),
+        ("\r", ""),
+    ],
+)
+def test_of_an_overwritten_line_the_last_state_is_shown(text, segment):
+    assert last_carriage_segment(text) == segment
+
+
+@given(
+    st.text(st.characters(min_codepoint=0x20, max_codepoint=0x2FF) | st.sampled_from("漢字カナ한글│▇⡇●✓🧪…"))
+)
+def test_width_agrees_with_what_the_screen_reckons(text):
+    assert cell_width(inert(text)) == cell_len(inert(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["abc", "漢字", "▇▇█", "🧪 test", "e\u0301", "●▲✓✗■◌", "␛␀\ufffd", "｡ﾊﾟ", "é"]
+)
+def test_width_of_ordinary_text_is_exact(text):
+    assert cell_width(text) == cell_len(text)
+
+
+@given(any_text | nasty, st.integers(0, 30))
+def test_clipped_text_fits(text, cells):
+    shown = clip(inert(text), cells)
+    assert cell_width(shown) <= cells
+    if cells > 0 and cell_width(inert(text)) <= cells:
+        assert shown == inert(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "shown"),
+    [
+        ("short", 10, "short"),
+        ("exactly", 7, "exactly"),
+        ("too long", 5, "too …"),
+        ("漢字漢字", 5, "漢字…"),
+        ("漢字漢字", 4, "漢…"),
+        ("anything", 1, "…"),
+        ("anything", 0, ""),
+        ("x" * 1_000_000, 3, "xx…"),
+    ],
+)
+def test_clipping(text, cells, shown):
+    assert clip(text, cells) == shown
