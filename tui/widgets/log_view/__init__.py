@@ -1,0 +1,1 @@
+"""The log view: all lines kept cheaply, only the visible ones laid out and styled."""

@@ -1,0 +1,126 @@
+"""What stands before a line: its time, its node, its level."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+from typing import Literal
+from zlib import crc32
+
+from tui.insight.text import cell_width, clip, inert
+from tui.insight.units import age
+from tui.widgets.palette import SERIES_COLOURS
+
+TimeMode = Literal["clock", "relative", "elapsed", "off"]
+"""`clock`: HH:MM:SS local; `relative`: age; `elapsed`: time since the first line; `off`: nothing."""
+
+TIME_MODES: tuple[TimeMode, ...] = ("clock", "relative", "elapsed", "off")
+TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "relative": 4, "elapsed": 8, "off": 0}
+
+NS_PER_S = 1_000_000_000
+_LABEL_CELLS = 6
+_TRAILING_NUMBER = re.compile(r"(?:^|[^0-9])([0-9]{1,4})$")
+
+_LEVEL_HEAD_CHARACTERS = 160
+_LEVEL_WORD = re.compile(
+    r"\b(?:(?P<error>ERROR|CRITICAL|FATAL)|(?P<warning>WARN(?:ING)?)|(?P<debug>DEBUG|TRACE))\b"
+    r"|^(?P<traceback>Traceback \(most recent call last\)|[A-Za-z_.]*(?:Error|Exception): )"
+)
+
+Level = Literal["error", "warning", "debug", ""]
+LEVEL_SIGNS: dict[Level, str] = {"error": "E", "warning": "W", "debug": "D", "": " "}
+_SERVER_LEVELS: dict[str, Level] = {
+    "ERROR": "error",
+    "CRITICAL": "error",
+    "FATAL": "error",
+    "WARNING": "warning",
+    "WARN": "warning",
+    "DEBUG": "debug",
+    "TRACE": "debug",
+}
+
+
+def level_of(message: str, level: str | None) -> Level:
+    """The server's level when it gave one, else what the beginning of the line says."""
+    if level:
+        return _SERVER_LEVELS.get(level.upper(), "")
+    match = _LEVEL_WORD.search(message, 0, _LEVEL_HEAD_CHARACTERS)
+    if match is None:
+        return ""
+    if match["warning"]:
+        return "warning"
+    return "debug" if match["debug"] else "error"
+
+
+class NodeLabels:
+    """Short names and steady colours for replicas.
+
+    A replica that ends in a number is "n" and that number, and takes its colour from it; another keeps
+    the beginning of its name and takes a colour from the name. Two that would share a label keep more
+    of their names.
+    """
+
+    def __init__(self) -> None:
+        self._labels: dict[str, tuple[str, int]] = {}
+        self._taken: set[str] = set()
+        self.width = 0
+        """Cells of the longest label so far."""
+
+    def get(self, replica: str | None) -> tuple[str, int]:
+        """Label and colour number of a replica; an empty label for none."""
+        if replica is None:
+            return "", 0
+        known = self._labels.get(replica)
+        if known is None:
+            known = self._labels[replica] = self._name(replica)
+            self.width = max(self.width, cell_width(known[0]))
+        return known
+
+    def _name(self, replica: str) -> tuple[str, int]:
+        match = _TRAILING_NUMBER.search(replica)
+        if match:
+            colour = int(match[1]) % SERIES_COLOURS
+            label = f"n{int(match[1])}"
+        else:
+            colour = crc32(replica.encode("utf-8", "surrogatepass")) % SERIES_COLOURS
+            label = clip(inert(replica), _LABEL_CELLS)
+        if label in self._taken:
+            label = clip(inert(replica), 2 * _LABEL_CELLS)
+        self._taken.add(label)
+        return label, colour
+
+
+class TimeColumn:
+    """Turns a line's time into the text of the first column."""
+
+    def __init__(self, now_s: Callable[[], float], timezone: tzinfo | None = None) -> None:
+        self.mode: TimeMode = "clock"
+        self.origin_ns: int | None = None
+        """Where elapsed time begins: the job's start, or the first line."""
+        self._now_s = now_s
+        self._timezone = timezone
+
+    def text(self, time_ns: int) -> str:
+        """The time, padded to the column's width."""
+        return self._plain(time_ns).rjust(TIME_CELLS[self.mode])
+
+    def clock(self, time_ns: int) -> str:
+        """Local time of day, whatever the mode; dashes for a time that no calendar has."""
+        try:
+            return datetime.fromtimestamp(time_ns // NS_PER_S, self._timezone).strftime("%H:%M:%S")
+        except (OverflowError, ValueError, OSError):
+            return "--:--:--"
+
+    def _plain(self, time_ns: int) -> str:
+        if self.mode == "clock":
+            return self.clock(time_ns)
+        if self.mode == "relative":
+            return age(self._now_s() - time_ns / NS_PER_S)[: TIME_CELLS["relative"]]
+        if self.mode == "elapsed":
+            seconds = (time_ns - (self.origin_ns or 0)) // NS_PER_S
+            sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+            minutes, second = divmod(seconds, 60)
+            hours, minute = divmod(minutes, 60)
+            return f"{sign}{hours}:{minute:02}:{second:02}"
+        return ""
