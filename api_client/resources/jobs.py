@@ -15,6 +15,7 @@ from api_client.models import JobTombstone, QueueContext, TrainingJob
 from api_client.resources import answers
 from api_client.resources.projects import Projects
 from api_client.retry import RetryPolicy
+from api_client.streams.status import watch_job
 from api_client.transport import Transport
 
 STATUS_INTERVAL_S = 5.0
@@ -156,7 +157,6 @@ class Jobs:
         self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S
     ) -> AsyncIterator[TrainingJob]:
         """The job now and every ``interval_s`` seconds, until it has ended."""
-        from api_client.streams.status import watch_job
 
         async def fetch_job() -> TrainingJob:
             return await self.get(project_id, job_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -12,10 +12,9 @@ from api_client.clock import Clock
 from api_client.models import LogRecord, LogsPage, TrainingJob
 from api_client.resources.jobs import Jobs, job_route
 from api_client.retry import RetryPolicy
+from api_client.streams.logs import follow_logs, read_logs
+from api_client.streams.records import LogBatch, LogEnd
 from api_client.transport import Transport
-
-if TYPE_CHECKING:
-    from api_client.streams.records import LogBatch, LogEnd
 
 LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000
@@ -92,7 +91,6 @@ class Logs:
 
         Ends with a LogEnd. ``retry`` replaces the client's policy for the stream's own requests.
         """
-        from api_client.streams.logs import follow_logs
 
         async def fetch_job() -> TrainingJob:
             return await self._jobs.get(project_id, job_id, retry=retry)
@@ -117,8 +115,6 @@ class Logs:
 
         With ``newest_first`` the batches go back in time; each batch is in time order all the same.
         """
-        from api_client.streams.logs import read_logs
-
         fetch = _Window(self, project_id, job_id, retry)
         async for batch in read_logs(
             fetch,

@@ -12,6 +12,7 @@ from api_client.models import JobMetrics, TrainingJob
 from api_client.resources.jobs import Jobs, job_route
 from api_client.resources.logs import epoch_ms, start_of
 from api_client.retry import RetryPolicy
+from api_client.streams.metrics import follow_metrics
 from api_client.transport import Transport
 
 METRICS_INTERVAL_S = 5.0
@@ -60,7 +61,6 @@ class Metrics:
 
         Samples may come again; whoever collects them merges by their times.
         """
-        from api_client.streams.metrics import follow_metrics
 
         async def fetch_job() -> TrainingJob:
             return await self._jobs.get(project_id, job_id, retry=retry)

@@ -1,0 +1,102 @@
+"""Base URLs, loopback, and ids in paths."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client.addresses import is_loopback, parse_base_url, route
+from api_client.errors import ConfigurationError, RequestError
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "::1", "api.localhost", "localhost."]
+)
+def test_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "localhost.example.com", "10.0.0.1", "0.0.0.0", "127.1", "::", "notlocalhost", ""]
+)
+def test_other_machines(host: str) -> None:
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("https://api.baseten.co", "https://api.baseten.co"),
+        ("HTTPS://API.Baseten.co/", "https://api.baseten.co"),
+        ("https://api.baseten.co:443", "https://api.baseten.co"),
+        ("http://127.0.0.1:8765/prefix/", "http://127.0.0.1:8765/prefix"),
+        ("http://[::1]:80/", "http://[::1]"),
+        ("  https://proxy.example.com:8443/baseten/v2/ ", "https://proxy.example.com:8443/baseten/v2"),
+    ],
+)
+def test_base_urls_are_normalised(text: str, normal: str) -> None:
+    assert str(parse_base_url(text, source="X")) == normal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "api.baseten.co",
+        "ftp://api.baseten.co",
+        "https://",
+        "https:///path",
+        "https://a b",
+        "https://a\nb",
+        "https://exämple.com",
+        "https://host:99999",
+        "https://host:port",
+        "https://[::1",
+        "https://user:password@host",
+        "https://host\\@evil.com",
+        "https://host/?query",
+        "https://host/#fragment",
+        "https://-host",
+        "http://api.baseten.co",
+        "http://localhost.evil.com",
+        "http://10.0.0.1",
+    ],
+)
+def test_unusable_addresses_are_refused_by_the_name_of_their_source(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="BASETEN_REMOTE_URL"):
+        parse_base_url(text, source="BASETEN_REMOTE_URL")
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_base_url("https://me:hunter2@host", source="X")
+    assert "hunter2" not in str(caught.value)
+
+
+@given(st.text())
+def test_any_text_is_an_address_or_a_configuration_error(text: str) -> None:
+    try:
+        url = parse_base_url("https://" + text, source="X")
+    except ConfigurationError:
+        return
+    assert httpx.URL(str(url)).host == url.host
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=4))
+def test_ids_never_change_the_route(segments: list[str]) -> None:
+    try:
+        path = route(*segments)
+    except RequestError:
+        assert {".", ".."} & set(segments)
+        return
+    raw_path = httpx.URL("https://host" + path).raw_path.decode()
+    assert raw_path == path
+    assert raw_path.count("/") == len(segments) + 1
+
+
+@pytest.mark.parametrize("segment", ["", ".", ".."])
+def test_ids_that_are_steps_are_refused(segment: str) -> None:
+    with pytest.raises(RequestError, match="no id"):
+        route("training_projects", segment, "jobs")

@@ -1,0 +1,126 @@
+"""The streams as the client offers them: bounds, defaults, ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from client_support import START, World, json_reply
+
+from api_client import LogEnd, RequestError, RetryPolicy, ServerFault
+
+CREATED = "2026-01-02T03:00:00Z"
+CREATED_MS = int(datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC).timestamp() * 1000)
+MINUTE_MS = 60_000
+DONE = {
+    "id": "j",
+    "current_status": "TRAINING_JOB_COMPLETED",
+    "training_project_id": "p",
+    "created_at": CREATED,
+    "updated_at": CREATED,
+}
+LINES = [
+    {"timestamp": f"{CREATED_MS + offset_ms}000000", "message": f"line {offset_ms}", "replica": "node-0"}
+    for offset_ms in (-2 * MINUTE_MS, 0, 1, 1, MINUTE_MS)
+]
+
+
+def platform(job: dict[str, Any] = DONE) -> World:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/logs"):
+            params = request.url.params
+            start_ms, end_ms = int(params["start_epoch_millis"]), int(params["end_epoch_millis"])
+            lines = [line for line in LINES if start_ms <= int(line["timestamp"]) // 1_000_000 < end_ms]
+            lines = lines if params["direction"] == "asc" else lines[::-1]
+            return json_reply({"logs": lines[: int(params["limit"])]})
+        if request.url.path.endswith("/metrics"):
+            return json_reply({"training_job": job, "cpu_usage": [{"timestamp": CREATED, "value": 1}]})
+        return json_reply({"training_job": job})
+
+    return World(answer)
+
+
+async def test_following_starts_before_the_jobs_creation_and_ends_with_the_job() -> None:
+    world = platform()
+    messages: list[str] = []
+    end = None
+    async for item in world.client.logs.follow("p", "j"):
+        if isinstance(item, LogEnd):
+            end = item
+        else:
+            messages += [entry.message for entry in item.entries]  # type: ignore[union-attr]
+    assert messages == [line["message"] for line in LINES]
+    assert end is not None
+    assert end.job.current_status == "TRAINING_JOB_COMPLETED"
+
+
+async def test_following_from_a_moment() -> None:
+    world = platform()
+    start = datetime(2026, 1, 2, 3, 0, 0, 1_000, tzinfo=UTC)
+    messages = [
+        entry.message  # type: ignore[union-attr]
+        async for item in world.client.logs.follow("p", "j", start=start)
+        if not isinstance(item, LogEnd)
+        for entry in item.entries
+    ]
+    assert messages == ["line 1", "line 1", f"line {MINUTE_MS}"]
+
+
+async def test_following_a_job_of_unknown_age() -> None:
+    world = platform({**DONE, "created_at": None, "updated_at": None})
+    ends = [item async for item in world.client.logs.follow("p", "j") if isinstance(item, LogEnd)]
+    assert len(ends) == 1
+    starts_ms = [
+        int(request.url.params["start_epoch_millis"])
+        for request in world.server.requests
+        if request.url.path.endswith("/logs")
+    ]
+    assert min(starts_ms) <= START.timestamp() * 1000 - 6 * 86_400_000
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_history_is_a_window(newest_first: bool) -> None:
+    world = platform()
+    batches = world.client.logs.history(
+        "p",
+        "j",
+        start=datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC),
+        end=datetime(2026, 1, 2, 3, 1, 0, tzinfo=UTC),
+        newest_first=newest_first,
+    )
+    messages = [entry.message async for batch in batches for entry in batch.entries]  # type: ignore[union-attr]
+    assert sorted(messages) == ["line 0", "line 1", "line 1"]
+
+
+async def test_a_moment_without_zone_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="zone"):
+        async for _ in platform().client.logs.follow("p", "j", start=datetime(2026, 1, 1)):  # noqa: DTZ001
+            pass
+
+
+async def test_a_stream_may_bring_its_own_patience() -> None:
+    world = World(json_reply({}, 503))
+    stream = world.client.logs.follow("p", "j", retry=RetryPolicy(max_attempts=1))
+    with pytest.raises((ServerFault, RequestError)):
+        async for _ in stream:
+            pass
+    assert world.kinds == ["sent", "failed"]
+
+
+async def test_watching_ends_with_the_job() -> None:
+    running = {**DONE, "current_status": "TRAINING_JOB_RUNNING"}
+    world = World(*(json_reply({"training_job": job}) for job in (running, running, DONE)))
+    seen = [job.current_status async for job in world.client.jobs.watch("p", "j", interval_s=3.0)]
+    assert seen == [running["current_status"]] * 2 + [DONE["current_status"]]
+    assert world.clock.slept_s == [3.0, 3.0]
+
+
+async def test_metrics_end_with_the_job() -> None:
+    world = platform()
+    seen = [metrics async for metrics in world.client.metrics.follow("p", "j", step_s=5)]
+    assert [len(metrics.cpu_usage) for metrics in seen] == [1] * len(seen)
+    windows = [request.url.params for request in world.server.requests if "metrics" in request.url.path]
+    assert windows[0]["start_epoch_millis"] == str(CREATED_MS - 5 * MINUTE_MS)
+    assert windows[0]["step_seconds"] == "5"

@@ -1,0 +1,112 @@
+"""Whatever the bytes, the answer is a value or NotDecodable."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from api_client.decoding import NotDecodable, decode, read_json
+from api_client.models import LogsPage, TrainingJob
+
+LOGS = TypeAdapter(LogsPage)
+JOB = TypeAdapter(TrainingJob)
+
+
+def message_of(body: bytes) -> str:
+    logs = decode(b'{"logs":[{"timestamp":"1","message":"' + body + b'"}]}', LOGS)["logs"]
+    assert logs is not None
+    return logs[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"plain", "plain"),
+        (b"caf\xc3\xa9", "café"),
+        (b"caf\xe9", "caf�"),
+        (rb"half \ud83d", "half �"),
+        (rb"whole \ud83d\ude00", "whole 😀"),
+        (rb"\ud83d\ude00 and half \ude00", "😀 and half �"),
+        (b"bell \x07, nul \x00", "bell \x07, nul \x00"),
+        (rb"\u0000\u001b[2J", "\x00\x1b[2J"),
+        (b"raw\nnewline", "raw\nnewline"),
+    ],
+)
+def test_log_text_of_any_kind_arrives(body: bytes, message: str) -> None:
+    assert message_of(body) == message
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_crash_it(content: bytes) -> None:
+    with contextlib.suppress(NotDecodable):
+        decode(content, LOGS)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_inside_a_string_crash_it(body: bytes) -> None:
+    quoted = body.replace(b"\\", b"").replace(b'"', b"")
+    message_of(quoted).encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[" * 100_000,
+        b'{"logs":[],"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"logs":[],"x":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}",
+        b'{"logs":[],"x":' + b"9" * 10_000 + b"}",
+        b'{"logs":5}',
+        b'{"logs":[5]}',
+        b'{"logs":[{"message":"no stamp"}]}',
+        b"{}",
+        b"null",
+        b"<html>",
+    ],
+)
+def test_what_is_no_answer_is_said_to_be_none(content: bytes) -> None:
+    with pytest.raises(NotDecodable):
+        decode(content, LOGS)
+
+
+def test_the_reason_names_the_place_but_quotes_no_values() -> None:
+    with pytest.raises(NotDecodable) as caught:
+        decode(b'{"id":"j","current_status":["hunter2"]}', JOB)
+    assert "current_status" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_syntax_error_quotes_no_values_either() -> None:
+    with pytest.raises(NotDecodable) as caught:
+        decode(b'{"id": hunter2}', JOB)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_unknown_fields_are_kept_and_missing_ones_have_defaults() -> None:
+    job = decode(b'{"id":"j","current_status":"TRAINING_JOB_DREAMING","dream":{"of":"sheep"}}', JOB)
+    assert job.is_finished
+    assert job.instance_type.gpu_count == 0
+    assert job.model_dump(mode="json")["dream"] == {"of": "sheep"}
+
+
+def test_a_byte_order_mark_is_no_hindrance() -> None:
+    assert read_json(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+    assert decode(b'\xef\xbb\xbf{"logs": []}', LOGS) == {"logs": []}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_json_is_read_as_it_is(value: object) -> None:
+    assert read_json(json.dumps(value).encode()) == value

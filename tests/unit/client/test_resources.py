@@ -1,0 +1,199 @@
+"""What the resources make of answers."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from client_support import APP_URL, JOB, World, json_reply
+from pydantic import SecretStr
+
+from api_client import NotFound, RequestError, ServerFault
+
+
+async def test_null_lists_are_empty() -> None:
+    world = World(
+        json_reply(
+            dict.fromkeys(
+                (
+                    "training_projects",
+                    "training_jobs",
+                    "checkpoints",
+                    "logs",
+                    "auth_codes",
+                    "artifact_presigned_urls",
+                    "teams",
+                    "secrets",
+                    "instance_types",
+                    "models",
+                    "deployments",
+                    "presigned_urls",
+                )
+            )
+        )
+    )
+    client = world.client
+    assert await client.projects.list() == []
+    assert await client.jobs.list("p") == []
+    assert await client.jobs.search() == []
+    assert await client.jobs.download_urls("p", "j") == []
+    assert await client.checkpoints.list("p", "j") == []
+    assert [file async for file in client.checkpoints.files("p", "j")] == []
+    assert await client.logs.page("p", "j", start_ms=0, end_ms=1) == []
+    assert await client.sessions.auth_codes("p", "j") == []
+    assert await client.account.teams() == []
+    assert await client.account.secrets() == []
+    assert await client.account.instance_types() == []
+    assert await client.account.instance_type_prices() == []
+    assert await client.models.list() == []
+    assert await client.models.deployments("m") == []
+
+
+async def test_what_a_newer_server_adds_is_kept() -> None:
+    job = {**JOB, "current_status": "TRAINING_JOB_DREAMING", "new_field": [1, {"a": None}]}
+    world = World(json_reply({"training_job": job, "training_project": 7, "extra": 1}))
+    got = await world.client.jobs.get("p", "j")
+    assert got.is_finished
+    assert got.model_dump(mode="json")["new_field"] == [1, {"a": None}]
+
+
+async def test_finding_a_job_by_its_id_alone() -> None:
+    world = World(json_reply({"training_jobs": [{**JOB, "id": "other"}, JOB]}))
+    assert (await world.client.jobs.find("job1")).id == "job1"
+
+
+async def test_a_search_that_finds_others_finds_nothing() -> None:
+    world = World(json_reply({"training_jobs": [{**JOB, "id": "other"}]}))
+    with pytest.raises(NotFound, match="'job1'"):
+        await world.client.jobs.find("job1")
+
+
+def without_search(status: int) -> World:
+    def answer(request: httpx.Request) -> httpx.Response:
+        jobs = {"p1": [{**JOB, "id": "a"}], "p2": [{**JOB, "id": "job1"}]}
+        path = request.url.path
+        if path == "/v1/training_jobs/search":
+            return json_reply({}, status)
+        if path == "/v1/training_projects":
+            return json_reply({"training_projects": [{"id": "p1"}, {"id": "p2"}]})
+        return json_reply({"training_jobs": jobs[path.split("/")[3]]})
+
+    return World(answer)
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_server_without_search_is_walked(status: int) -> None:
+    world = without_search(status)
+    assert (await world.client.jobs.find("job1")).id == "job1"
+    with pytest.raises(NotFound):
+        await world.client.jobs.find("job2")
+
+
+async def test_a_failing_search_is_not_taken_for_a_missing_one() -> None:
+    world = without_search(503)
+    with pytest.raises(ServerFault):
+        await world.client.jobs.find("job1")
+
+
+def files(*names: str) -> list[dict[str, str]]:
+    return [{"url": f"https://bucket/{name}", "relative_file_name": name} for name in names]
+
+
+async def test_files_come_page_after_page() -> None:
+    world = World(
+        json_reply({"presigned_urls": files("a", "b"), "next_page_token": 2, "total_count": 3}),
+        json_reply({"presigned_urls": files("c"), "next_page_token": None, "total_count": 3}),
+    )
+    names = [file.relative_file_name async for file in world.client.checkpoints.files("p", "j")]
+    assert names == ["a", "b", "c"]
+    assert [request.url.params["page_token"] for request in world.server.requests] == ["0", "2"]
+
+
+@pytest.mark.parametrize("token", [0, -1, 1])
+async def test_paging_never_turns_in_circles(token: int) -> None:
+    world = World(json_reply({"presigned_urls": files("a"), "next_page_token": token}))
+    names = [file.relative_file_name async for file in world.client.checkpoints.files("p", "j")]
+    assert names == ["a"] * (2 if token == 1 else 1)
+
+
+async def test_an_empty_page_is_the_last() -> None:
+    world = World(json_reply({"presigned_urls": [], "next_page_token": 1000}))
+    assert [file async for file in world.client.checkpoints.files("p", "j")] == []
+    assert len(world.server.requests) == 1
+
+
+@pytest.mark.parametrize("content", [b"null", b"{}"])
+async def test_a_project_without_cache(content: bytes) -> None:
+    assert await World(httpx.Response(200, content=content)).client.cache.summary("p") is None
+
+
+async def test_a_cache() -> None:
+    body = {"timestamp": "t", "project_id": "p", "file_summaries": [{"path": "/a", "size_bytes": 3}]}
+    summary = await World(json_reply(body)).client.cache.summary("p")
+    assert summary is not None
+    assert [file.size_bytes for file in summary.file_summaries] == [3]
+    empty = await World(
+        json_reply({"timestamp": "t", "project_id": "p", "file_summaries": []})
+    ).client.cache.summary("p")
+    assert empty is not None
+
+
+async def test_no_cache_and_no_project_are_told_apart() -> None:
+    missing = json_reply({"message": "not found"}, 404)
+    there = World(missing, json_reply({"training_project": {"id": "p"}}))
+    assert await there.client.cache.summary("p") is None
+    with pytest.raises(NotFound):
+        await World(missing).client.cache.summary("p")
+
+
+async def test_nothing_to_change_is_a_mistake() -> None:
+    world = World()
+    with pytest.raises(ValueError, match="nothing to change"):
+        await world.client.jobs.update("p", "j")
+    with pytest.raises(ValueError, match="nothing to change"):
+        await world.client.sessions.update("p", "j", "s")
+    assert world.server.requests == []
+
+
+async def test_ids_that_are_no_ids_are_not_sent() -> None:
+    world = World()
+    for job_id in ("", ".", ".."):
+        with pytest.raises(RequestError, match="no id"):
+            await world.client.jobs.get("p", job_id)
+    assert world.server.requests == []
+
+
+async def test_secrets_may_be_given_wrapped() -> None:
+    world = World(json_reply({"name": "n"}))
+    await world.client.account.upsert_secret("n", SecretStr("hunter2"))
+    assert b"hunter2" in world.server.requests[0].content
+    assert "hunter2" not in repr(world.events)
+
+
+async def test_credentials_show_no_secrets() -> None:
+    creds = {"aws_access_key_id": "id", "aws_secret_access_key": "hunter2", "aws_session_token": "hunter3"}
+    world = World(
+        json_reply({"s3_bucket": "b", "s3_key": "k", "creds": {**creds, "endpoint_url": "http://x"}})
+    )
+    credentials = await world.client.blobs.training_credentials()
+    assert credentials.creds.aws_secret_access_key.get_secret_value() == "hunter2"
+    assert "hunter" not in repr(credentials)
+
+
+async def test_a_malformed_answer_shows_no_secrets() -> None:
+    world = World(json_reply({"s3_bucket": "b", "creds": {"aws_secret_access_key": "hunter2"}}))
+    with pytest.raises(RequestError) as caught:
+        await world.client.blobs.training_credentials()
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+async def test_ssh_for_any_replica_leaves_it_out() -> None:
+    world = World(json_reply({"ssh_certificate": "c", "jwt": "hunter2", "proxy_address": "h:1"}))
+    certificate = await world.client.sessions.sign_ssh("p", "j", public_key="k")
+    assert world.server.requests[0].content == b'{"public_key": "k"}'
+    assert "hunter2" not in repr(certificate)
+
+
+def test_the_page_of_a_job() -> None:
+    assert World().client.job_link("p", "j") == f"{APP_URL}/training/p/logs/j"
+    assert World(app_url=APP_URL + "/").client.job_link("a/b", "j") == f"{APP_URL}/training/a%2Fb/logs/j"

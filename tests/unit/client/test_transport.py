@@ -1,0 +1,401 @@
+"""How requests are sent, repeated, redirected and told about."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import httpx
+import pytest
+from client_support import API_URL, APP_URL, JOB, KEY, World, json_reply, make_remote
+from pydantic import SecretStr
+
+from api_client import (
+    BadRequest,
+    ConfigurationError,
+    InvalidAnswer,
+    NotFound,
+    RateLimited,
+    RedirectRefused,
+    RequestError,
+    RetryPolicy,
+    ServerFault,
+    TimedOut,
+    TrainingClient,
+    Unreachable,
+)
+from api_client.connection import MAX_IN_FLIGHT
+
+PROJECTS = json_reply({"training_projects": [{"id": "p"}]})
+REFUSED = httpx.ConnectError("refused")
+RESET = httpx.ReadError("reset")
+
+
+async def test_key_agent_and_accept_go_along() -> None:
+    world = World(PROJECTS)
+    await world.client.projects.list()
+    headers = world.server.requests[0].headers
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert headers["user-agent"].startswith("bt-tui/")
+    assert headers["accept"] == "application/json"
+
+
+async def test_the_older_scheme_of_the_key() -> None:
+    world = World(PROJECTS, auth_scheme="Api-Key")
+    await world.client.projects.list()
+    assert world.server.requests[0].headers["authorization"] == f"Api-Key {KEY}"
+
+
+async def test_a_remote_without_key_sends_none() -> None:
+    world = World(PROJECTS, key=None)
+    await world.client.projects.list()
+    assert "authorization" not in world.server.requests[0].headers
+
+
+async def test_a_prefix_of_the_base_stays() -> None:
+    world = World(PROJECTS, api_url="https://gateway.example.test/baseten/")
+    await world.client.projects.list()
+    assert str(world.server.requests[0].url) == "https://gateway.example.test/baseten/v1/training_projects"
+
+
+async def test_names_under_localhost_connect_to_this_machine() -> None:
+    world = World(PROJECTS, api_url="http://api.localhost:8000")
+    await world.client.projects.list()
+    request = world.server.requests[0]
+    assert str(request.url) == "http://localhost:8000/v1/training_projects"
+    assert request.headers["host"] == "api.localhost:8000"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        REFUSED,
+        RESET,
+        httpx.ReadTimeout("slow"),
+        httpx.RemoteProtocolError("hung up"),
+        json_reply({}, 408),
+        json_reply({}, 429),
+        json_reply({}, 500),
+        json_reply({}, 503),
+    ],
+)
+async def test_reads_are_repeated(reply: httpx.Response | Exception) -> None:
+    world = World(reply, reply, PROJECTS)
+    assert [project.id for project in await world.client.projects.list()] == ["p"]
+    assert world.kinds == ["sent", "waiting", "sent", "waiting", "sent", "answered"]
+    assert [event.attempt for event in world.events] == [1, 1, 2, 2, 3, 3]
+    waits = [event for event in world.events if event.kind == "waiting"]
+    assert [event.delay_s for event in waits] == world.clock.slept_s
+    assert all(event.reason for event in waits)
+    assert world.events[-1].status == 200
+    assert world.events[-1].path == "/v1/training_projects"
+
+
+async def test_searching_is_reading() -> None:
+    world = World(RESET, json_reply({"training_jobs": [JOB]}))
+    assert (await world.client.jobs.find("job1")).id == "job1"
+
+
+@pytest.mark.parametrize(
+    "reply", [RESET, httpx.ReadTimeout("slow"), json_reply({}, 500), json_reply({}, 408)]
+)
+async def test_changes_are_never_sent_twice_if_they_may_have_arrived(
+    reply: httpx.Response | Exception,
+) -> None:
+    for act in (
+        lambda client: client.jobs.create("p", {}),
+        lambda client: client.jobs.stop("p", "j"),
+        lambda client: client.jobs.recreate("p", "j"),
+        lambda client: client.jobs.delete("p", "j"),
+        lambda client: client.jobs.update("p", "j", priority=1),
+        lambda client: client.projects.upsert("name"),
+        lambda client: client.projects.delete("p"),
+        lambda client: client.sessions.update("p", "j", "s", timeout_minutes=1),
+        lambda client: client.sessions.sign_ssh("p", "j", public_key="k"),
+        lambda client: client.account.upsert_secret("name", "value"),
+        lambda client: client.account.delete_secret("name"),
+        lambda client: client.capacity.update(team_id="t", gpu_type="H100", max_gpus=8),
+        lambda client: client.graphql.execute("mutation { deploy }"),
+    ):
+        world = World(reply)
+        with pytest.raises(RequestError):
+            await act(world.client)
+        assert len(world.server.requests) == 1
+        assert world.kinds == ["sent", "failed"]
+
+
+@pytest.mark.parametrize(
+    "reply", [REFUSED, httpx.ConnectTimeout("slow"), httpx.PoolTimeout("busy"), json_reply({}, 429)]
+)
+async def test_changes_that_cannot_have_happened_are_sent_again(reply: httpx.Response | Exception) -> None:
+    world = World(reply, json_reply({"training_job": JOB}))
+    assert (await world.client.jobs.stop("p", "j")).id == "job1"
+    assert len(world.server.requests) == 2
+
+
+async def test_gives_up_with_the_last_error() -> None:
+    world = World(json_reply({}, 503))
+    with pytest.raises(ServerFault) as caught:
+        await world.client.projects.list()
+    assert caught.value.attempts == 5
+    assert world.kinds == ["sent", "waiting"] * 4 + ["sent", "failed"]
+    assert world.events[-1].status == 503
+
+
+async def test_the_policy_may_be_another_one() -> None:
+    world = World(json_reply({}, 503), retry=RetryPolicy(max_attempts=2))
+    with pytest.raises(ServerFault):
+        await world.client.projects.list()
+    assert len(world.server.requests) == 2
+
+
+async def test_a_single_call_may_have_a_policy_of_its_own() -> None:
+    world = World(json_reply({}, 503))
+    with pytest.raises(ServerFault):
+        await world.client.logs.page("p", "j", start_ms=0, end_ms=1, retry=RetryPolicy(max_attempts=1))
+    assert len(world.server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "delay_s"),
+    [("7", 7.0), ("Fri, 02 Jan 2026 03:04:15 GMT", 10.0), ("86400", 60.0)],
+)
+async def test_retry_after_is_obeyed(header: str, delay_s: float) -> None:
+    world = World(json_reply({}, 429, retry_after=header), PROJECTS)
+    await world.client.projects.list()
+    assert world.clock.slept_s == [delay_s]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(400, BadRequest), (404, NotFound), (409, BadRequest), (418, BadRequest)]
+)
+async def test_refusals_are_not_repeated(status: int, kind: type[Exception]) -> None:
+    world = World(json_reply({"code": "C", "message": "no"}, status))
+    with pytest.raises(kind, match="no"):
+        await world.client.projects.list()
+    assert len(world.server.requests) == 1
+
+
+async def test_redirects_within_the_server_are_followed_with_the_key() -> None:
+    world = World(httpx.Response(307, headers={"location": "/v1/elsewhere?x=1"}), PROJECTS)
+    assert len(await world.client.projects.list()) == 1
+    first, second = world.server.requests
+    assert str(second.url) == f"{API_URL}/v1/elsewhere?x=1"
+    assert second.headers["authorization"] == first.headers["authorization"]
+    assert world.kinds == ["sent", "answered"]
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "https://evil.example/v1/training_projects",
+        "http://api.example.test/v1/training_projects",
+        "https://api.example.test:444/v1/training_projects",
+        "https://api.example.test.evil.example/",
+        "//evil.example/",
+        "https://api.example.test@evil.example/",
+        "",
+    ],
+)
+async def test_redirects_to_another_server_are_refused(location: str) -> None:
+    world = World(httpx.Response(302, headers={"location": location} if location else {}), PROJECTS)
+    with pytest.raises(RedirectRefused, match=r"api\.example\.test"):
+        await world.client.projects.list()
+    assert len(world.server.requests) == 1
+
+
+async def test_redirects_to_nowhere_are_errors() -> None:
+    world = World(httpx.Response(302, headers={"location": "https://[::1"}))
+    with pytest.raises(Unreachable, match="location"):
+        await world.client.projects.list()
+
+
+async def test_a_change_is_not_redirected() -> None:
+    world = World(
+        httpx.Response(307, headers={"location": "/v1/elsewhere"}), json_reply({"training_job": JOB})
+    )
+    with pytest.raises(RedirectRefused):
+        await world.client.jobs.stop("p", "j")
+    assert len(world.server.requests) == 1
+
+
+async def test_redirects_come_to_an_end() -> None:
+    world = World(httpx.Response(302, headers={"location": "/v1/again"}))
+    with pytest.raises(RedirectRefused, match="times"):
+        await world.client.projects.list()
+    assert len(world.server.requests) == 4
+
+
+async def test_only_a_few_requests_are_under_way_at_once() -> None:
+    under_way, most, release = 0, 0, asyncio.Event()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        if under_way == MAX_IN_FLIGHT:
+            asyncio.get_running_loop().call_soon(release.set)
+        await release.wait()
+        under_way -= 1
+        return json_reply({"training_projects": []})
+
+    async with TrainingClient(make_remote(), http_transport=httpx.MockTransport(answer)) as client:
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(client.projects.list() for _ in range(20)))
+    assert most == MAX_IN_FLIGHT
+
+
+async def test_waiting_for_another_attempt_holds_no_place() -> None:
+    world = World(json_reply({}, 503), PROJECTS)
+    others: list[int] = []
+
+    async def sleep(seconds: float) -> None:
+        if len(others) < 2 * MAX_IN_FLIGHT:
+            others.append(1)
+            await world.client.projects.list()
+
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+    async with asyncio.timeout(10):
+        await world.client.projects.list()
+    assert others
+
+
+async def test_a_closed_client_says_so() -> None:
+    world = World(PROJECTS)
+    async with world.client as client:
+        await client.projects.list()
+    with pytest.raises(RequestError, match="closed"):
+        await world.client.projects.list()
+    await world.client.aclose()
+
+
+async def test_nothing_is_opened_before_the_first_request() -> None:
+    world = World(PROJECTS)
+    await world.client.aclose()
+    with pytest.raises(RequestError, match="closed"):
+        await world.client.projects.list()
+    assert world.server.requests == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"null", b"[]", b"{}", b"not json", b"[" * 50_000, b'{"training_projects": 7}']
+)
+async def test_what_is_no_answer_is_an_error(content: bytes) -> None:
+    world = World(httpx.Response(200, content=content))
+    with pytest.raises(InvalidAnswer, match=r"api\.example\.test answered GET /v1/training_projects with"):
+        await world.client.projects.list()
+    assert world.kinds == ["sent", "failed"]
+    assert world.events[-1].status == 200
+
+
+async def test_html_is_called_html() -> None:
+    world = World(httpx.Response(200, html="<!doctype html><h1>hello</h1>"))
+    with pytest.raises(InvalidAnswer, match="HTML, not JSON"):
+        await world.client.projects.list()
+
+
+async def test_the_answers_content_type_does_not_matter() -> None:
+    world = World(
+        httpx.Response(200, content=b'{"training_projects": null}', headers={"content-type": "x/y"})
+    )
+    assert await world.client.projects.list() == []
+
+
+async def test_long_answers_are_decoded_as_well() -> None:
+    names = [{"id": f"p{index}", "name": "n" * 100} for index in range(5_000)]
+    world = World(json_reply({"training_projects": names}))
+    assert len(await world.client.projects.list()) == 5_000
+
+
+async def test_answers_beyond_all_measure_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api_client.transport.MAX_ANSWER_BYTES", 1_000)
+    world = World(json_reply({"training_projects": [{"id": "x" * 2_000}]}))
+    with pytest.raises(InvalidAnswer, match="1,000 bytes"):
+        await world.client.projects.list()
+
+
+async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api_client.transport.ANSWER_TIMEOUT_S", 0.0)
+
+    async def never(request: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    client = TrainingClient(
+        make_remote(), retry=RetryPolicy(max_attempts=1), http_transport=httpx.MockTransport(never)
+    )
+    async with client:
+        with pytest.raises(TimedOut):
+            await client.projects.list()
+
+
+async def test_cancelling_a_request_gives_its_place_back() -> None:
+    started = asyncio.Event()
+
+    async def hang_once(request: httpx.Request) -> httpx.Response:
+        if not started.is_set():
+            started.set()
+            await asyncio.Event().wait()
+        return json_reply({"training_projects": []})
+
+    async with TrainingClient(make_remote(), http_transport=httpx.MockTransport(hang_once)) as client:
+        for _ in range(MAX_IN_FLIGHT + 1):
+            started.clear()
+            task = asyncio.create_task(client.projects.list())
+            await started.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        async with asyncio.timeout(10):
+            await client.projects.list()
+
+
+@pytest.mark.parametrize("field", ["app_url", "api_url"])
+def test_plain_http_is_for_this_machine_only(field: str) -> None:
+    with pytest.raises(ConfigurationError, match="https"):
+        TrainingClient(make_remote(**{field: "http://example.com"}))
+    TrainingClient(make_remote(**{field: "http://127.0.0.1:1"}))
+
+
+def test_keys_that_no_header_can_carry_are_refused_at_once() -> None:
+    for key in (f"{KEY}\n", f"{KEY} {KEY}", KEY + "ä"):
+        with pytest.raises(ConfigurationError) as caught:
+            TrainingClient(make_remote(key=SecretStr(key)))
+        assert KEY not in str(caught.value)
+
+
+async def test_the_jitter_comes_from_a_generator_that_may_be_given() -> None:
+    from client_support import Server, SleeplessClock
+
+    from api_client.resources import answers
+    from api_client.transport import Transport
+
+    slept = []
+    for _ in range(2):
+        clock = SleeplessClock()
+        transport = Transport(
+            make_remote(),
+            clock=clock,
+            retry=RetryPolicy(),
+            random=random.Random(3),
+            http_transport=httpx.MockTransport(Server(REFUSED)),
+        )
+        with pytest.raises(Unreachable):
+            await transport.request("GET", "/v1/training_projects", answers.PROJECTS)
+        await transport.aclose()
+        slept.append(clock.slept_s)
+    assert slept[0] == slept[1]
+    assert len(set(slept[0])) == 4
+
+
+async def test_graphql_goes_to_the_app_host() -> None:
+    world = World(json_reply({"data": {"teams": []}}))
+    assert await world.client.graphql.execute("{ teams { id } }", {"a": 1}) == {"teams": []}
+    assert str(world.server.requests[0].url) == f"{APP_URL}/graphql/"
+
+
+async def test_rate_limits_tell_the_servers_wish() -> None:
+    world = World(json_reply({}, 429, retry_after="11"), retry=RetryPolicy(max_attempts=1))
+    with pytest.raises(RateLimited) as caught:
+        await world.client.projects.list()
+    assert caught.value.retry_after_s == 11.0

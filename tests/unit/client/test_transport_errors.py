@@ -1,0 +1,204 @@
+"""What errors say, and what they never say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from client_support import KEY, World, all_texts, json_reply
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client import (
+    ApiClientError,
+    BadRequest,
+    InvalidAnswer,
+    NotFound,
+    RequestError,
+    RetryPolicy,
+    ServerFault,
+    Unauthorized,
+    Unreachable,
+)
+
+ONCE = RetryPolicy(max_attempts=1)
+
+
+async def error_from(reply: httpx.Response | Exception, **remote: Any) -> RequestError:
+    world = World(reply, retry=ONCE, **remote)
+    with pytest.raises(RequestError) as caught:
+        await world.client.projects.list()
+    assert [event.reason for event in world.events] == ["", str(caught.value)]
+    return caught.value
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_key_is_named_by_remote_and_origin(status: int) -> None:
+    error = await error_from(json_reply({"code": "UNAUTHORIZED", "message": "no such key"}, status))
+    assert isinstance(error, Unauthorized)
+    assert "refused the key of remote 'lab' (key from BASETEN_API_KEY): no such key" in str(error)
+    assert (error.status, error.code, error.server_message) == (status, "UNAUTHORIZED", "no such key")
+
+
+async def test_a_missing_key_is_called_missing() -> None:
+    error = await error_from(json_reply({}, 401), key=None)
+    assert "remote 'lab' has none" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ({"code": "VALIDATION_ERROR", "message": "bad name"}, "VALIDATION_ERROR", "bad name"),
+        ({"error": "bad name"}, None, "bad name"),
+        ({"detail": "bad name"}, None, "bad name"),
+        ({"detail": [{"msg": "bad name", "loc": ["body"]}]}, None, "bad name"),
+        ({"error": {"message": "bad name"}}, None, "bad name"),
+        (["bad name"], None, "bad name"),
+        ("bad name", None, "bad name"),
+        ({"code": 17, "message": ""}, "17", None),
+        ({"message": {"nested": 1}}, None, None),
+        ([], None, None),
+        (None, None, None),
+        (7, None, None),
+    ],
+)
+async def test_the_servers_words_are_found(body: object, code: str | None, message: str | None) -> None:
+    error = await error_from(json_reply(body, 400))
+    assert isinstance(error, BadRequest)
+    assert (error.code, error.server_message) == (code, message)
+    assert (message or "Bad Request") in str(error)
+
+
+async def test_words_that_are_not_json() -> None:
+    assert "upstream is gone" in str(await error_from(httpx.Response(502, text="upstream is gone\n")))
+    error = await error_from(httpx.Response(502, html="<html><b>Bad gateway</b></html>"))
+    assert "answered HTML, not JSON" in str(error)
+    assert "<b>" not in str(error)
+
+
+async def test_an_error_without_body_says_its_status() -> None:
+    error = await error_from(httpx.Response(503))
+    assert isinstance(error, ServerFault)
+    assert "503" in str(error)
+    assert "Service Unavailable" in str(error)
+    assert "599" in str(await error_from(httpx.Response(599)))
+
+
+async def test_which_request_it_was() -> None:
+    error = await error_from(json_reply({}, 404, x_request_id="req-1"))
+    assert isinstance(error, NotFound)
+    assert (error.method, error.path, error.request_id) == ("GET", "/v1/training_projects", "req-1")
+
+
+async def test_server_text_is_one_inert_line_of_bounded_length() -> None:
+    hostile = "a\x1b[2Jb\r\nc\u202ed\x00\u200be\ud800" + "x" * 5_000
+    error = await error_from(
+        httpx.Response(
+            400,
+            content=json.dumps({"message": hostile, "code": hostile}),
+            headers={"x-request-id": "r\x1bq"},
+        )
+    )
+    for text in (str(error), error.server_message, error.code, error.request_id):  # type: ignore[attr-defined]
+        assert text.isprintable()
+        assert len(text) < 700
+    assert "a[2Jb cde" in str(error)
+
+
+@given(st.binary(max_size=300), st.sampled_from([400, 401, 404, 429, 500]))
+async def test_no_body_breaks_the_error(content: bytes, status: int) -> None:
+    error = await error_from(httpx.Response(status, content=content))
+    assert str(error).isprintable()
+
+
+def echo(status: int, **more: Any) -> httpx.Response:
+    spread = KEY[:5] + "\x00" + KEY[5:]
+    body = {"message": f"the key {KEY} is no good ({spread})", "code": KEY}
+    headers = {"x-request-id": KEY, "retry-after": KEY, "location": f"https://{KEY}.example/"}
+    return httpx.Response(status, json=body, headers=headers, **more)
+
+
+def leaky(kind: type[httpx.TransportError]) -> httpx.TransportError:
+    return kind(f"could not send b'Bearer {KEY}'")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(echo(status) for status in (200, 302, 400, 401, 403, 404, 408, 429, 500)),
+        httpx.Response(500, text="x" * 490 + KEY),
+        httpx.Response(500, text="x" * 480 + KEY),
+        httpx.Response(200, text=KEY),
+        httpx.Response(200, json={"training_projects": [{"id": {KEY: KEY}}]}),
+        leaky(httpx.ConnectError),
+        leaky(httpx.ReadError),
+        leaky(httpx.LocalProtocolError),
+        leaky(httpx.RemoteProtocolError),
+        leaky(httpx.ProxyError),
+        leaky(httpx.UnsupportedProtocol),
+        leaky(httpx.ReadTimeout),
+    ],
+)
+async def test_the_key_is_in_no_error_event_or_repr(reply: httpx.Response | Exception) -> None:
+    world = World(reply, retry=ONCE)
+    with pytest.raises(ApiClientError) as caught:
+        await world.client.projects.list()
+    texts = [*all_texts(caught.value), repr(world.events), repr(world.client), str(world.client)]
+    texts += [repr(world.client.remote), str(world.client.remote), repr(world.client._transport)]
+    texts += [repr(vars(world.client._transport))]
+    for text in texts:
+        assert KEY not in text
+        assert KEY[:12] not in text
+
+
+async def test_nothing_that_holds_the_request_hangs_on_an_error() -> None:
+    error = await error_from(httpx.ReadError("reset"))
+    assert error.__cause__ is None
+    assert error.__context__ is None
+
+
+async def test_frames_of_a_traceback_hold_no_key() -> None:
+    error = await error_from(httpx.ReadError("reset"))
+    traceback = error.__traceback__
+    while traceback is not None:
+        if "/api_client/" in traceback.tb_frame.f_code.co_filename:
+            assert KEY not in repr(traceback.tb_frame.f_locals)
+        traceback = traceback.tb_next
+
+
+@pytest.mark.parametrize(
+    ("raised", "words"),
+    [
+        (httpx.ConnectTimeout(""), "did not answer in time"),
+        (httpx.ReadTimeout(""), "no complete answer in time"),
+        (httpx.RemoteProtocolError("Server disconnected without sending a response."), "Server disconnected"),
+        (httpx.ReadError(""), "connection was lost"),
+        (httpx.ProxyError("407 Proxy Authentication Required"), "proxy: 407"),
+    ],
+)
+async def test_an_unreachable_server_is_named_with_a_reason(raised: Exception, words: str) -> None:
+    error = await error_from(raised)
+    assert isinstance(error, Unreachable)
+    assert "api.example.test" in str(error)
+    assert words in str(error)
+
+
+async def test_an_answer_that_cannot_be_unpacked() -> None:
+    reply = httpx.Response(200, stream=httpx.ByteStream(b"not gzip"), headers={"content-encoding": "gzip"})
+    world = World(lambda request: reply)
+    with pytest.raises(InvalidAnswer, match="unpacked"):
+        await world.client.projects.list()
+
+
+async def test_graphql_errors_come_with_status_200() -> None:
+    body = {
+        "errors": [
+            {"message": "m", "extensions": {"code": "RESOURCE_NOT_FOUND", "description": f"no model {KEY}"}}
+        ]
+    }
+    world = World(json_reply(body))
+    with pytest.raises(BadRequest, match=r"no model \[key\]") as caught:
+        await world.client.graphql.execute("{ model }")
+    assert caught.value.code == "RESOURCE_NOT_FOUND"
