@@ -26,9 +26,9 @@ _ANSI = (
 HEAT_LEVELS = 5
 """How many steps the scale of heat cells has."""
 
-_HEAT_DARK = ("#5A6B8C", "#4587A8", "#3FA796", "#82C272", "#E3D65B")
+_HEAT_DARK = ("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4")
 _HEAT_LIGHT = ("#8A93A3", "#5B86B0", "#2F6FA3", "#1F5590", "#12386E")
-_HEAT_ANSI = ("ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green", "ansi_yellow")
+_HEAT_ANSI = ("ansi_magenta", "ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green")
 
 
 def series_classes(prefix: str) -> frozenset[str]:
