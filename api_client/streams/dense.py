@@ -18,10 +18,12 @@ TOO_MANY_ALIKE = "more lines with one timestamp than the API can answer for cert
 _Key: TypeAlias = tuple[str, str | None, str | None, str | None]
 
 
-def meet(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> list[LogEntry]:
+def meet(
+    oldest: list[LogLine], newest: list[LogLine], end_ns: int, *, are_in_order: bool = True
+) -> list[LogEntry]:
     """All entries of a millisecond (which ends at ``end_ns``) from its oldest and its newest full page.
 
-    Both are ascending, lines of one stamp in the server's order.
+    Both are ascending, lines of one stamp in the server's order, if ``are_in_order``.
     """
     if not newest:
         return [*oldest, LogGap(oldest[-1].timestamp_ns, end_ns, TOO_MANY)]
@@ -33,13 +35,15 @@ def meet(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> list[LogE
         return [*before, *(line for line in newest if line.timestamp_ns >= last)]
     if first > last:
         return [*oldest, LogGap(last, first, TOO_MANY), *newest]
-    return _meet_inside_one_stamp(oldest, newest, first)
+    return _meet_inside_one_stamp(oldest, newest, first, are_in_order)
 
 
-def _meet_inside_one_stamp(oldest: list[LogLine], newest: list[LogLine], stamp: int) -> list[LogEntry]:
+def _meet_inside_one_stamp(
+    oldest: list[LogLine], newest: list[LogLine], stamp: int, are_in_order: bool
+) -> list[LogEntry]:
     tail = [_key(line) for line in oldest if line.timestamp_ns == stamp]
     head = [_key(line) for line in newest if line.timestamp_ns == stamp]
-    shared = _shared_run(tail, head)
+    shared = _shared_run(tail, head) if are_in_order else 0
     if shared:
         return [*oldest, *newest[shared:]]
     known = Counter(tail)
@@ -55,15 +59,22 @@ def _meet_inside_one_stamp(oldest: list[LogLine], newest: list[LogLine], stamp: 
 def _shared_run(tail: list[_Key], head: list[_Key]) -> int:
     """How many lines end the one list and begin the other; 0 if that cannot be said for certain.
 
-    A line that is unique in both lists shows where they would overlap; then all of the overlap must agree.
+    A line that is unique in both lists shows where they would overlap; then all of the overlap must agree
+    and nothing else may be in both. That cannot be by chance: a server that does not turn the order of
+    equal stamps round for the other direction answers the same lines twice, and hides those between.
+    A single line in each list is no evidence.
     """
+    if len(tail) == len(head) == 1:
+        return 0
     in_tail = Counter(tail)
     in_head = Counter(head)
     positions = {key: index for index, key in enumerate(tail) if in_tail[key] == 1}
     for index, key in enumerate(head):
         if in_head[key] == 1 and key in positions:
             length = len(tail) - positions[key] + index
-            return length if length <= len(head) and tail[-length:] == head[:length] else 0
+            if length > min(len(tail), len(head)) or tail[-length:] != head[:length]:
+                return 0
+            return length if set(tail[:-length]).isdisjoint(head[length:]) else 0
     return 0
 
 

@@ -52,7 +52,8 @@ async def follow_metrics(
         newest = _later(newest, newest_sample(metrics))
         yield metrics
         if not is_last:
-            job = metrics.training_job or await patiently(fetch_job, clock=clock)
+            told = metrics.training_job
+            job = told if told is not None else await patiently(fetch_job, clock=clock)
 
 
 async def _history(

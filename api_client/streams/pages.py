@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
+from itertools import islice
+from operator import attrgetter, le
 from typing import Literal
 
 from api_client.clock import Clock
@@ -34,15 +35,16 @@ class PageRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its lines inside the window, ascending; ``is_full`` when the server may have more.
+    """A page: its lines inside the window, ascending; lines beyond the bounds were dropped.
 
-    ``has_older`` and ``has_younger`` tell of lines beyond the window's bounds, which were dropped.
+    ``is_full`` when the server may have more, ``is_in_order`` when it answered them sorted. ``has_next_ms``
+    tells of lines in the millisecond after the window, from a server that counts the end bound in.
     """
 
     lines: list[LogLine]
     is_full: bool
-    has_older: bool = False
-    has_younger: bool = False
+    is_in_order: bool
+    has_next_ms: bool = False
 
 
 class PageSource:
@@ -74,17 +76,16 @@ class PageSource:
         lines = self._parsed(records, start_ns if direction == "asc" else end_ns - 1)
         if direction == "desc":
             lines.reverse()
-        lines.sort(key=_by_stamp)
+        is_in_order = all(map(le, map(_by_stamp, lines), islice(map(_by_stamp, lines), 1, None)))
+        if not is_in_order:
+            lines.sort(key=_by_stamp)
         is_full = len(records) >= limit
         if not lines or (lines[0].timestamp_ns >= start_ns and lines[-1].timestamp_ns < end_ns):
-            return Page(lines, is_full)
+            return Page(lines, is_full, is_in_order)
         inside = [line for line in lines if start_ns <= line.timestamp_ns < end_ns]
-        return Page(
-            inside,
-            is_full,
-            has_older=lines[0].timestamp_ns < start_ns,
-            has_younger=lines[-1].timestamp_ns >= end_ns,
-        )
+        next_ms_ns = end_ns + NS_PER_MS
+        has_next_ms = any(end_ns <= line.timestamp_ns < next_ms_ns for line in lines)
+        return Page(inside, is_full, is_in_order, has_next_ms)
 
     async def newest_stamp_ns(self, start_ms: int, end_ms: int) -> int | None:
         """The stamp of the newest line of a window, None if it is empty or the server refuses."""

@@ -107,7 +107,7 @@ class RangeReader:
     async def _step_forwards(self, start_ms: int, end_ms: int) -> _Step:
         page = await self._pages.page(start_ms, end_ms, "asc", self._limit)
         lines = page.lines
-        if not lines or (page.is_full and page.has_younger):
+        if not lines or (page.is_full and page.has_next_ms):
             return list(lines), None
         last_ms = lines[-1].timestamp_ns // NS_PER_MS
         if page.is_full and last_ms == start_ms:
@@ -120,8 +120,6 @@ class RangeReader:
     async def _step_backwards(self, start_ms: int, end_ms: int) -> _Step:
         page = await self._pages.page(start_ms, end_ms, "desc", self._limit)
         lines = page.lines
-        if page.is_full and page.has_older:
-            return list(lines), None
         if not lines and not page.is_full:
             return [], None
         first_ms = lines[0].timestamp_ns // NS_PER_MS if lines else end_ms - 1
@@ -138,15 +136,18 @@ class RangeReader:
         if oldest is None or self._limit < limit:
             self.page_count += 1
             oldest = await self._pages.page(ms, ms + 1, "asc", limit)
-        if not oldest.is_full or oldest.has_younger:
+        if not oldest.is_full or oldest.has_next_ms:
             return list(oldest.lines)
         self.page_count += 1
         newest = await self._pages.page(ms, ms + 1, "desc", limit)
-        if newest.is_full and newest.has_younger:
+        if newest.is_full and newest.has_next_ms:
             newest = await self._without_the_next_millisecond(ms, newest)
         if not newest.is_full and len(newest.lines) >= len(oldest.lines):
             return list(newest.lines)
-        return meet(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS)
+        if not oldest.lines:
+            return list(newest.lines)
+        are_in_order = oldest.is_in_order and newest.is_in_order
+        return meet(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS, are_in_order=are_in_order)
 
     async def _without_the_next_millisecond(self, ms: int, newest: Page) -> Page:
         """The newest page of ``ms`` from a server that counts the end bound in, and so filled it up."""

@@ -1,0 +1,205 @@
+"""A model of the logs route, with its own time: what the streams are tested against.
+
+Lines have a stamp and an arrival, both on the server's clock; the client's clock is off by ``skew_s``.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from api_client.errors import InvalidAnswer, NotFound, RateLimited, ServerFault, TimedOut, Unreachable
+from api_client.models import TrainingJob
+from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+
+NS = 1_000_000_000
+MS_NS = 1_000_000
+MAX_WINDOW_MS = 7 * 24 * 3600 * 1000
+BEGIN_S = 1_760_000_000
+"""When the client starts, on the server's clock."""
+
+
+class ModelClock:
+    """Time that passes when somebody sleeps, and only then."""
+
+    def __init__(self, skew_s: float = 0.0) -> None:
+        self.passed_s = 0.0
+        self.skew_s = skew_s
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(BEGIN_S + self.passed_s - self.skew_s, UTC)
+
+    def monotonic(self) -> float:
+        return self.passed_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.passed_s += max(seconds, 0.0)
+        await asyncio.sleep(0)
+
+    def server_ns(self) -> int:
+        return int((BEGIN_S + self.passed_s) * NS)
+
+
+@dataclass(frozen=True)
+class Line:
+    stamp_ns: int
+    message: str
+    replica: str | None = "node-0"
+    level: str | None = None
+    delay_s: float = 0.0
+
+    @property
+    def arrives_ns(self) -> int:
+        return self.stamp_ns + int(self.delay_s * NS)
+
+
+def at(seconds: float, message: str = "line", *, delay_s: float = 0.0, plus_ns: int = 0, **more) -> Line:
+    """A line stamped so many seconds after (or before) the client's start."""
+    return Line(BEGIN_S * NS + round(seconds * NS) + plus_ns, message, delay_s=delay_s, **more)
+
+
+@dataclass
+class ModelApi:
+    """``end``: how the server reads the end bound. ``mirrored``: desc turns equal stamps round as well."""
+
+    lines: Sequence[Line]
+    clock: ModelClock
+    finishes_s: float = 0.0
+    end: str = "exclusive"
+    mirrored: bool = True
+    max_limit: int = 1000
+    latency_s: float = 0.02
+    fault_rate: float = 0.0
+    shuffles: bool = False
+    leaks: bool = False
+    seed: int = 0
+    poison: tuple[int, int] | None = None
+    pages: int = 0
+    faults: int = 0
+    looks: int = 0
+    visible_times: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._asc = sorted(self.lines, key=lambda line: line.stamp_ns)
+
+    async def fetch(self, *, start_ms: int, end_ms: int, direction: str, limit: int) -> list:
+        self.pages += 1
+        assert 0 <= end_ms - start_ms <= MAX_WINDOW_MS
+        assert direction in ("asc", "desc")
+        assert 1 <= limit <= self.max_limit
+        await self.clock.sleep(self.latency_s)
+        self._fail_sometimes()
+        present_ns = self.clock.server_ns()
+        visible = [
+            line
+            for line in self._asc
+            if line.arrives_ns <= present_ns and self._is_inside(line.stamp_ns, start_ms, end_ms)
+        ]
+        if direction == "desc":
+            visible = (
+                visible[::-1] if self.mirrored else sorted(visible, key=lambda each: -each.stamp_ns)
+            )
+        page = visible[:limit]
+        if self.poison and any(self.poison[0] <= line.stamp_ns < self.poison[1] for line in page):
+            raise ServerFault("this page cannot be rendered", status=500)
+        if self.shuffles:
+            self._random.shuffle(page)
+        records = [_record(line) for line in page]
+        if self.leaks:
+            records.insert(0, _record(Line((start_ms - 5) * MS_NS, "of another window")))
+            records.append(_record(Line((end_ms + 5) * MS_NS, "of another window")))
+        return records
+
+    async def fetch_job(self) -> TrainingJob:
+        self.looks += 1
+        await self.clock.sleep(self.latency_s)
+        self._fail_sometimes()
+        is_finished = self.clock.server_ns() >= (BEGIN_S + self.finishes_s) * NS
+        changed_s = BEGIN_S + (self.finishes_s if is_finished else min(self.finishes_s, 0.0) - 3600)
+        return TrainingJob(
+            id="job",
+            current_status="TRAINING_JOB_COMPLETED" if is_finished else "TRAINING_JOB_RUNNING",
+            updated_at=datetime.fromtimestamp(changed_s, UTC),
+        )
+
+    def _is_inside(self, stamp_ns: int, start_ms: int, end_ms: int) -> bool:
+        if stamp_ns < start_ms * MS_NS:
+            return False
+        if self.end == "exclusive":
+            return stamp_ns < end_ms * MS_NS
+        if self.end == "inclusive":
+            return stamp_ns <= end_ms * MS_NS
+        return stamp_ns < (end_ms + 1) * MS_NS
+
+    def _fail_sometimes(self) -> None:
+        if self._random.random() >= self.fault_rate:
+            return
+        self.faults += 1
+        raise self._random.choice(
+            [
+                ServerFault("broken", status=503),
+                TimedOut("slow"),
+                Unreachable("cut"),
+                RateLimited("too many", status=429, retry_after_s=1.0),
+                InvalidAnswer("half a page"),
+            ]
+        )
+
+
+async def gone(**_: object) -> list:
+    raise NotFound("no such job", status=404)
+
+
+def _record(line: Line) -> dict:
+    return {
+        "timestamp": str(line.stamp_ns),
+        "message": line.message,
+        "replica": line.replica,
+        "level": line.level,
+    }
+
+
+def world(lines: Sequence[Line]) -> Counter:
+    return Counter((line.stamp_ns, line.message, line.replica, line.level) for line in lines)
+
+
+def multiset(entries: Sequence[LogEntry]) -> Counter:
+    return Counter(
+        (entry.timestamp_ns, entry.message, entry.replica, entry.level)
+        for entry in entries
+        if isinstance(entry, LogLine)
+    )
+
+
+def gaps_of(entries: Sequence[LogEntry]) -> list[LogGap]:
+    return [entry for entry in entries if isinstance(entry, LogGap)]
+
+
+@dataclass
+class Followed:
+    """What a follow gave; ``seen_s`` is when each of the entries came."""
+
+    entries: list[LogEntry] = field(default_factory=list)
+    seen_s: list[float] = field(default_factory=list)
+    batches: list[LogBatch] = field(default_factory=list)
+    end: LogEnd | None = None
+    end_s: float = 0.0
+
+
+async def gather(stream, clock: ModelClock) -> Followed:
+    """Everything a stream gives."""
+    followed = Followed()
+    async for item in stream:
+        assert followed.end is None
+        if isinstance(item, LogEnd):
+            followed.end, followed.end_s = item, clock.passed_s
+            continue
+        stamps = [e.timestamp_ns if isinstance(e, LogLine) else e.start_ns for e in item.entries]
+        assert stamps == sorted(stamps)
+        followed.batches.append(item)
+        followed.entries += item.entries
+        followed.seen_s += [clock.passed_s] * len(item.entries)
+    return followed

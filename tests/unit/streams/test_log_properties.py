@@ -1,0 +1,158 @@
+"""Random worlds: every line exactly once, in order, whatever the server does."""
+
+import random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from model_api import BEGIN_S, Line, ModelApi, ModelClock, at, gaps_of, gather, multiset, world
+
+from api_client.streams.follow_options import FollowOptions
+from api_client.streams.logs import follow_logs, read_logs
+from api_client.streams.records import LogLine
+
+LIMIT = 20
+OPTIONS = FollowOptions(page_limit=LIMIT, cheap_lines=12)
+DAY_S = 86_400
+HISTORY_S = 9 * DAY_S
+LIVE_S = 150.0
+
+COMMON = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+@st.composite
+def segments(draw, lasting_s: float) -> list[tuple[float, int, str, int]]:
+    """Where, how many, what kind, which seed."""
+    return draw(
+        st.lists(
+            st.tuples(
+                st.floats(0.0, lasting_s, allow_nan=False),
+                st.integers(1, 2 * LIMIT - 2),
+                st.sampled_from(["one ms", "burst", "identical", "steady", "one ns"]),
+                st.integers(0, 2**16),
+            ),
+            max_size=8,
+            unique_by=lambda segment: int(segment[0]),
+        )
+    )
+
+
+def lines_of(segment: tuple[float, int, str, int], from_s: float, max_delay_s: float) -> list[Line]:
+    offset_s, count, kind, seed = segment
+    dice = random.Random(seed)
+    base = (BEGIN_S + int(from_s)) * 1000 + int(offset_s * 1000)  # ms
+    lines = []
+    for number in range(count):
+        delay_s = dice.uniform(0.0, max_delay_s) if dice.random() < 0.3 else 0.0
+        replica = f"node-{dice.randrange(3)}"
+        if kind == "one ms":
+            stamp, text = base * 1_000_000 + number * 997, f"dense {seed} {number % 7}"
+        elif kind == "burst":
+            stamp, text = base * 1_000_000 + dice.randrange(30_000_000), f"burst {number}"
+        elif kind == "identical":
+            stamp, text, replica = (base + number // 6) * 1_000_000 + 17, "the same", "node-0"
+        elif kind == "one ns":
+            stamp, text = (base + number // (LIMIT - 4)) * 1_000_000, f"tie {number % 3}"
+        else:
+            stamp, text = (base + number * 700) * 1_000_000 + number, f"step {number}"
+        lines.append(Line(stamp, text, replica, None, delay_s))
+    return lines
+
+
+def without_too_dense(lines: list[Line]) -> list[Line]:
+    """Worlds whose milliseconds can be fetched: no more than twice a page."""
+    held: dict[int, int] = {}
+    kept = []
+    for line in lines:
+        ms = line.stamp_ns // 1_000_000
+        held[ms] = held.get(ms, 0) + 1
+        if held[ms] <= 2 * LIMIT - 2:
+            kept.append(line)
+    return kept
+
+
+servers = st.fixed_dictionaries(
+    {
+        "end": st.sampled_from(["exclusive", "inclusive", "inclusive ms"]),
+        "mirrored": st.booleans(),
+        "shuffles": st.booleans(),
+        "leaks": st.booleans(),
+        "fault_rate": st.sampled_from([0.0, 0.3]),
+        "latency_s": st.sampled_from([0.001, 0.05, 0.4]),
+        "seed": st.integers(0, 2**16),
+    }
+)
+
+
+@COMMON
+@given(
+    old=segments(HISTORY_S - 1000),
+    live=segments(LIVE_S - 30),
+    server=servers,
+    skew_s=st.sampled_from([-120.0, 0.0, 120.0]),
+    is_late_world=st.booleans(),
+)
+async def test_following_gives_every_line_once(old, live, server, skew_s, is_late_world):
+    lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]
+    lines += [line for segment in live for line in lines_of(segment, 0, 60.0 if is_late_world else 0.0)]
+    if is_late_world:
+        lines += [at(second, "heartbeat") for second in range(-60, int(LIVE_S), 5)]
+        lines.append(at(40.0, "witness of the delays", delay_s=45.0))
+    lines = without_too_dense(lines)
+    clock = ModelClock(skew_s)
+    api = ModelApi(lines, clock, finishes_s=LIVE_S, max_limit=LIMIT, **server)
+    start_ms = int((BEGIN_S - HISTORY_S) * 1000)
+
+    followed = await gather(
+        follow_logs(api.fetch, api.fetch_job, clock=clock, start_ms=start_ms, options=OPTIONS), clock
+    )
+
+    assert multiset(followed.entries) == world(lines)
+    assert gaps_of(followed.entries) == []
+    assert followed.end is not None
+    assert followed.end.job.is_finished
+    on_time = [entry.timestamp_ns for entry in followed.entries if not entry.late]
+    assert on_time == sorted(on_time)
+    newest = 0
+    for batch in followed.batches:
+        assert all(entry.late == (entry.timestamp_ns < newest) for entry in batch.entries)
+        newest = max([newest, *(entry.timestamp_ns for entry in batch.entries)])
+    assert sum(1 for batch in followed.batches if batch.caught_up and not batch.entries) == 1
+
+
+@COMMON
+@given(
+    old=segments(HISTORY_S - 1000),
+    server=servers,
+    newest_first=st.booleans(),
+    from_part=st.floats(0.0, 1.0),
+    until_part=st.floats(0.0, 1.0),
+)
+async def test_reading_a_stretch_gives_every_line_once(old, server, newest_first, from_part, until_part):
+    lines = without_too_dense([line for segment in old for line in lines_of(segment, -HISTORY_S, 0.0)])
+    clock = ModelClock()
+    api = ModelApi(lines, clock, max_limit=LIMIT, **server)
+    begin_ms = int((BEGIN_S - HISTORY_S) * 1000)
+    stamps = sorted(line.stamp_ns // 1_000_000 for line in lines) or [begin_ms]
+    # Bounds that fall onto lines are the ones that hurt.
+    start_ms = stamps[int(from_part * (len(stamps) - 1))]
+    end_ms = stamps[int(until_part * (len(stamps) - 1))]
+
+    async def read(start, end):
+        entries = []
+        stream = read_logs(
+            api.fetch, start_ms=start, end_ms=end, newest_first=newest_first, clock=clock, page_limit=LIMIT
+        )
+        async for batch in stream:
+            entries = [*batch.entries, *entries] if newest_first else [*entries, *batch.entries]
+        assert all(isinstance(entry, LogLine) for entry in entries)
+        found = [entry.timestamp_ns for entry in entries]
+        assert found == sorted(found)
+        return multiset(entries)
+
+    inside = [line for line in lines if start_ms <= line.stamp_ns / 1_000_000 < end_ms]
+    assert await read(start_ms, end_ms) == world(inside)
+    end_of_all_ms = BEGIN_S * 1000
+    parts = await read(begin_ms, start_ms) + await read(start_ms, end_of_all_ms)
+    assert parts == world(lines)
