@@ -117,7 +117,7 @@ async def _serve(
             if on_ready is not None:
                 on_ready(address)
 
-        server = _Server(build_app(world.platform, key=key), on_started=announce)
+        server = EmulatorServer(build_app(world.platform, key=key), on_started=announce)
         with _endings(server, options.lifeline_fd):
             await world.platform.start()
             try:
@@ -129,7 +129,7 @@ async def _serve(
         database.close()
 
 
-class _Server(uvicorn.Server):
+class EmulatorServer(uvicorn.Server):
     """uvicorn without its own handling of signals, and a word when it answers."""
 
     def __init__(self, app: object, *, on_started: Callable[[], None]) -> None:

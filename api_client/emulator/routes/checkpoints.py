@@ -12,7 +12,7 @@ from api_client.emulator.answers import UNKNOWN_TIME, JsonAnswer, job_fields
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.parameters import Parameters
 from api_client.emulator.routes.access import JOB, base_url_of, job_of, platform_of
-from api_client.emulator.routes.files import quoted_file_path
+from api_client.emulator.routes.files import file_path
 from api_client.emulator.timestamps import iso
 from api_client.models import Checkpoint
 
@@ -55,7 +55,7 @@ def _files(request: Request) -> Response:
     now_s = platform.now_s()
 
     def fields(file: StoredFile) -> dict[str, Any]:
-        path = quoted_file_path(job.id, file.node_rank, file.relative_name)
+        path = file_path(job.id, file.node_rank, file.relative_name)
         return {
             "url": base + platform.signer.presigned(path, now_s=now_s),
             "relative_file_name": file.relative_name,

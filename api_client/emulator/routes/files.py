@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote, unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
@@ -21,11 +22,25 @@ from api_client.emulator.xml_answers import xml_fault
 
 PREFIX = "/checkpoint-files"
 CHUNK_BYTES = 256 * 1024
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def quoted_file_path(job_id: str, node_rank: int, relative_name: str) -> str:
-    """The path of a checkpoint file's URL; survives names that are no valid Unicode."""
-    return f"{PREFIX}/{quote(job_id)}/{node_rank}/{quote(os.fsencode(relative_name))}"
+def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
+    """The path of a checkpoint file's URL, for any name: dots, line breaks, no valid Unicode.
+
+    The name travels encoded, as clients and proxies tidy up paths; what follows it is for people.
+    """
+    encoded = base64.urlsafe_b64encode(os.fsencode(relative_name)).decode().rstrip("=")
+    label = _UNSAFE.sub("_", relative_name.rpartition("/")[2]).lstrip(".") or "file"
+    return f"{PREFIX}/{job_id}/{node_rank}/{encoded}/{label}"
+
+
+def _decoded(encoded: str) -> str | None:
+    try:
+        padded = encoded + "=" * (-len(encoded) % 4)
+        return os.fsdecode(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except ValueError:
+        return None
 
 
 def has_valid_signature(request: Request, platform: Platform) -> bool:
@@ -42,9 +57,8 @@ def _get(request: Request) -> Response:
     platform = platform_of(request)
     if not has_valid_signature(request, platform):
         return xml_fault(403, "AccessDenied", "the URL's signature is wrong or has expired")
-    job_id, rank, quoted_name = request.scope["raw_path"].decode("ascii").split("/", 4)[2:]
-    name = os.fsdecode(unquote_to_bytes(quoted_name))
-    file = _find(platform, job_id, rank, name)
+    path = request.path_params
+    file = _find(platform, path["job_id"], path["rank"], _decoded(path["encoded"]))
     if file is None:
         return xml_fault(404, "NoSuchKey", "there is no such file any more")
     if file.path is not None:
@@ -54,7 +68,7 @@ def _get(request: Request) -> Response:
     return _made_on_demand(request, platform.read_synthetic, file)
 
 
-def _find(platform: Platform, job_id: str, rank: str, name: str) -> StoredFile | None:
+def _find(platform: Platform, job_id: str, rank: str, name: str | None) -> StoredFile | None:
     try:
         files = platform.backend_of(job_id).checkpoint_files(job_id)
     except ApiFault:
@@ -92,4 +106,4 @@ def _chunks(read: ReadSynthetic, file: StoredFile, start: int, end: int) -> Iter
         yield read(file, offset, min(end, offset + CHUNK_BYTES))
 
 
-ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{name:path}", _get, methods=["GET"])]
+ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]

@@ -1,0 +1,177 @@
+"""A backend in memory: jobs do nothing but have what a test gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from api_client.emulator.backend import Direction, StoredFile
+from api_client.emulator.catalog import instance
+from api_client.models import (
+    CachedFile,
+    Checkpoint,
+    JobMetrics,
+    JobStatus,
+    LogRecord,
+    MetricSample,
+    NodeMetrics,
+    NodeSeries,
+    ProjectSummary,
+    QueueEvent,
+    StorageMetrics,
+    TrainingJob,
+    User,
+)
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+START_MS = int(START.timestamp() * 1000)
+MACHINE = instance("H100:8 208x1872")
+
+
+class FakeBackend:
+    """Implements ``Backend`` and ``JobRunner``."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, TrainingJob] = {}
+        self.lines: dict[str, list[LogRecord]] = {}
+        self.histories: dict[str, list[QueueEvent]] = {}
+        self.stored_files: dict[str, list[StoredFile]] = {}
+        self.caches: dict[str, list[CachedFile]] = {}
+        self.metric_requests: list[tuple[float | None, float | None, int | None]] = []
+        self.specs: list[Mapping[str, Any]] = []
+
+    def add(self, job_id: str, project_id: str, status: str = JobStatus.RUNNING, **more: Any) -> TrainingJob:
+        """A job of that status."""
+        fields = {
+            "name": f"job {job_id}",
+            "node_count": 2,
+            "priority": 0,
+            "availability_model": "dedicated",
+            "created_at": START,
+            "updated_at": START,
+            **more,
+        }
+        job = TrainingJob(
+            id=job_id,
+            current_status=status,
+            training_project_id=project_id,
+            training_project=ProjectSummary(id=project_id, name=f"project {project_id}"),
+            instance_type=MACHINE,
+            user=User(email="someone@example.com"),
+            **fields,
+        )
+        self.by_id[job_id] = job
+        self.histories[job_id] = [
+            QueueEvent(training_job_id=job_id, training_job_name=job.name, status=status, created=START)
+        ]
+        return job
+
+    def set_status(self, job_id: str, status: str) -> TrainingJob:
+        """Move a job on."""
+        self.by_id[job_id] = self.by_id[job_id].model_copy(update={"current_status": status})
+        return self.by_id[job_id]
+
+    async def start(self) -> None:
+        """Nothing to take up."""
+
+    async def close(self) -> None:
+        """Nothing to stop."""
+
+    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
+        """A job that waits."""
+        self.specs.append(spec)
+        return self.add(job_id, project.id, JobStatus.CREATED, name=spec.get("name"))
+
+    def owns(self, job_id: str) -> bool:
+        """Whether it was added."""
+        return job_id in self.by_id
+
+    def jobs(self) -> Sequence[TrainingJob]:
+        """All of them."""
+        return list(self.by_id.values())
+
+    def job(self, job_id: str) -> TrainingJob:
+        """One of them."""
+        return self.by_id[job_id]
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        start_ns: int,
+        end_ns: int,
+        direction: Direction,
+        limit: int,
+        levels: frozenset[str] | None,
+    ) -> list[LogRecord]:
+        """The given lines that fit."""
+        found = [
+            line
+            for line in self.lines.get(job_id, [])
+            if start_ns <= int(line["timestamp"]) < end_ns and (levels is None or line.get("level") in levels)
+        ]
+        ordered = sorted(found, key=lambda line: int(line["timestamp"]), reverse=direction == "desc")
+        return ordered[:limit]
+
+    def metrics(
+        self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
+    ) -> JobMetrics:
+        """Two nodes of two GPUs with a sample each; no storage, as on a machine that reports none."""
+        self.metric_requests.append((start_s, end_s, step_s))
+        sample = [MetricSample(timestamp=START, value=0.5)]
+        series = NodeSeries(
+            gpu_memory_usage_bytes={"0": sample, "1": sample},
+            gpu_utilization={"0": sample, "1": sample},
+            cpu_usage=sample,
+            cpu_memory_usage_bytes=sample,
+        )
+        nodes = [NodeMetrics(node_id=f"node-{rank}", metrics=series) for rank in range(2)]
+        storage = StorageMetrics(usage_bytes=sample, utilization=sample)
+        return JobMetrics(**series.model_dump(), cache=storage, per_node_metrics=nodes)
+
+    def checkpoints(self, job_id: str) -> list[Checkpoint]:
+        """One LoRA checkpoint, and one at the root."""
+        return [
+            Checkpoint(
+                checkpoint_id="checkpoint-100",
+                created_at=START,
+                checkpoint_type="lora",
+                base_model="meta-llama/Llama-3.1-8B",
+                lora_adapter_config={"r": 16, "dropout": float("nan")},
+                size_bytes=1234,
+                sync_status="COMPLETE",
+                training_job_id=job_id,
+            ),
+            Checkpoint(checkpoint_id="."),
+        ]
+
+    def checkpoint_files(self, job_id: str) -> list[StoredFile]:
+        """The given files."""
+        return self.stored_files.get(job_id, [])
+
+    def events(self, job_id: str) -> list[QueueEvent]:
+        """The given history."""
+        return self.histories[job_id]
+
+    def cache_files(self, project_id: str) -> list[CachedFile] | None:
+        """The given cache."""
+        return self.caches.get(project_id)
+
+    async def stop(self, job_id: str) -> TrainingJob:
+        """It is stopped at once."""
+        return self.set_status(job_id, JobStatus.STOPPED)
+
+    async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
+        """A twin."""
+        old = self.by_id[job_id]
+        return self.add(new_job_id, old.project_id, JobStatus.CREATED, name=old.name)
+
+    async def delete(self, job_id: str) -> None:
+        """Forget it."""
+        del self.by_id[job_id]
+
+    async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
+        """Take the changes."""
+        self.by_id[job_id] = self.by_id[job_id].model_copy(update=dict(changes))
+        return self.by_id[job_id]

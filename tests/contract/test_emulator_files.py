@@ -1,0 +1,181 @@
+"""Uploads, presigned URLs, ranges, and what must not be reached by them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from served_platform import NOW, Served
+
+from api_client.emulator.backend import StoredFile
+
+MODIFIED = "2026-03-01T12:00:00Z"
+
+
+def upload_target(http: httpx.Client) -> tuple[str, dict[str, str], dict[str, str]]:
+    """The URL to upload to, the headers that allow it, and where the object will lie."""
+    given = http.get("/v1/blobs/credentials/train").json()
+    creds = given["creds"]
+    url = f"{creds['endpoint_url']}/{given['s3_bucket']}/{given['s3_key']}"
+    place = {"s3_bucket": given["s3_bucket"], "s3_key": given["s3_key"]}
+    return url, {"X-Amz-Security-Token": creds["aws_session_token"]}, place
+
+
+def download_url(http: httpx.Client, served: Served, place: dict[str, str]) -> str:
+    spec = {"image": {"base_image": "x"}, "runtime": {"artifacts": [place]}}
+    made = http.post(f"/v1/training_projects/{served.project_id}/jobs", json={"training_job": spec}).json()
+    path = f"/v1/training_projects/{served.project_id}/jobs/{made['training_job']['id']}/download"
+    (url,) = http.get(path).json()["artifact_presigned_urls"]
+    return str(url)
+
+
+def test_an_upload_comes_back_by_its_presigned_url(
+    anyone: httpx.Client, http: httpx.Client, served: Served
+) -> None:
+    url, token, place = upload_target(http)
+    content = bytes(range(256)) * 1000
+    assert anyone.put(url, headers=token, content=content).headers["etag"]
+    assert anyone.head(url, headers=token).headers["content-length"] == str(len(content))
+    presigned = download_url(http, served, place)
+    assert anyone.get(presigned).content == content
+    part = anyone.get(presigned, headers={"Range": "bytes=10-19"})
+    assert (part.status_code, part.content) == (206, content[10:20])
+
+
+def test_an_upload_in_parts_is_joined(anyone: httpx.Client, http: httpx.Client, served: Served) -> None:
+    url, token, place = upload_target(http)
+    started = anyone.post(url + "?uploads", headers=token)
+    upload_id = started.text.split("<UploadId>")[1].split("<")[0]
+    for number, content in ((2, b"second"), (1, b"first ")):
+        query = {"partNumber": str(number), "uploadId": upload_id}
+        assert anyone.put(url, params=query, headers=token, content=content).status_code == 200
+    parts = "".join(f"<Part><PartNumber>{number}</PartNumber></Part>" for number in (1, 2))
+    body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>"
+    done = anyone.post(url, params={"uploadId": upload_id}, headers=token, content=body)
+    assert done.status_code == 200
+    assert anyone.get(download_url(http, served, place)).content == b"first second"
+    assert anyone.post(url, params={"uploadId": upload_id}, headers=token, content=body).status_code == 404
+
+
+def test_an_aborted_upload_is_gone(anyone: httpx.Client, http: httpx.Client) -> None:
+    url, token, _ = upload_target(http)
+    upload_id = anyone.post(url + "?uploads", headers=token).text.split("<UploadId>")[1].split("<")[0]
+    assert anyone.delete(url, params={"uploadId": upload_id}, headers=token).status_code == 204
+    assert anyone.delete(url, params={"uploadId": upload_id}, headers=token).status_code == 404
+
+
+def test_a_signed_chunked_body_is_unwrapped(anyone: httpx.Client, http: httpx.Client) -> None:
+    url, token, _ = upload_target(http)
+    wrapped = b"5;chunk-signature=ab\r\nhello\r\n6\r\n world\r\n0\r\nx-amz-checksum-crc32:AAAA\r\n\r\n"
+    headers = {**token, "Content-Encoding": "aws-chunked"}
+    assert anyone.put(url, headers=headers, content=wrapped).status_code == 200
+    assert anyone.get(url, headers=token).content == b"hello world"
+    assert anyone.put(url, headers=headers, content=wrapped[:20]).status_code == 400
+
+
+def test_credentials_open_one_object_for_a_while(
+    anyone: httpx.Client, http: httpx.Client, served: Served
+) -> None:
+    url, token, _ = upload_target(http)
+    other, _, _ = upload_target(http)
+    assert anyone.put(other, headers=token, content=b"x").status_code == 403
+    assert anyone.put(url, content=b"x").status_code == 403
+    assert anyone.put(url, headers=served.headers, content=b"x").status_code == 403
+    served.clock.moment = NOW + timedelta(days=1)
+    assert anyone.put(url, headers=token, content=b"x").status_code == 403
+
+
+def file_url(http: httpx.Client, served: Served, *files: StoredFile) -> str:
+    served.backend.stored_files[served.job_id] = list(files)
+    return str(http.get(served.job_path + "/checkpoint_files").json()["presigned_urls"][0]["url"])
+
+
+@pytest.mark.parametrize("name", ["checkpoint-1/a b#?%.json", "./x", "ü/☃", "a\nb", "x\udcff"])
+def test_a_checkpoint_file_comes_from_disk(
+    anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "a-file"
+    path.write_bytes(b"0123456789")
+    url = file_url(http, served, StoredFile(name, 1, 10, MODIFIED, path=path))
+    assert anyone.get(url).content == b"0123456789"
+    assert anyone.get(url, headers={"Range": "bytes=8-"}).content == b"89"
+    assert anyone.get(url, headers={"Range": "bytes=50-"}).status_code == 416
+
+
+def test_a_file_that_is_made_on_demand_has_ranges_too(
+    anyone: httpx.Client, http: httpx.Client, served: Served
+) -> None:
+    size = 1_000_000
+    url = file_url(http, served, StoredFile("model.safetensors", 0, size, MODIFIED, synthetic_seed=5))
+    whole = anyone.get(url)
+    assert (whole.status_code, len(whole.content)) == (200, size)
+    part = anyone.get(url, headers={"Range": "bytes=400000-700000"})
+    assert (part.status_code, part.content) == (206, whole.content[400_000:700_001])
+    assert part.headers["content-range"] == f"bytes 400000-700000/{size}"
+    assert anyone.get(url, headers={"Range": "bytes=-3"}).content == whole.content[-3:]
+    assert anyone.get(url, headers={"Range": f"bytes={size}-"}).status_code == 416
+    assert anyone.head(url).headers["content-length"] == str(size)
+
+
+def test_a_presigned_url_cannot_be_changed_and_expires(
+    anyone: httpx.Client, http: httpx.Client, served: Served
+) -> None:
+    files = [StoredFile(name, 0, 5, MODIFIED, synthetic_seed=1) for name in ("one", "two")]
+    url = file_url(http, served, *files)
+    assert anyone.get(url).status_code == 200
+    assert anyone.get(url.replace("/one?", "/two?")).status_code == 403
+    assert anyone.get(url.replace("Signature=", "Signature=0")).status_code == 403
+    assert anyone.get(url.replace("Expires=", "Expires=9")).status_code == 403
+    assert anyone.get(url.split("?")[0], headers=served.headers).status_code == 403
+    served.clock.moment = NOW + timedelta(hours=1)
+    assert anyone.get(url).status_code == 403
+
+
+def test_a_link_out_of_the_data_folder_is_not_followed(
+    anyone: httpx.Client,
+    http: httpx.Client,
+    served: Served,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    outside = tmp_path_factory.mktemp("elsewhere") / "private"
+    outside.write_bytes(b"not for anyone")
+    link = tmp_path / "link"
+    link.symlink_to(outside)
+    url = file_url(http, served, StoredFile("link", 0, 14, MODIFIED, path=link))
+    answer = anyone.get(url)
+    assert answer.status_code == 404
+    assert b"not for anyone" not in answer.content
+
+
+def test_files_are_paged_by_offset(http: httpx.Client, served: Served) -> None:
+    names = [f"file-{number}" for number in range(7)]
+    served.backend.stored_files[served.job_id] = [
+        StoredFile(name, 0, 1, MODIFIED, synthetic_seed=1) for name in names
+    ]
+    path = served.job_path + "/checkpoint_files"
+    seen: list[str] = []
+    token: int | None = 0
+    while token is not None:
+        page = http.get(path, params={"page_size": 3, "page_token": token}).json()
+        assert page["total_count"] == 7
+        seen += [file["relative_file_name"] for file in page["presigned_urls"]]
+        token = page["next_page_token"]
+    assert seen == names
+    assert http.get(path, params={"page_token": 7}).json()["presigned_urls"] == []
+    assert http.get(path, params={"page_size": 0}).status_code == 400
+    assert http.get(path, params={"page_token": -1}).status_code == 400
+
+
+def test_urls_lead_to_where_the_client_came_from(http: httpx.Client, served: Served) -> None:
+    served.backend.stored_files[served.job_id] = [StoredFile("x", 0, 1, MODIFIED, synthetic_seed=1)]
+
+    def host_of(asked: str) -> str:
+        answer = http.get(served.job_path + "/checkpoint_files", headers={"Host": asked}).json()
+        return urlsplit(answer["presigned_urls"][0]["url"]).netloc
+
+    assert host_of("localhost:9999") == "localhost:9999"
+    assert host_of("api.localhost:8000") == urlsplit(served.url).netloc

@@ -1,0 +1,147 @@
+"""Windows, limits, directions and levels of the logs route; what the metrics route passes on."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import httpx
+import pytest
+from fake_backend import START_MS
+from served_platform import NOW, Served
+
+NOW_MS = int(NOW.timestamp() * 1000)
+MINUTE_MS = 60_000
+WEEK_MS = 7 * 24 * 60 * MINUTE_MS
+
+
+def fill(served: Served, *stamps_ms: int, level: str | None = None) -> None:
+    served.backend.lines[served.job_id] = [
+        {
+            "timestamp": str(stamp * 1_000_000),
+            "message": f"line {number}",
+            "replica": "node-0",
+            "level": level,
+        }
+        for number, stamp in enumerate(stamps_ms)
+    ]
+
+
+def messages(answer: httpx.Response) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return [line["message"] for line in answer.json()["logs"]]
+
+
+def test_without_bounds_it_is_the_last_half_hour_newest_first(http: httpx.Client, served: Served) -> None:
+    fill(served, NOW_MS - 31 * MINUTE_MS, NOW_MS - 29 * MINUTE_MS, NOW_MS)
+    assert messages(http.get(served.job_path + "/logs")) == ["line 2", "line 1"]
+
+
+def test_with_an_end_alone_it_is_the_half_hour_before_it(http: httpx.Client, served: Served) -> None:
+    fill(served, START_MS - 31 * MINUTE_MS, START_MS - 29 * MINUTE_MS, START_MS)
+    answer = http.get(served.job_path + "/logs", params={"end_epoch_millis": START_MS})
+    assert messages(answer) == ["line 1"]
+
+
+def test_direction_and_limit_choose_the_end_of_the_window(http: httpx.Client, served: Served) -> None:
+    fill(served, *range(START_MS, START_MS + 1500))
+    window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + 2000}
+    path = served.job_path + "/logs"
+    assert len(messages(http.get(path, params=window))) == 500
+    assert len(messages(http.get(path, params={**window, "limit": 1000}))) == 1000
+    assert messages(http.get(path, params={**window, "limit": 1, "direction": "asc"})) == ["line 0"]
+    assert messages(http.get(path, params={**window, "limit": 1, "direction": "desc"})) == ["line 1499"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"limit": 0},
+        {"limit": 1001},
+        {"limit": "some"},
+        {"direction": "up"},
+        {"min_level": "LOUD"},
+        {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS - 1},
+        {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + WEEK_MS + 1},
+        {"start_epoch_millis": -1, "end_epoch_millis": 5},
+        {"start_epoch_millis": "9" * 5000},
+    ],
+)
+def test_wrong_parameters_are_validation_errors(
+    http: httpx.Client, served: Served, wrong: dict[str, object]
+) -> None:
+    for answer in (
+        http.get(served.job_path + "/logs", params=wrong),
+        http.post(served.job_path + "/logs", json=wrong),
+    ):
+        assert answer.status_code == 400
+        assert answer.json()["code"] == "VALIDATION_ERROR"
+
+
+def test_a_week_is_allowed_and_an_empty_window_is_empty(http: httpx.Client, served: Served) -> None:
+    fill(served, START_MS)
+    week = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + WEEK_MS}
+    assert messages(http.get(served.job_path + "/logs", params=week)) == ["line 0"]
+    nothing = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS}
+    assert messages(http.get(served.job_path + "/logs", params=nothing)) == []
+
+
+def test_a_lowest_level_drops_lines_without_one(http: httpx.Client, served: Served) -> None:
+    fill(served, START_MS)
+    window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + 1}
+    path = served.job_path + "/logs"
+    assert messages(http.get(path, params={**window, "min_level": "DEBUG"})) == []
+    fill(served, START_MS, level="WARNING")
+    assert messages(http.get(path, params={**window, "min_level": "INFO"})) == ["line 0"]
+    assert messages(http.get(path, params={**window, "min_level": "ERROR"})) == []
+
+
+def test_the_deprecated_form_answers_the_same(http: httpx.Client, served: Served) -> None:
+    fill(served, *range(START_MS, START_MS + 10))
+    window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + 5, "direction": "asc"}
+    path = served.job_path + "/logs"
+    assert http.post(path, json={**window, "min_level": None}).json() == http.get(path, params=window).json()
+
+
+def test_hostile_text_travels_as_it_is(http: httpx.Client, served: Served) -> None:
+    fill(served, START_MS)
+    text = "\x1b[2J\x00[red]\u202e lone \ud800 end"
+    served.backend.lines[served.job_id][0]["message"] = text
+    body = http.get(served.job_path + "/logs", params={"end_epoch_millis": START_MS + 1}).content
+    assert json.loads(body)["logs"][0]["message"] == text
+
+
+def test_bounds_and_step_of_metrics_reach_the_backend(http: httpx.Client, served: Served) -> None:
+    path = served.job_path + "/metrics"
+    assert http.get(path).status_code == 200
+    window = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS + 500, "step_seconds": 5}
+    assert http.get(path, params=window).status_code == 200
+    assert http.post(path, json=window).status_code == 200
+    start_s = START_MS / 1000
+    assert served.backend.metric_requests == [(None, None, None), *[(start_s, start_s + 0.5, 5)] * 2]
+    backwards = {"start_epoch_millis": START_MS, "end_epoch_millis": START_MS - 1}
+    assert http.get(path, params=backwards).status_code == 400
+    assert http.get(path, params={"step_seconds": 0}).status_code == 400
+
+
+def test_capacity_counts_the_gpus_that_jobs_hold(http: httpx.Client, served: Served) -> None:
+    served.backend.add("job00002", served.project_id, "TRAINING_JOB_DEPLOYING", availability_model="spot")
+    served.backend.add("job00003", served.project_id, "TRAINING_JOB_PENDING")
+    capacity = http.get("/v1/training/capacity").json()
+    h100 = next(item for item in capacity["gpu_capacities"] if item["gpu_type"] == "H100")
+    assert (h100["usage_count"], h100["dedicated_usage_count"], h100["spot_usage_count"]) == (32, 16, 16)
+    team_id = capacity["team_gpu_capacities"][0]["team_id"]
+    limit = {"team_id": team_id, "gpu_type": "H100", "max_gpus": 24}
+    assert http.patch("/v1/training/capacity", json=limit).json()["team_gpu_capacity"]["limit"] == 24
+    again = http.get("/v1/training/capacity").json()["team_gpu_capacities"]
+    assert next(item["limit"] for item in again if item["gpu_type"] == "H100") == 24
+
+
+def test_queue_context_names_who_held_and_who_waited(http: httpx.Client, served: Served) -> None:
+    later = served.backend.by_id[served.job_id].created_at + timedelta(minutes=1)
+    served.backend.add("waiting1", served.project_id, "TRAINING_JOB_PENDING", priority=5)
+    served.backend.add("target01", served.project_id, "TRAINING_JOB_PENDING", created_at=later)
+    context = http.get("/v1/training/jobs/target01/queue_context").json()
+    assert [job["training_job_id"] for job in context["active_at_submit"]] == [served.job_id]
+    assert [job["training_job_id"] for job in context["pending_ahead_at_submit"]] == ["waiting1"]
+    assert (context["requested_gpus"], context["released_at"]) == (16, None)

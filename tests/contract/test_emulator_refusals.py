@@ -1,0 +1,160 @@
+"""What the emulator refuses, and in which words."""
+
+from __future__ import annotations
+
+import http.client
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from served_platform import KEY, Served
+
+from api_client.models import JobStatus
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "Api-Key", "bearer"])
+def test_both_schemes_carry_the_key(anyone: httpx.Client, served: Served, scheme: str) -> None:
+    answer = anyone.get(served.url + "/v1/teams", headers={"Authorization": f"{scheme} {KEY}"})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Authorization": "Bearer wrong"}, {"Authorization": KEY}, {"Authorization": f"Basic {KEY}"}],
+)
+@pytest.mark.parametrize("path", ["/v1/teams", "/v1/nothing/here", "/graphql/"])
+def test_without_the_key_there_is_no_answer(
+    anyone: httpx.Client, served: Served, headers: dict[str, str], path: str
+) -> None:
+    answer = anyone.get(served.url + path, headers=headers)
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "UNAUTHORIZED"
+    assert answer.json()["message"]
+    assert KEY not in answer.text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[::2]", "10.0.0.1:80", "]["])
+def test_a_host_that_is_not_this_machine_is_refused(http: httpx.Client, host: str) -> None:
+    assert http.get("/v1/teams", headers={"Host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "api.localhost:8000", "[::1]:9", "127.0.0.1"])
+def test_this_machines_names_are_accepted(http: httpx.Client, host: str) -> None:
+    assert http.get("/v1/teams", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+def test_another_sites_page_is_refused(http: httpx.Client, origin: str) -> None:
+    assert http.get("/v1/teams", headers={"Origin": origin}).status_code == 403
+
+
+def test_targets_as_sent_to_a_proxy_are_understood(served: Served) -> None:
+    port = urlsplit(served.url).port
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    try:
+        connection.request("GET", "http://api.localhost:8000/v1/teams?name=Research", headers=served.headers)
+        assert connection.getresponse().status == 200
+        connection.close()
+        connection.request("GET", "http://evil.example/v1/teams", headers=served.headers)
+        assert connection.getresponse().status == 403
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/nothing",
+        "/v1/training_projects/nothing",
+        "/v1/training_projects/nothing/jobs",
+        "/v1/training_projects/nothing/cache/summary",
+        "/v1/training_projects/{project_id}/jobs/nothing",
+        "/v1/training_projects/{project_id}/jobs/nothing/logs",
+        "/v1/training_projects/{project_id}/cache/summary",
+        "/v1/training_projects/{project_id}/jobs/{job_id}/download",
+        "/v1/training/jobs/nothing/queue_context",
+        "/v1/teams/nothing",
+        "/v1/models/nothing",
+    ],
+)
+def test_what_is_not_there_is_not_found(http: httpx.Client, served: Served, path: str) -> None:
+    answer = http.get(path.format(project_id=served.project_id, job_id=served.job_id))
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "NOT_FOUND"
+    assert answer.json()["message"]
+
+
+def test_a_job_is_found_in_its_own_project_only(http: httpx.Client, served: Served) -> None:
+    other = http.post("/v1/training_projects", json={"training_project": {"name": "other"}}).json()
+    path = f"/v1/training_projects/{other['training_project']['id']}/jobs/{served.job_id}"
+    assert http.get(path).status_code == 404
+    assert http.post(path + "/stop").status_code == 404
+    assert http.delete(path).status_code == 404
+    assert served.job_id in served.backend.by_id
+
+
+@pytest.mark.parametrize(
+    "body", [b"not json", b"[]", b'"text"', b'{"training_job": 3}', b"{}", b"[" * 100_000, b"\xff"]
+)
+def test_a_body_that_makes_no_sense_is_a_validation_error(
+    http: httpx.Client, served: Served, body: bytes
+) -> None:
+    answer = http.post(f"/v1/training_projects/{served.project_id}/jobs", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"image": {}}, "base_image"),
+        ({"compute": {"node_count": 0}}, "node_count"),
+        ({"compute": {"node_count": "many"}}, "node_count"),
+        ({"runtime": {"start_commands": "one string"}}, "start_commands"),
+        ({"runtime": {"environment_variables": {"A": 3}}}, "environment_variables"),
+        ({"interactive_session": {"trigger": "sometimes"}}, "trigger"),
+    ],
+)
+def test_a_job_description_that_is_wrong_says_where(
+    http: httpx.Client, served: Served, change: dict[str, object], word: str
+) -> None:
+    spec = {"image": {"base_image": "python:3.11"}, **change}
+    answer = http.post(f"/v1/training_projects/{served.project_id}/jobs", json={"training_job": spec})
+    assert answer.status_code == 400
+    assert word in answer.json()["message"]
+    assert served.backend.specs == []
+
+
+def test_only_a_waiting_job_can_be_updated(http: httpx.Client, served: Served) -> None:
+    assert http.patch(served.job_path, json={"priority": 3}).status_code == 400
+    served.backend.set_status(served.job_id, JobStatus.PENDING)
+    assert http.patch(served.job_path, json={}).status_code == 400
+    assert http.patch(served.job_path, json={"priority": "high"}).status_code == 400
+    assert http.patch(served.job_path, json={"availability_model": "cheap"}).status_code == 400
+    answer = http.patch(served.job_path, json={"priority": 0, "availability_model": "SPOT"})
+    assert answer.json()["training_job"]["availability_model"] == "spot"
+
+
+def test_stopping_a_finished_job_changes_nothing(http: httpx.Client, served: Served) -> None:
+    served.backend.set_status(served.job_id, JobStatus.COMPLETED)
+    answer = http.post(served.job_path + "/stop", json={})
+    assert answer.json()["training_job"]["current_status"] == JobStatus.COMPLETED
+
+
+def test_a_secrets_value_is_never_answered(http: httpx.Client, served: Served) -> None:
+    made = http.post("/v1/secrets", json={"name": "hf_token", "value": "the value itself"})
+    listed = http.get("/v1/secrets")
+    assert [secret["name"] for secret in listed.json()["secrets"]] == ["hf_token"]
+    assert "the value itself" not in made.text + listed.text
+    assert served.platform.stores.secrets.value("hf_token") == "the value itself"
+    assert http.delete("/v1/secrets/hf_token").json() == {"name": "hf_token"}
+    assert http.delete("/v1/secrets/hf_token").status_code == 404
+
+
+def test_a_failure_of_the_emulator_is_answered_in_json(
+    http: httpx.Client, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served.backend, "checkpoints", lambda job_id: 1 / 0)
+    answer = http.get(served.job_path + "/checkpoints")
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "INTERNAL_ERROR"
