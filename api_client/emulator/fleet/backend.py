@@ -39,7 +39,7 @@ class FleetBackend:
     def __init__(
         self, database: Database, *, tempo: Tempo, now: Callable[[], datetime] | None = None
     ) -> None:
-        """Open the world kept in ``database``, or begin it at the tempo's epoch; ``now`` tells the wall time."""
+        """Open the world kept in ``database``, or begin it; ``now`` tells the wall time."""
         self._tempo = tempo
         self._now = now or SystemClock().now
         self._plans = {plan.key: plan for plan in PLANS}

@@ -1,0 +1,117 @@
+"""Scripted checkpoints: they appear as the run goes on, and their files hold what they promise."""
+
+from __future__ import annotations
+
+import json
+
+from fleet_worlds import EPOCH, World
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api_client.emulator.backend import StoredFile
+from api_client.emulator.fleet import content, synthetic_bytes
+
+LIVE = "llama-70b-sft-v3"
+
+
+def files(world: World, name: str, checkpoint: str = "") -> list[StoredFile]:
+    found = world.fleet.checkpoint_files(world.named(name).id)
+    return [file for file in found if file.relative_name.startswith(checkpoint)]
+
+
+def test_the_live_run_has_a_checkpoint_of_minutes_ago_and_goes_on_saving(world: World) -> None:
+    job = world.named(LIVE)
+    saved = world.fleet.checkpoints(job.id)
+    assert saved[-1].checkpoint_id == "checkpoint-4000"
+    assert saved[-1].created_at is not None
+    assert 300 < (EPOCH - saved[-1].created_at).total_seconds() < 1200
+    later = world.after(2400).fleet.checkpoints(job.id)
+    assert [each.checkpoint_id for each in later][-2:] == ["checkpoint-4000", "checkpoint-4500"]
+
+
+def test_checkpoints_are_of_every_kind(world: World) -> None:
+    kinds = {}
+    for job in world.fleet.jobs():
+        for each in world.fleet.checkpoints(job.id):
+            kinds[each.checkpoint_type] = each
+            assert each.created_at is not None
+            assert each.created_at <= world.now
+            assert each.training_job_id == job.id
+    assert set(kinds) == {"full", "lora", "whisper"}
+
+
+def test_adapters_tell_their_rank(world: World) -> None:
+    ranks = {}
+    for name in ("llama-8b-lora-r16", "mistral-24b-dpo-1"):
+        config = world.fleet.checkpoints(world.named(name).id)[0].lora_adapter_config
+        assert config is not None
+        ranks[name] = config["r"]
+    assert ranks == {"llama-8b-lora-r16": 16, "mistral-24b-dpo-1": 24}
+
+
+def test_one_upload_is_under_way_and_the_job_says_so(world: World) -> None:
+    job = world.named("qwen3-8b-sft")
+    assert job.checkpoint_sync_status == "SYNCING"
+    assert world.fleet.checkpoints(job.id)[-1].sync_status == "SYNCING"
+    world.after(3600)
+    assert world.named("qwen3-8b-sft").checkpoint_sync_status == "COMPLETED"
+    assert world.fleet.checkpoints(job.id)[-1].sync_status == "COMPLETE"
+
+
+def test_a_checkpoints_size_is_that_of_its_files(world: World) -> None:
+    for name in (LIVE, "qwen3-grpo-5", "qwen3-14b-titan", "whisper-large-ft-2"):
+        for each in world.fleet.checkpoints(world.named(name).id):
+            sizes = [file.size_bytes for file in files(world, name, f"{each.checkpoint_id}/")]
+            assert sum(sizes) == each.size_bytes
+
+
+def test_a_root_checkpoints_files_have_no_folder(world: World) -> None:
+    (only,) = world.fleet.checkpoints(world.named("retrieval-embed-v4").id)
+    assert only.checkpoint_id == "."
+    assert "model.safetensors" in {file.relative_name for file in files(world, "retrieval-embed-v4")}
+
+
+def test_files_of_all_nodes_are_listed(world: World) -> None:
+    assert {file.node_rank for file in files(world, LIVE)} == {0, 1, 2, 3}
+
+
+def test_small_json_files_are_json(world: World) -> None:
+    listed = files(world, "llama-8b-lora-r16", "checkpoint-1800/")
+    by_name = {file.relative_name.partition("/")[2]: file for file in listed}
+    adapter = json.loads(content(by_name["adapter_config.json"]) or b"")
+    assert adapter["r"] == 16
+    assert adapter["base_model_name_or_path"] == "meta-llama/Llama-3.1-8B-Instruct"
+    state = json.loads(content(by_name["trainer_state.json"]) or b"")
+    assert state["global_step"] == 1800
+    assert state["log_history"][-1]["loss"] < state["log_history"][0]["loss"]
+    assert content(by_name["adapter_model.safetensors"]) is None
+
+
+def test_every_safetensors_file_has_a_header_that_fits_its_size(world: World) -> None:
+    for name in (LIVE, "llama-8b-lora-r16", "whisper-large-ft-2", "flux-lora-products"):
+        for file in files(world, name):
+            if not file.relative_name.endswith(".safetensors"):
+                continue
+            length = int.from_bytes(synthetic_bytes(file, 0, 8), "little")
+            header = json.loads(synthetic_bytes(file, 8, 8 + length))
+            ends = [entry["data_offsets"][1] for key, entry in header.items() if key != "__metadata__"]
+            assert 8 + length + max(ends) == file.size_bytes
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_ranges_are_cut_from_one_file(still_world: World, data: st.DataObject) -> None:
+    listed = [file for file in files(still_world, "llama-8b-lora-r16") if file.size_bytes > 400_000]
+    file = data.draw(st.sampled_from(listed))
+    start = data.draw(st.integers(0, 300_000))
+    middle = data.draw(st.integers(start, 300_000))
+    end = data.draw(st.integers(middle, 300_000))
+    whole = synthetic_bytes(file, start, end)
+    assert len(whole) == end - start
+    assert synthetic_bytes(file, start, middle) + synthetic_bytes(file, middle, end) == whole
+
+
+def test_a_range_past_the_end_is_cut(world: World) -> None:
+    file = files(world, "llama-8b-lora-r16")[0]
+    assert len(synthetic_bytes(file, 0, file.size_bytes + 100)) == file.size_bytes
+    assert synthetic_bytes(file, file.size_bytes, file.size_bytes + 5) == b""

@@ -1,0 +1,146 @@
+"""Scripted log lines: one sequence, whichever way it is asked for."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+
+import pytest
+from fleet_worlds import EPOCH, MINUTE_NS, NS_PER_S, World, ns
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api_client.models import LogRecord
+
+TOLD = (
+    "llama-70b-sft-v3",
+    "qwen3-grpo-7",
+    "llama-70b-longctx-v1",
+    "whisper-ft",
+    "flux-lora-products",
+    "qwen3-14b-titan",
+    "nemotron-8b-cpt",
+    "llama-70b-sft-v1",
+    "qwen3-grpo-4",
+    "ifeval-first-try",
+    "tokenize-fineweb",
+)
+FAST = settings(max_examples=25, deadline=None)
+SPAN_NS = 10 * MINUTE_NS
+
+
+def stamps(lines: list[LogRecord]) -> list[int]:
+    return [int(line["timestamp"]) for line in lines]
+
+
+def last_minutes(world: World, name: str) -> tuple[int, int]:
+    """The last ten minutes in which the job said anything."""
+    last = int(world.lines(name, direction="desc", limit=1)[0]["timestamp"])
+    return last - SPAN_NS, last + 1
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_lines_ascend_and_are_never_of_the_future(still_world: World, name: str) -> None:
+    start_ns, _ = last_minutes(still_world, name)
+    found = stamps(still_world.lines(name, start_ns))
+    assert found
+    assert found == sorted(found)
+    assert found[-1] <= still_world.now_ns
+
+
+@FAST
+@given(st.sampled_from(TOLD), st.lists(st.integers(0, SPAN_NS), max_size=8))
+def test_any_split_of_a_window_gives_the_same_lines(still_world: World, name: str, cuts: list[int]) -> None:
+    start_ns, end_ns = last_minutes(still_world, name)
+    bounds = [start_ns, *(start_ns + cut for cut in sorted(cuts)), end_ns]
+    whole = still_world.lines(name, start_ns, end_ns)
+    parts = [line for low, high in pairwise(bounds) for line in still_world.lines(name, low, high)]
+    assert parts == whole
+
+
+@FAST
+@given(st.sampled_from(TOLD), st.integers(0, SPAN_NS), st.integers(0, SPAN_NS), st.integers(1, 400))
+def test_directions_and_limits_agree(still_world: World, name: str, one: int, other: int, limit: int) -> None:
+    base_ns, _ = last_minutes(still_world, name)
+    start_ns, end_ns = base_ns + min(one, other), base_ns + max(one, other)
+    whole = still_world.lines(name, start_ns, end_ns)
+    assert all(start_ns <= at < end_ns for at in stamps(whole))
+    assert still_world.lines(name, start_ns, end_ns, limit=limit) == whole[:limit]
+    newest = still_world.lines(name, start_ns, end_ns, direction="desc", limit=limit)
+    assert newest == whole[::-1][:limit]
+
+
+@FAST
+@given(st.sampled_from(TOLD), st.data())
+def test_a_bound_on_a_line_keeps_or_leaves_it_exactly(
+    still_world: World, name: str, data: st.DataObject
+) -> None:
+    start_ns, end_ns = last_minutes(still_world, name)
+    whole = still_world.lines(name, start_ns, end_ns)
+    at = int(data.draw(st.sampled_from(whole))["timestamp"])
+    place = bisect_left(stamps(whole), at)
+    assert still_world.lines(name, start_ns, at) == whole[:place]
+    assert still_world.lines(name, at, end_ns) == whole[place:]
+
+
+def test_lines_stay_as_they_were_when_time_goes_on(world: World) -> None:
+    for name in TOLD:
+        before = world.after(0).lines(name, world.now_ns - SPAN_NS)
+        later = world.after(900).lines(name, ns(EPOCH) - SPAN_NS, ns(EPOCH) + 1)
+        assert later == before
+
+
+def test_levels_select_and_lines_without_level_fall_out(still_world: World) -> None:
+    start_ns, end_ns = last_minutes(still_world, "llama-70b-sft-v3")
+    whole = still_world.lines("llama-70b-sft-v3", start_ns, end_ns)
+    for levels in (frozenset({"WARNING", "ERROR"}), frozenset({"DEBUG", "INFO", "WARNING", "ERROR"})):
+        expected = [line for line in whole if line.get("level") in levels]
+        assert still_world.lines("llama-70b-sft-v3", start_ns, end_ns, levels=levels) == expected
+    assert {line.get("level") for line in whole} == {None, "DEBUG", "INFO", "WARNING"}
+
+
+@pytest.mark.parametrize("name", [*TOLD, "flux-lora-custom-image"])
+def test_every_job_says_first_that_it_is_a_demo(still_world: World, name: str) -> None:
+    assert still_world.lines(name, limit=1)[0]["message"].startswith("[demo data] scripted run")
+
+
+def test_the_multinode_run_is_live_right_now(world: World) -> None:
+    recent = world.lines("llama-70b-sft-v3", world.now_ns - MINUTE_NS)
+    assert {line.get("replica") for line in recent} == {"node-0", "node-1", "node-2", "node-3"}
+    assert 30 <= len(recent) <= 180
+    messages = [line["message"] for line in recent]
+    assert any("{'loss':" in text for text in messages)
+    assert any("/9000 [" in text for text in messages)
+
+
+def test_the_hanging_run_has_been_silent_for_nine_minutes(world: World) -> None:
+    job = world.named("qwen3-grpo-7")
+    assert job.current_status == "TRAINING_JOB_RUNNING"
+    last_ns = int(world.lines("qwen3-grpo-7", direction="desc", limit=1)[0]["timestamp"])
+    assert 9 * 60 <= (world.now_ns - last_ns) / NS_PER_S < 10 * 60
+
+
+def test_the_diverged_run_lost_its_loss_twenty_minutes_ago(world: World) -> None:
+    lines = world.lines("mistral-24b-dpo-2", world.now_ns - 60 * MINUTE_NS)
+    first_nan = next(line for line in lines if "'loss': nan" in line["message"])
+    assert 19 * 60 < (world.now_ns - int(first_nan["timestamp"])) / NS_PER_S < 22 * 60
+
+
+def test_a_failed_run_ends_with_its_error(still_world: World) -> None:
+    last = still_world.lines("llama-70b-sft-v1", direction="desc", limit=5)
+    assert {line.get("level") for line in last} == {"ERROR"}
+    assert "CUDA out of memory" in last[-1]["message"]
+
+
+def test_a_waiting_job_has_no_lines(still_world: World) -> None:
+    assert still_world.lines("qwen3-grpo-8") == []
+
+
+def test_a_faster_world_stamps_its_lines_closer_together(tmp_path_factory: pytest.TempPathFactory) -> None:
+    fast = World(tmp_path_factory.mktemp("fast") / "state.db", speed=60).after(10)
+    lines = fast.lines("llama-70b-sft-v3", ns(EPOCH) + 1)
+    fast.database.close()
+    found = stamps(lines)
+    assert 300 < len(found) < 1800
+    assert found == sorted(found)
+    assert found[-1] <= fast.now_ns

@@ -1,0 +1,107 @@
+"""The demo world: who is in it, and that it goes on by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fleet_worlds import EPOCH, World
+
+from api_client.emulator import catalog
+from api_client.models import JobStatus
+
+
+def statuses(world: World) -> Counter[str]:
+    return Counter(job.current_status for job in world.fleet.jobs())
+
+
+def test_every_status_is_there_at_once(world: World) -> None:
+    assert set(statuses(world)) == set(JobStatus)
+    assert 35 <= len(world.fleet.jobs()) <= 60
+
+
+def test_jobs_belong_to_the_worlds_projects(world: World) -> None:
+    projects = {project.id: project.name for project in world.fleet.demo_projects()}
+    assert len(projects) == 7
+    for job in world.fleet.jobs():
+        assert job.training_project is not None
+        assert projects[job.training_project_id] == job.training_project.name
+        assert job.user is not None
+        assert str(job.user.email).endswith("@demo.example")
+
+
+def test_ids_are_unique_and_the_same_in_every_world(world: World) -> None:
+    ids = [job.id for job in world.fleet.jobs()]
+    assert len(set(ids)) == len(ids)
+    assert world.named("llama-70b-sft-v3").id == "s84v2zfh"
+
+
+def test_running_jobs_fit_the_gpus_that_there_are(world: World) -> None:
+    limits = {limit.gpu_type: limit.limit for limit in catalog.GPU_LIMITS}
+    used: Counter[str] = Counter()
+    for job in world.fleet.jobs():
+        if job.current_status == JobStatus.RUNNING and job.instance_type.gpu_type:
+            used[job.instance_type.gpu_type] += job.instance_type.gpu_count * (job.node_count or 1)
+    assert all(used[gpu_type] <= limits[gpu_type] for gpu_type in used)
+    assert used["H100"] >= 72
+
+
+def test_home_is_alive_within_half_an_hour(world: World) -> None:
+    before = {job.id: job.current_status for job in world.fleet.jobs()}
+    after = {job.id: job.current_status for job in world.after(1800).fleet.jobs()}
+    moved = Counter((before[job_id], after[job_id]) for job_id in before if before[job_id] != after[job_id])
+    assert moved[JobStatus.RUNNING, JobStatus.COMPLETED] >= 1
+    assert moved[JobStatus.RUNNING, JobStatus.FAILED] >= 1
+    assert moved[JobStatus.RUNNING, JobStatus.PREEMPTED] == 1
+    assert sum(moved.values()) >= 7
+
+
+def test_a_queued_job_is_released_and_runs(world: World) -> None:
+    assert world.named("llama-8b-ablate").current_status == JobStatus.PENDING
+    assert world.after(300).named("llama-8b-ablate").current_status == JobStatus.DEPLOYING
+    assert world.after(400).named("llama-8b-ablate").current_status == JobStatus.RUNNING
+
+
+def test_status_histories_are_in_order_and_end_with_the_status(world: World) -> None:
+    for moment_s in (0, 700, 4000, 40_000):
+        world.after(moment_s)
+        for job in world.fleet.jobs():
+            events = world.fleet.events(job.id)
+            created = [event.created for event in events if event.created is not None]
+            assert created == sorted(created)
+            assert created[-1] <= world.now
+            assert created[0] == job.created_at
+            assert created[-1] == job.updated_at
+            assert events[-1].status == job.current_status
+            assert len(created) == len(events)
+
+
+def test_failures_carry_a_reason_and_an_exit_code(world: World) -> None:
+    for job in world.fleet.jobs():
+        last = world.fleet.events(job.id)[-1]
+        if job.current_status == JobStatus.FAILED:
+            assert last.exit_code
+            assert str(last.exit_code) in str(job.error_message)
+        if job.current_status == JobStatus.COMPLETED:
+            assert last.exit_code == 0
+            assert job.error_message is None
+
+
+def test_projects_are_older_than_their_jobs(world: World) -> None:
+    born = {project.id: project.created_at for project in world.fleet.demo_projects()}
+    for job in world.fleet.jobs():
+        project_born = born[job.training_project_id]
+        assert project_born is not None
+        assert job.created_at is not None
+        assert project_born < job.created_at < EPOCH
+
+
+def test_some_projects_have_a_cache_one_an_empty_one_others_none(world: World) -> None:
+    found = {project.name: world.fleet.cache_files(project.id) for project in world.fleet.demo_projects()}
+    files = found["llama-sft"]
+    assert files is not None
+    assert len(files) > 150
+    assert [file.path for file in files] == sorted({file.path for file in files})
+    assert {file.file_type for file in files} == {"file", "directory"}
+    assert found["evals"] == []
+    assert found["flux-lora"] is None
+    assert world.fleet.cache_files("unknown") is None
