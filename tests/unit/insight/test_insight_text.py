@@ -9,38 +9,11 @@ from tui.insight.text import cell_width, clip, inert, last_carriage_segment, str
 
 # Lone surrogates included: a server's JSON may hold them.
 any_text = st.text(st.characters(exclude_categories=()))
-nasty = st.lists(
-    st.sampled_from(
-        [
-            "\x1b[31m",
-            "\x1b]0;title\x07",
-            "\x1b]8;;http://x\x1b\\",
-            "\x1bP",
-            "\x9b2J",
-            "\x1b",
-            "a",
-            "0",
-            "m",
-            "\t",
-        ]
-        + [
-            "\n",
-            "\r",
-            "\0",
-            "\x7f",
-            "\x85",
-            "\u202e",
-            "\u2066",
-            "\u200d",
-            "\ufeff",
-            "\ud800",
-            "漢",
-            "e\u0301",
-            "❤\ufe0f",
-        ]
-        + ["\u2028", "\xa0", "\xad", "\U000e0041", "\u0301\u0301\u0301\u0301", "[", "]", "\\", "🧪"]
-    )
-).map("".join)
+ESCAPES = ["\x1b[31m", "\x1b]0;title\x07", "\x1b]8;;http://x\x1b\\", "\x1bP", "\x9b2J", "\x1b"]
+CONTROLS = ["\t", "\n", "\r", "\0", "\x7f", "\x85", "\u2028", "\xa0", "\xad"]
+INVISIBLE = ["\u202e", "\u2066", "\u200d", "\ufeff", "\ud800", "\U000e0041"]
+MARKED = ["e\u0301", "❤\ufe0f", "\u0301\u0301\u0301\u0301", "漢", "🧪"]
+nasty = st.lists(st.sampled_from([*ESCAPES, *CONTROLS, *INVISIBLE, *MARKED, *"a0m[]\\"])).map("".join)
 
 
 def is_dangerous(character: str) -> bool:

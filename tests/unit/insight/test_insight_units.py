@@ -85,7 +85,8 @@ def test_a_longer_time_never_reads_as_shorter(one, other):
 @pytest.mark.parametrize(
     ("steps_per_s", "shown"),
     [
-        (0.1887, "0.19 it/s"), (0.18, "0.18 it/s"), (1, "1.00 it/s"), (12.34, "12.3 it/s"), (4120, "4,120 it/s"),
+        (0.1887, "0.19 it/s"), (0.18, "0.18 it/s"), (1, "1.00 it/s"), (12.34, "12.3 it/s"),
+        (4120, "4,120 it/s"),
         (0.05, "20.0 s/it"), (1 / 600, "600 s/it"), (0, "–"), (None, "–"), (math.inf, "–"),
     ],
 )  # fmt: skip
@@ -114,8 +115,9 @@ def test_small_readings():
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (0.9132, "0.913"), (12.41, "12.4"), (1.9e-5, "1.9e-05"), (0.0, "0"), (4120, "4,120"), (-0.0123, "-0.0123"),
-        (math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf"), (None, "–"), (9.996, "10.0"), (1234567.0, "1.23e+06"),
+        (0.9132, "0.913"), (12.41, "12.4"), (1.9e-5, "1.9e-05"), (0.0, "0"), (4120, "4,120"),
+        (-0.0123, "-0.0123"), (math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf"), (None, "–"), (9.996, "10.0"),
+        (1234567.0, "1.23e+06"),
     ],
 )  # fmt: skip
 def test_number(value, shown):

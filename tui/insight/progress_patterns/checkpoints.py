@@ -21,7 +21,7 @@ _NOT_SAVING = re.compile(
     r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t)",
     re.IGNORECASE,
 )
-_PATH = re.compile(r"(?<![\w.@=+/-])/?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
+_PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
 _ABSOLUTE = re.compile(r"(?<![\w./])/[\w.@=+-]++/?(?=\s|$|[,;:'\")])")
 _NAMED = re.compile(
     r"\b((?:checkpoint|ckpt)[-_]\d+|global_step_?\d+|iter_\d+|step[-_=]\d+|epoch[-_=]\d+[\w.=-]*)"

@@ -1,0 +1,237 @@
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client.streams.records import LogLine
+from tui.insight.progress import ProgressFold, ProgressSnapshot, loss_trend
+
+START_S = 1_700_000_000
+SECOND = 1_000_000_000
+
+
+def line(at_s: float, message: str, replica: str | None = "node-0") -> LogLine:
+    return LogLine(round((START_S + at_s) * SECOND), message, replica, None)
+
+
+def fold(lines: list[LogLine], **options: int) -> ProgressSnapshot:
+    folding = ProgressFold(**options)
+    folding.add(lines)
+    return folding.snapshot()
+
+
+def trainer_run(steps: int, *, every: int = 10, step_s: float = 5.0, total: int = 9000) -> list[LogLine]:
+    """What the Hugging Face Trainer prints: a bar that names the step, then the losses without one."""
+    lines = []
+    for step in range(every, steps + 1, every):
+        at = step * step_s
+        lines.append(line(at, f"\r {step * 100 // total}%|██  | {step}/{total} [1:02:03<7:10:44,  {step_s:.2f}s/it]"))
+        loss = 1 + 100 / step
+        lines.append(line(at + 0.2, f"{{'loss': {loss:.4f}, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}}"))
+        lines.append(line(at + 1.0, "NCCL INFO something else", "node-1"))
+    return lines
+
+
+def test_nothing_is_known_of_a_run_that_said_nothing():
+    assert fold([]) == ProgressSnapshot()
+    quiet = fold([line(5, "hello"), line(3, "world")])
+    assert quiet == ProgressSnapshot(last_line_at_ns=(START_S + 5) * SECOND)
+
+
+def test_losses_take_their_step_from_the_bar_before_them():
+    snapshot = fold(trainer_run(100))
+    assert (snapshot.step, snapshot.total_steps) == (100, 9000)
+    assert snapshot.loss_by_step[0] == (10, 11.0)
+    assert snapshot.loss_by_step[-1] == (100, 2.0)
+    assert snapshot.loss == 2.0
+    assert snapshot.epoch == 1.3
+    assert snapshot.learning_rate == 1.9e-05
+    assert snapshot.replica == "node-0"
+    assert snapshot.loss_series.times[0] == START_S + 50.2
+    assert snapshot.fraction == pytest.approx(100 / 9000)
+
+
+def test_speed_and_what_is_left():
+    snapshot = fold(trainer_run(1000))
+    assert snapshot.rate_steps_per_s == pytest.approx(0.2)
+    assert snapshot.rate_overall == pytest.approx(0.2)
+    assert snapshot.eta_s == pytest.approx(8000 * 5)
+    assert snapshot.step_interval_s == pytest.approx(50)
+    assert snapshot.last_step_at_ns == (START_S + 5000) * SECOND
+    assert snapshot.last_line_at_ns == (START_S + 5001) * SECOND
+
+
+def test_speed_now_is_that_of_the_last_minutes():
+    slow = [line(at, f"step={at // 10} loss=1.0") for at in range(0, 1000, 10)]
+    fast = [line(1000 + at, f"step={100 + at} loss=1.0") for at in range(400)]
+    snapshot = fold(slow + fast)
+    assert snapshot.rate_steps_per_s == pytest.approx(1.0, rel=0.02)
+    assert snapshot.rate_overall == pytest.approx(499 / 1399, rel=0.02)
+
+
+def test_a_single_bar_has_the_speed_it_prints():
+    snapshot = fold([line(0, " 1%|  | 40/4000 [1:02:03<7:10:44,  2.00s/it]")])
+    assert snapshot.rate_steps_per_s == 0.5
+    assert snapshot.eta_s == 3960 * 2
+
+
+def test_a_step_repeated_does_not_count_as_a_step():
+    lines = [line(0, "step=39 loss=1"), line(10, "step=40 loss=1"), line(500, "step=40 loss=1")]
+    assert fold(lines).last_step_at_ns == (START_S + 10) * SECOND
+
+
+def test_the_bar_of_an_evaluation_is_not_the_run():
+    lines = trainer_run(500)
+    for batch in range(101):
+        lines.append(line(2510 + batch, f" {batch}%|██  | {batch}/100 [00:10<00:12,  1.00it/s]"))
+    during = fold(lines)
+    assert (during.step, during.total_steps) == (500, 9000)
+    lines.append(line(2620, "{'eval_loss': 1.05, 'eval_runtime': 101.0, 'epoch': 1.3}"))
+    later = [replace(entry, timestamp_ns=entry.timestamp_ns + 120 * SECOND) for entry in trainer_run(600)[150:]]
+    after = fold(lines + later)
+    assert (after.step, after.total_steps, after.eval_loss) == (600, 9000, 1.05)
+    assert [step for step, _ in after.loss_by_step] == list(range(10, 601, 10))
+
+
+def test_a_second_stage_takes_over_once_it_prints_losses():
+    second = [replace(entry, timestamp_ns=entry.timestamp_ns + 9000 * SECOND) for entry in trainer_run(80, total=300)]
+    snapshot = fold(trainer_run(100) + second)
+    assert (snapshot.step, snapshot.total_steps) == (80, 300)
+
+
+def test_a_run_that_began_again_at_a_checkpoint():
+    lines = [line(at, f"step={at} loss=1.0") for at in range(100)]
+    lines += [line(200 + at, f"step={50 + at} loss=1.0") for at in range(30)]
+    snapshot = fold(lines)
+    assert snapshot.step == 79
+    assert snapshot.rate_steps_per_s == pytest.approx(1.0)
+
+
+def test_of_ranks_that_print_the_same_the_first_is_shown():
+    lines = [line(at + rank / 10, f"step={at} loss={2 + rank}", f"node-{rank}") for at in range(20) for rank in (10, 2, 1)]
+    snapshot = fold(lines)
+    assert (snapshot.replica, snapshot.loss) == ("node-1", 3)
+    assert len(snapshot.loss_by_step) == 20
+    # A replica that tells more is shown even if it is a later one: Megatron's last rank prints the loss.
+    assert fold([*lines, line(50, "step=50 loss=9", "node-10")]).replica == "node-10"
+
+
+def test_ranks_of_one_replica_are_told_apart():
+    lines = [line(at, f"[rank{rank}]: step={at} loss={rank + 1}") for at in range(5) for rank in (1, 0)]
+    assert [loss for _, loss in fold(lines).loss_by_step] == [1] * 5
+
+
+def test_a_replica_without_steps_takes_those_of_the_one_that_tells_them():
+    bars = [line(at, f" 1%|  | {at}/4000 [1:02:03<7:10:44,  1.00s/it]", "node-0") for at in range(20)]
+    losses = [line(at, f"epoch 1 loss {at}", "node-1") for at in range(20)]
+    snapshot = fold(bars + losses)
+    assert (snapshot.replica, snapshot.step, snapshot.total_steps) == ("node-1", 19, 4000)
+
+
+def test_losses_without_any_step_are_numbered():
+    lines = [line(at, f"{{'loss': {at}.0, 'epoch': 0.5}}") for at in range(3)]
+    snapshot = fold(lines)
+    assert snapshot.step is None
+    assert snapshot.loss_by_step == ((1, 0.0), (2, 1.0), (3, 2.0))
+    assert snapshot.last_step_at_ns == (START_S + 2) * SECOND
+
+
+def keras_run() -> list[LogLine]:
+    lines = []
+    for epoch in range(3):
+        lines.append(line(epoch * 100, f"Epoch {epoch + 1}/3"))
+        for step in range(10, 91, 10):
+            text = f"{step}/90 ━━━━━━━━━━ 12s 290ms/step - accuracy: 0.7 - loss: {3 - epoch}.{step:02}"
+            lines.append(line(epoch * 100 + step, text))
+    return lines
+
+
+def test_keras_counts_over_epochs():
+    snapshot = fold(keras_run())
+    assert (snapshot.step, snapshot.total_steps) == (270, 270)
+    assert [step for step, _ in snapshot.loss_by_step] == list(range(10, 271, 10))
+
+
+def test_a_total_of_a_bar_beside_lines_that_name_their_step():
+    lines = []
+    for step in range(1, 30):
+        lines.append(line(step, f"step:{step} - actor/pg_loss:0.5 - actor/lr:1e-06"))
+        lines.append(line(step + 0.1, f"Training Progress:  1%|  | {step}/900 [00:10<00:12,  1.00s/it]"))
+    snapshot = fold(lines)
+    assert (snapshot.step, snapshot.total_steps) == (29, 900)
+
+
+def test_checkpoints():
+    lines = [
+        line(10, "Saving model checkpoint to /mnt/ckpts/checkpoint-500"),
+        line(90, "Saving model checkpoint to /mnt/ckpts/checkpoint-1000", "node-1"),
+    ]
+    assert fold(lines).last_checkpoint == ("checkpoint-1000", (START_S + 90) * SECOND)
+    assert fold(lines[::-1]).last_checkpoint == ("checkpoint-1000", (START_S + 90) * SECOND)
+    unnamed = [line(1, "step=500 loss=1"), line(2, "Saving the checkpoint (or staging if async is enabled).")]
+    assert fold(unnamed).last_checkpoint == ("step-500", (START_S + 2) * SECOND)
+
+
+def test_trend():
+    falling = [line(step, f"step={step} loss={10 - step / 10}") for step in range(50)]
+    assert loss_trend(fold(falling)) == "↓"
+    assert loss_trend(fold([replace(entry, message=entry.message.replace("loss=", "loss=1")) for entry in falling[:5]])) == "↓"
+    rising = [line(step, f"step={step} loss={1 + step / 10}") for step in range(50)]
+    assert loss_trend(fold(rising)) == "↑"
+    assert loss_trend(fold([line(step, f"step={step} loss=1.5") for step in range(50)])) == "→"
+    assert loss_trend(fold([line(1, "step=1 loss=2")])) == ""
+    broken = fold([*falling, line(60, "step=50 loss=nan"), line(61, "step=51 loss=nan")])
+    assert math.isnan(broken.loss)
+    assert loss_trend(broken) == "↓"
+
+
+def test_the_snapshot_is_the_same_object_until_something_changes():
+    folding = ProgressFold()
+    folding.add(trainer_run(50))
+    snapshot = folding.snapshot()
+    assert folding.snapshot() is snapshot
+    folding.add([line(2, "an older line that tells nothing")])
+    assert folding.snapshot() is snapshot
+    folding.add([line(900, "a newer line")])
+    assert folding.snapshot() is not snapshot
+    assert folding.snapshot().loss_series is snapshot.loss_series
+
+
+RUNS = {
+    "trainer": trainer_run(300),
+    "keras": keras_run(),
+    "plain": [line(step, f"step={step} loss={step % 7} lr=0.1", f"node-{step % 3}") for step in range(60)],
+    "evaluated": trainer_run(100)
+    + [line(510 + n, f" {n}%|██  | {n}/100 [00:10<00:12,  1.00it/s]") for n in range(0, 101, 10)]
+    + [replace(entry, timestamp_ns=entry.timestamp_ns + 120 * SECOND) for entry in trainer_run(200)[30:]],
+}
+
+
+@given(st.sampled_from(sorted(RUNS)), st.integers(1, 40), st.randoms(use_true_random=False), st.booleans())
+def test_history_that_comes_later_changes_nothing_about_the_result(name, size, rng, look):
+    """Batches, each in order of time, in any order of batches: as when older history is fetched later."""
+    ordered = sorted(RUNS[name], key=lambda entry: entry.timestamp_ns)
+    batches = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+    rng.shuffle(batches)
+    folding = ProgressFold()
+    for batch in batches:
+        folding.add(batch)
+        if look:
+            folding.snapshot()
+    assert folding.snapshot() == fold(ordered)
+
+
+def test_space_is_bounded_and_extremes_are_kept():
+    rng = random.Random(7)
+    losses = [1 + rng.random() for _ in range(20_000)]
+    losses[3333], losses[7777] = 99.0, -99.0
+    snapshot = fold([line(at, f"step={at} loss={loss!r}") for at, loss in enumerate(losses)], max_points=2000)
+    assert len(snapshot.loss_series) <= 2000
+    assert (max(snapshot.loss_series.values), min(snapshot.loss_series.values)) == (99.0, -99.0)
+    assert list(snapshot.loss_series.times) == sorted(snapshot.loss_series.times)
+    assert len(snapshot.loss_by_step) == len(snapshot.loss_series)
+    assert snapshot.step == 19_999
+    assert dict(snapshot.loss_by_step)[3333] == 99.0
