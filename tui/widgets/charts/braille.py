@@ -8,12 +8,12 @@ cut into braille characters.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, isfinite
 
-from tui.insight.series import Series
+from tui.insight.series import Series, extent
 
 DOTS_PER_CELL_X = 2
 DOTS_PER_CELL_Y = 4
@@ -106,15 +106,14 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
     return spans
 
 
-def value_range(spans: Sequence[Span], columns: int) -> tuple[float, float] | None:
+def value_range(series: Series, start: float, end: float) -> tuple[float, float] | None:
     """Lowest and highest finite value inside the window, or None where there is none."""
-    inside = [span for span in spans if 0 <= span[0] < columns]
-    lows = [span[1] for span in inside if isfinite(span[1])] + [
-        span[2] for span in inside if isfinite(span[2])
-    ]
-    if not lows:
-        return None
-    return min(lows), max(lows)
+    found = extent((series,), start, end)
+    if found is None or (isfinite(found[0]) and isfinite(found[1])):
+        return found
+    begin, stop = bisect_left(series.times, start), bisect_right(series.times, end)
+    finite = [value for value in series.values[begin:stop] if isfinite(value)]
+    return (min(finite), max(finite)) if finite else None
 
 
 def dot_columns(

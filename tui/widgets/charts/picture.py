@@ -60,13 +60,8 @@ def draw(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> 
 def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
     has_rule = height >= _RULE_MIN_HEIGHT
     rows = height - (3 if has_rule else 2)
-    # The raster's width depends on the labels' width, and those on the values' range; the range hardly
-    # depends on the exact grid, so it is taken over a grid of the whole width.
-    columns = width * braille.DOTS_PER_CELL_X
     ranges = [
-        found
-        for one in series
-        if (found := braille.value_range(_spans(one, spec, columns), columns)) is not None
+        found for one in series if (found := braille.value_range(one, spec.start, spec.end)) is not None
     ]
     if not ranges:
         title = header(spec.title, (), width, number, note=spec.note)
@@ -90,10 +85,6 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int) ->
         lines.append([(axis, "axis"), *raster[row]])
     lines += _time_lines(spec, width, margin, has_rule)
     return lines
-
-
-def _spans(series: Series, spec: ChartSpec, columns: int) -> list[braille.Span]:
-    return braille.reduce_to_spans(series, braille.Grid.over(spec.start, spec.end, columns))
 
 
 def _tick_labels(

@@ -1,0 +1,197 @@
+"""What the log view costs beside textual's own logs, in one run: ``python benchmarks/log_view.py``.
+
+Prints lines a second while appending with painting going on, CPU milliseconds of a jump with its
+paint, the worst stall of the event loop, and bytes held a line. Wanted: appending at 100 × RichLog and 2 ×
+``Log.write_lines`` or more, a jump in half of RichLog's time, 250 bytes a line at most.
+"""
+
+# ruff: noqa: T201 (what a benchmark prints is its product)
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import statistics
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.app import App, ComposeResult
+from textual.widget import Widget
+from textual.widgets import Log, RichLog
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from api_client.streams.records import LogLine
+from tui.widgets.log_view.view import LogView
+
+SIZE = (120, 40)
+BATCH_LINES = 1_000
+LINES = 100_000
+RICH_LOG_LINES = 5_000  # it is too slow for more
+JUMPS = 20
+NS_PER_LINE = 1_000_000
+ROUNDS = 3
+
+
+def make_lines(count: int) -> list[LogLine]:
+    """Trainer-like lines of about 100 characters from four nodes."""
+    return [
+        LogLine(
+            1_700_000_000_000_000_000 + index * NS_PER_LINE,
+            f"step {index} {{'loss': {2 - index / count:.4f}, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, "
+            f"'epoch': {index / count:.3f}}}",
+            f"node-{index % 4}",
+            None,
+        )
+        for index in range(count)
+    ]
+
+
+class OneWidget(App[None]):
+    """An app that shows one widget."""
+
+    def __init__(self, widget: Widget) -> None:
+        super().__init__()
+        self.widget = widget
+
+    def compose(self) -> ComposeResult:
+        """The widget alone."""
+        yield self.widget
+
+
+async def watch_stalls(worst_ms: list[float]) -> None:
+    """Note the longest time between two turns of the event loop."""
+    before = time.perf_counter()
+    while True:
+        await asyncio.sleep(0)
+        now = time.perf_counter()
+        worst_ms[0] = max(worst_ms[0], (now - before) * 1000)
+        before = now
+
+
+async def measure(
+    widget: Widget,
+    lines: list[LogLine],
+    write: Callable[[list[LogLine]], None],
+    jump: Callable[[float], None],
+) -> tuple[float, float, float]:
+    """Lines a second, CPU milliseconds a jump, worst stall in ms while appending."""
+    app = OneWidget(widget)
+    async with app.run_test(size=SIZE) as pilot:
+        widget.focus()
+        await pilot.pause()
+        worst = [0.0]
+        watcher = asyncio.create_task(watch_stalls(worst))
+        begin = time.perf_counter()
+        for first in range(0, len(lines), BATCH_LINES):
+            write(lines[first : first + BATCH_LINES])
+            await asyncio.sleep(0)
+        await painted(widget)
+        rate = len(lines) / (time.perf_counter() - begin)
+        watcher.cancel()
+        places = random.Random(5)
+        times = []
+        for _ in range(JUMPS):
+            begin = time.process_time()
+            jump(places.random())
+            await painted(widget)
+            times.append((time.process_time() - begin) * 1000)
+        return rate, statistics.median(times), worst[0]
+
+
+async def painted(widget: Widget) -> None:
+    """Wait until what was asked for has been painted."""
+    done = asyncio.Event()
+    widget.call_after_refresh(done.set)
+    await done.wait()
+
+
+async def measure_view(lines: list[LogLine]) -> tuple[float, float, float]:
+    """The log view."""
+    view = LogView()
+    first, last = lines[0].timestamp_ns, lines[-1].timestamp_ns
+
+    def jump(share: float) -> None:
+        view.scroll_to_time(int(first + share * (last - first)))
+
+    return await measure(view, lines, view.append, jump)
+
+
+async def measure_log(lines: list[LogLine]) -> tuple[float, float, float]:
+    """Textual's Log, fed in batches."""
+    log = Log()
+
+    def write(batch: list[LogLine]) -> None:
+        log.write_lines([line.message for line in batch])
+
+    def jump(share: float) -> None:
+        log.scroll_to(y=share * log.max_scroll_y, animate=False, immediate=True)
+
+    return await measure(log, lines, write, jump)
+
+
+async def measure_rich_log(lines: list[LogLine]) -> tuple[float, float, float]:
+    """Textual's RichLog, a line at a time, as it has no other way."""
+    log = RichLog()
+
+    def write(batch: list[LogLine]) -> None:
+        for line in batch:
+            log.write(line.message)
+
+    def jump(share: float) -> None:
+        log.scroll_to(y=share * log.max_scroll_y, animate=False, immediate=True)
+
+    return await measure(log, lines, write, jump)
+
+
+async def bytes_a_line() -> tuple[float, float]:
+    """Bytes the view holds a line: beyond the entries, and with them (but without their text)."""
+    view = LogView()
+    async with OneWidget(view).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        gc.collect()
+        tracemalloc.start()
+        lines = make_lines(LINES)
+        gc.collect()
+        entries = tracemalloc.get_traced_memory()[0]
+        for first in range(0, LINES, BATCH_LINES):
+            view.append(lines[first : first + BATCH_LINES])
+            await asyncio.sleep(0)
+        await pilot.pause()
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        text = sum(sys.getsizeof(line.message) for line in lines)
+        names = sum(sys.getsizeof(line.replica) for line in lines)  # interned by the real decoder's caller
+        own_list = sys.getsizeof(lines)
+        return (held - entries) / LINES, (held - text - names - own_list) / LINES
+
+
+async def main() -> None:
+    """Measure in turn and print."""
+    lines = make_lines(LINES)
+    results: dict[str, list[tuple[float, float, float]]] = {"LogView": [], "Log": [], "RichLog": []}
+    for _ in range(ROUNDS):
+        results["LogView"].append(await measure_view(lines))
+        results["Log"].append(await measure_log(lines))
+        results["RichLog"].append(await measure_rich_log(lines[:RICH_LOG_LINES]))
+    medians = {
+        name: tuple(statistics.median(column) for column in zip(*rounds, strict=True))
+        for name, rounds in results.items()
+    }
+    rich_rate, rich_jump, _ = medians["RichLog"]
+    print(f"{'':<10}{'lines/s':>12}{'× RichLog':>11}{'jump ms':>9}{'ratio':>7}{'stall ms':>10}")
+    for name, (rate, jump, stall) in medians.items():
+        ratios = f"{rate / rich_rate:>11.1f}{jump:>9.1f}{jump / rich_jump:>7.2f}"
+        print(f"{name:<10}{rate:>12,.0f}{ratios}{stall:>10.0f}")
+    print(f"× Log.write_lines: {medians['LogView'][0] / medians['Log'][0]:.1f}")
+    beyond, with_entries = await bytes_a_line()
+    print(f"bytes a line: {beyond:.0f} beyond the entries, {with_entries:.0f} with them, text not counted")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
