@@ -1,0 +1,34 @@
+"""Waiting for a change without polling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class Changes:
+    """Wakes whoever waits whenever something changed; for use on one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def notify(self) -> None:
+        """Something changed."""
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiting.clear()
+
+    async def wait(self) -> None:
+        """Return at the next change."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiting.discard(waiter)
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Return as soon as the condition holds; it is looked at now and after every change."""
+        while not condition():
+            await self.wait()

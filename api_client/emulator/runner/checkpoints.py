@@ -1,0 +1,185 @@
+"""Checkpoints as they lie on the disk.
+
+A directory directly below a node's checkpoint directory is a checkpoint; files at its root are the
+checkpoint ``"."``. Type by content: an adapter config → lora, a Whisper architecture → whisper,
+otherwise full (API facts, 5).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from api_client.emulator.backend import StoredFile
+from api_client.emulator.runner.folders import JobFolders
+from api_client.models import Checkpoint
+
+ROOT_CHECKPOINT = "."
+SETTLED_S = 2.0
+"""A checkpoint of a running job is being written while its newest file is younger than this."""
+FRESH_S = 1.0
+"""A running job's folders are looked at again after this long."""
+MAXIMUM_CONFIG_BYTES = 1024 * 1024
+
+_ADAPTER_CONFIG = "adapter_config.json"
+_MODEL_CONFIG = "config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file of a checkpoint; ``name`` is its path inside the checkpoint, ``modified_s`` epoch seconds."""
+
+    checkpoint: str
+    name: str
+    rank: int
+    path: Path
+    size_bytes: int
+    modified_s: float
+
+    @property
+    def relative_name(self) -> str:
+        """The name that the API uses: it starts with the checkpoint's."""
+        return self.name if self.checkpoint == ROOT_CHECKPOINT else f"{self.checkpoint}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCheckpoint:
+    """A checkpoint and its files on all nodes."""
+
+    name: str
+    files: tuple[FoundFile, ...]
+
+    @property
+    def created_s(self) -> float:
+        """Epoch seconds of its oldest file."""
+        return min(file.modified_s for file in self.files)
+
+    @property
+    def modified_s(self) -> float:
+        """Epoch seconds of its newest file."""
+        return max(file.modified_s for file in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files on all nodes."""
+        return sum(file.size_bytes for file in self.files)
+
+    def is_settled(self, now_s: float) -> bool:
+        """Whether nothing was written to it for a while."""
+        return now_s - self.modified_s >= SETTLED_S
+
+    def describe(self, job_id: str, *, settled: bool) -> Checkpoint:
+        """What the API says of it."""
+        adapter = self._json(_ADAPTER_CONFIG)
+        config = self._json(_MODEL_CONFIG) or {}
+        kind = "lora" if adapter is not None else "whisper" if _is_whisper(config) else "full"
+        base = (adapter or {}).get("base_model_name_or_path") or config.get("_name_or_path")
+        return Checkpoint(
+            checkpoint_id=self.name,
+            created_at=datetime.fromtimestamp(self.created_s, UTC),
+            checkpoint_type=kind,
+            base_model=base if isinstance(base, str) else None,
+            lora_adapter_config=adapter,
+            size_bytes=self.size_bytes,
+            sync_status="COMPLETE" if settled else "SYNCING",
+            training_job_id=job_id,
+        )
+
+    def _json(self, name: str) -> dict[str, Any] | None:
+        for file in self.files:
+            if file.name == name and file.size_bytes <= MAXIMUM_CONFIG_BYTES:
+                try:
+                    content = json.loads(file.path.read_bytes())
+                except (OSError, ValueError, RecursionError):
+                    return None  # half written, or not what its name says
+                return content if isinstance(content, dict) else None
+        return None
+
+
+def find_checkpoints(folders: JobFolders, node_count: int) -> list[FoundCheckpoint]:
+    """The checkpoints on the disk, oldest first."""
+    files: dict[str, list[FoundFile]] = {}
+    for rank in range(node_count):
+        for file in _node_files(folders.node(rank).checkpoints, rank):
+            files.setdefault(file.checkpoint, []).append(file)
+    found = [FoundCheckpoint(name, tuple(members)) for name, members in files.items()]
+    return sorted(found, key=lambda checkpoint: (checkpoint.created_s, checkpoint.name))
+
+
+def stored_files(checkpoints: list[FoundCheckpoint]) -> list[StoredFile]:
+    """The files of checkpoints, as the routes hand them out."""
+    return [
+        StoredFile(
+            relative_name=file.relative_name,
+            node_rank=file.rank,
+            size_bytes=file.size_bytes,
+            modified=datetime.fromtimestamp(file.modified_s, UTC).isoformat(),
+            path=file.path,
+        )
+        for checkpoint in checkpoints
+        for file in checkpoint.files
+    ]
+
+
+class CheckpointIndex:
+    """What was found last, so that many readers cost one look at the disk. Safe from any thread."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._found: dict[str, tuple[float, list[FoundCheckpoint]]] = {}
+
+    def of(
+        self, job_id: str, folders: JobFolders, node_count: int, *, finished: bool
+    ) -> list[FoundCheckpoint]:
+        """A job's checkpoints; those of a finished job are looked for once."""
+        with self._lock:
+            now_s = self._monotonic()
+            known = self._found.get(job_id)
+            if known is not None and now_s < known[0]:
+                return known[1]
+            found = find_checkpoints(folders, node_count)
+            self._found[job_id] = (float("inf") if finished else now_s + FRESH_S, found)
+            return found
+
+    def forget(self, job_id: str) -> None:
+        """Look at the disk again next time."""
+        with self._lock:
+            self._found.pop(job_id, None)
+
+
+def _node_files(root: Path, rank: int) -> Iterator[FoundFile]:
+    for parent, folders, names in os.walk(root):
+        inside = Path(parent).relative_to(root)
+        if not inside.parts:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+        folders.sort()
+        checkpoint = inside.parts[0] if inside.parts else ROOT_CHECKPOINT
+        for name in sorted(names):
+            path = Path(parent) / name
+            try:
+                status = path.lstat()
+            except OSError:
+                continue  # gone meanwhile
+            if stat.S_ISREG(status.st_mode):  # a link could lead anywhere on this machine
+                yield FoundFile(
+                    checkpoint,
+                    Path(*inside.parts[1:], name).as_posix(),
+                    rank,
+                    path,
+                    status.st_size,
+                    status.st_mtime,
+                )
+
+
+def _is_whisper(config: dict[str, Any]) -> bool:
+    architectures = config.get("architectures")
+    names = architectures if isinstance(architectures, list) else []
+    return config.get("model_type") == "whisper" or any("whisper" in str(name).lower() for name in names)

@@ -1,0 +1,153 @@
+"""Gives jobs their turn, runs them, and writes down how they fare."""
+
+from __future__ import annotations
+
+import asyncio
+
+from api_client.clock import Clock
+from api_client.emulator.runner.changes import Changes
+from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
+from api_client.emulator.runner.layout import Layout
+from api_client.emulator.runner.loading import choose_checkpoint, copy_checkpoint
+from api_client.emulator.runner.node_queue import NodeQueue, WaitingJob
+from api_client.emulator.runner.spec import CannotStart, JobSpec, check_can_start, parse_spec
+from api_client.emulator.store.job_events import EventStore
+from api_client.emulator.store.jobs import JobRow, JobStore
+from api_client.models import JobStatus, ProjectSummary
+
+CLOSE_TIMEOUT_S = 5.0
+
+
+class Dispatcher:
+    """The jobs that wait and the jobs that run. For use on one event loop."""
+
+    def __init__(
+        self,
+        jobs: JobStore,
+        events: EventStore,
+        layout: Layout,
+        services: RunServices,
+        *,
+        clock: Clock,
+        changes: Changes,
+    ) -> None:
+        self._jobs = jobs
+        self._events = events
+        self._layout = layout
+        self._services = services
+        self._clock = clock
+        self._changes = changes
+        self._queue = NodeQueue(services.max_nodes)
+        self._runs: dict[str, JobRun] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closing = False
+
+    def submit(self, job_id: str) -> None:
+        """Take in a job just stored: it starts now if there is room, else it is PENDING."""
+        self.enqueue(job_id)
+        self.admit()
+        waits = self._queue.is_waiting(job_id)
+        self.set_status(job_id, JobStatus.PENDING if waits else JobStatus.CREATED)
+
+    def enqueue(self, job_id: str) -> None:
+        """Put a job in line, or give it the place that its priority now asks for."""
+        row = self._jobs.get(job_id)
+        spec = parse_spec(row.spec)
+        try:
+            check_can_start(spec, max_nodes=self._services.max_nodes)
+            nodes = spec.node_count
+        except CannotStart:
+            nodes = 0  # it will say why, and needs no room for that
+        self._queue.add(WaitingJob(job_id, row.job.priority or 0, row.sequence, nodes))
+
+    def is_waiting(self, job_id: str) -> bool:
+        """Whether a job stands in line."""
+        return self._queue.is_waiting(job_id)
+
+    def admit(self) -> None:
+        """Start whatever there is room for."""
+        if self._closing:
+            return
+        for job_id in self._queue.admit():
+            row = self._jobs.get(job_id)
+            if row.job.current_status == JobStatus.PENDING:
+                self.set_status(job_id, JobStatus.CREATED)
+            self._runs[job_id] = self._make_run(row, parse_spec(row.spec))
+            self._tasks[job_id] = asyncio.create_task(self._run(job_id), name=f"job {job_id}")
+
+    async def end(self, job_id: str, *, kill: bool, timeout_s: float | None) -> None:
+        """Stop a job that waits or runs; returns when it has ended, or after the timeout."""
+        if self._queue.is_waiting(job_id):
+            self._queue.remove(job_id)
+            self.finish(job_id, Outcome(JobStatus.STOPPED))
+            self.admit()
+            return
+        run, task = self._runs.get(job_id), self._tasks.get(job_id)
+        if run is not None and task is not None:
+            run.request_end(Outcome(JobStatus.STOPPED), kill=kill)
+            await asyncio.wait([task], timeout=timeout_s)
+
+    async def close(self, reason: str) -> None:
+        """Kill everything that runs, for that reason; what waits goes on waiting for another day."""
+        self._closing = True
+        for run in self._runs.values():
+            run.request_end(Outcome(JobStatus.FAILED, reason), kill=True)
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=CLOSE_TIMEOUT_S)
+
+    def finish(self, job_id: str, outcome: Outcome) -> None:
+        """Write down how a job ended."""
+        self.set_status(job_id, outcome.status, outcome.error_message, outcome.exit_code)
+
+    def set_status(
+        self, job_id: str, status: JobStatus, message: str | None = None, exit_code: int | None = None
+    ) -> None:
+        """Move a job on and record the event."""
+        now = self._clock.now()
+        self._jobs.set_status(job_id, status, now, error_message=message)
+        self._events.append(job_id, status, now, message=message, exit_code=exit_code)
+        self._changes.notify()
+
+    def _make_run(self, row: JobRow, spec: JobSpec) -> JobRun:
+        job = row.job
+        project = job.training_project or ProjectSummary(id=job.training_project_id)
+        return JobRun(
+            job.id,
+            project,
+            spec,
+            self._layout.job(row),
+            self._layout.caches(project.id) if spec.caching else None,
+            self._services,
+            on_status=lambda status: self.set_status(job.id, status),
+            load_checkpoints=lambda: self._load_checkpoints(row, spec),
+        )
+
+    async def _run(self, job_id: str) -> None:
+        try:
+            outcome = await self._runs[job_id].run()
+            await self._services.logs.flush()
+            self._services.logs.forget(job_id)
+            self._layout.forget(job_id)
+            self.finish(job_id, outcome)
+        finally:
+            self._runs.pop(job_id, None)
+            self._tasks.pop(job_id, None)
+            self._queue.remove(job_id)
+            self.admit()
+
+    def _load_checkpoints(self, row: JobRow, spec: JobSpec) -> None:
+        """In a thread, before the start: fill BT_LOAD_CHECKPOINT_DIR."""
+        if spec.load_from is None:
+            return
+        rows = {other.job.id: other for other in reversed(self._jobs.all()) if other.job.id != row.job.id}
+        project = row.job.training_project
+        destination = self._layout.job(row).loaded_checkpoints
+        destination.mkdir(parents=True, exist_ok=True)
+        for source in spec.load_from:
+            chosen = choose_checkpoint(
+                source,
+                [other.job for other in rows.values()],
+                project_name=project.name if project else "",
+                checkpoints_of=lambda job: self._layout.checkpoints(rows[job.id]),
+            )
+            copy_checkpoint(chosen, destination)

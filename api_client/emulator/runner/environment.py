@@ -1,0 +1,105 @@
+"""The environment of a job's processes: the documented BT_ variables, and little of ours.
+
+Variables and their meaning: API facts, 5. The user's variables win over what is inherited, the
+platform's over both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from api_client.emulator.runner.folders import CacheFolders, JobFolders
+from api_client.emulator.runner.spec import CannotStart, JobSpec
+from api_client.models import ProjectSummary
+
+INHERITED = frozenset(
+    {
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR",
+        "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+        "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUDA_PATH",
+        "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+    }
+)  # fmt: skip
+"""What a job gets of the emulator's own environment: never a key, never a proxy with a password."""
+INHERITED_PREFIXES = ("LC_",)
+
+LEADER_ADDRESS = "127.0.0.1"
+JOB_MARKER = "BT_TRAINING_JOB_ID"
+FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
+"""With the job id it marks the processes of exactly this emulator's job, wherever they escape to."""
+
+ResolveSecret = Callable[[str], str | None]
+
+
+def inherited(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of the emulator's environment that jobs may see."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in INHERITED or name.startswith(INHERITED_PREFIXES)
+    }
+
+
+def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: ResolveSecret) -> dict[str, str]:
+    """The user's variables with secrets filled in; raises ``CannotStart`` naming a missing secret."""
+    values: dict[str, str] = {}
+    for name, value in variables.items():
+        if isinstance(value, Mapping):
+            secret_name = str(value.get("name"))
+            secret = resolve(secret_name)
+            if secret is None:
+                raise CannotStart(
+                    f"environment variable {name} refers to the secret {secret_name!r}, which does not exist"
+                )
+            values[name] = secret
+        else:
+            values[name] = str(value)
+        if not name or "=" in name or "\0" in name + values[name]:
+            raise CannotStart(f"{name!r} cannot be an environment variable")
+    return values
+
+
+def node_environment(
+    spec: JobSpec,
+    *,
+    job_id: str,
+    project: ProjectSummary,
+    rank: int,
+    folders: JobFolders,
+    caches: CacheFolders | None,
+    base: Mapping[str, str],
+    user_variables: Mapping[str, str],
+    visible_gpus: str | None,
+) -> dict[str, str]:
+    """All variables of one node. ``visible_gpus`` is the node's share of the machine's GPUs."""
+    node = folders.node(rank)
+    platform = {
+        JOB_MARKER: job_id,
+        FOLDER_MARKER: str(folders.root),
+        "BT_TRAINING_JOB_NAME": spec.name or "",
+        "BT_TRAINING_PROJECT_ID": project.id,
+        "BT_TRAINING_PROJECT_NAME": project.name,
+        "BT_NUM_GPUS": str(spec.gpu_count),
+        "BT_RETRY_COUNT": "0",
+        "BT_GROUP_SIZE": str(spec.node_count),
+        "BT_NODE_RANK": str(rank),
+        "BT_LEADER_ADDR": LEADER_ADDRESS,
+        "BT_SCRATCH_DIR": str(node.scratch),
+    }
+    if spec.checkpointing:
+        platform["BT_CHECKPOINT_DIR"] = str(node.checkpoints)
+    if spec.load_from is not None:
+        platform["BT_LOAD_CHECKPOINT_DIR"] = str(folders.loaded_checkpoints)
+    if caches is not None:
+        platform["BT_RW_CACHE_DIR"] = str(caches.base)
+        platform["BT_PROJECT_CACHE_DIR"] = str(caches.project)
+        platform["BT_TEAM_CACHE_DIR"] = str(caches.team)
+    if visible_gpus is not None:
+        platform["CUDA_VISIBLE_DEVICES"] = visible_gpus
+        platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order that NVML counts in
+    # Python holds output back when it is not a terminal; a log that comes in lumps helps nobody.
+    defaults = {"PYTHONUNBUFFERED": "1", "PWD": str(node.workspace)}
+    if caches is not None and spec.legacy_hf_mount:
+        defaults["HF_HOME"] = str(caches.legacy_hugging_face)
+    return {**base, **defaults, **user_variables, **platform}

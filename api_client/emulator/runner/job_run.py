@@ -1,0 +1,259 @@
+"""One run of one job, from its folders to its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from api_client.emulator.runner.environment import (
+    ResolveSecret,
+    inherited,
+    node_environment,
+    resolved,
+)
+from api_client.emulator.runner.escapees import kill_marked
+from api_client.emulator.runner.folders import CacheFolders, JobFolders
+from api_client.emulator.runner.gpus import Gpus, share_of
+from api_client.emulator.runner.log_writer import LogWriter
+from api_client.emulator.runner.node_process import NodeProcess
+from api_client.emulator.runner.preparation import (
+    OpenArtifact,
+    make_folders,
+    shell,
+    unpack_artifacts,
+    write_script,
+)
+from api_client.emulator.runner.sampling import Sampling
+from api_client.emulator.runner.spec import CannotStart, JobSpec, check_can_start
+from api_client.models import JobStatus, ProjectSummary
+
+FAILURE_GRACE_S = 2.0
+"""How long the other nodes may go on after one has failed: long enough to say what they saw."""
+
+_SIGNAL_EXIT_BASE = 128
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended."""
+
+    status: JobStatus
+    error_message: str | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunServices:
+    """What every run needs of its backend."""
+
+    logs: LogWriter
+    sampling: Sampling
+    gpus: Gpus
+    resolve_secret: ResolveSecret
+    open_artifact: OpenArtifact
+    environ: Mapping[str, str]
+    stop_grace_s: float
+    max_nodes: int
+
+
+class JobRun:
+    """Runs a job once. ``on_status`` is called for DEPLOYING and RUNNING, ``load`` before the start."""
+
+    def __init__(
+        self,
+        job_id: str,
+        project: ProjectSummary,
+        spec: JobSpec,
+        folders: JobFolders,
+        caches: CacheFolders | None,
+        services: RunServices,
+        *,
+        on_status: Callable[[JobStatus], None],
+        load_checkpoints: Callable[[], None],
+    ) -> None:
+        self._job_id = job_id
+        self._project = project
+        self._spec = spec
+        self._folders = folders
+        self._caches = caches
+        self._services = services
+        self._on_status = on_status
+        self._load_checkpoints = load_checkpoints
+        self._nodes: list[NodeProcess] = []
+        self._requested_end: Outcome | None = None
+
+    def request_end(self, outcome: Outcome, *, kill: bool = False) -> None:
+        """End the run with that outcome: politely, or at once."""
+        self._requested_end = self._requested_end or outcome
+        for node in self._nodes:
+            if kill:
+                node.kill()
+            else:
+                node.stop()
+
+    async def run(self) -> Outcome:
+        """Run to the end. Every failure of the job is an outcome; nothing of it is left running."""
+        try:
+            outcome = await self._run()
+        except CannotStart as error:
+            self._say(f"[emulator] ERROR cannot start: {error}")
+            outcome = Outcome(JobStatus.DEPLOY_FAILED, str(error))
+        except Exception as error:  # a fault of ours must not leave the job RUNNING for ever
+            _logger.exception("job %s was lost to a fault of the emulator", self._job_id)
+            outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
+        finally:
+            for node in self._nodes:
+                node.kill()
+            self._services.sampling.unwatch(self._job_id)
+            await asyncio.to_thread(self._clean_up)
+        return self._requested_end or outcome
+
+    async def _run(self) -> Outcome:
+        check_can_start(self._spec, max_nodes=self._services.max_nodes)
+        self._on_status(JobStatus.DEPLOYING)
+        self._say_where()
+        argv, environments = await asyncio.to_thread(self._prepare)
+        for rank, environment in enumerate(environments):
+            if self._requested_end:
+                return self._requested_end
+            await self._start_node(rank, argv, environment)
+        self._on_status(JobStatus.RUNNING)
+        return await self._watch()
+
+    def _prepare(self) -> tuple[list[str], list[dict[str, str]]]:
+        """In a thread: everything that touches the disk. Returns the command and each node's environment."""
+        spec, services = self._spec, self._services
+        user_variables = resolved(spec.environment, services.resolve_secret)
+        command = [shell(), str(self._folders.script)]
+        try:
+            make_folders(self._folders, spec)
+            if self._caches is not None:
+                self._caches.make()
+            write_script(self._folders, spec.start_commands)
+        except (OSError, ValueError) as error:
+            raise CannotStart(f"the job's folders cannot be made: {error}") from error
+        for rank in range(spec.node_count):
+            unpack_artifacts(spec.artifacts, self._folders.node(rank), services.open_artifact)
+        self._load_checkpoints()
+        base = inherited(services.environ)
+        environments = [
+            node_environment(
+                spec,
+                job_id=self._job_id,
+                project=self._project,
+                rank=rank,
+                folders=self._folders,
+                caches=self._caches,
+                base=base,
+                user_variables=user_variables,
+                visible_gpus=",".join(self._gpu_names(rank)) or None,
+            )
+            for rank in range(spec.node_count)
+        ]
+        return command, environments
+
+    async def _start_node(self, rank: int, argv: list[str], environment: Mapping[str, str]) -> None:
+        node = NodeProcess(lambda lines: self._take(node, rank, lines))
+        try:
+            await node.start(
+                argv,
+                cwd=self._folders.node(rank).workspace,
+                environment=environment,
+                grace_s=self._services.stop_grace_s,
+            )
+        except (OSError, ValueError) as error:
+            raise CannotStart(f"node-{rank} cannot be started: {error}") from error
+        self._nodes.append(node)
+        self._services.sampling.watch(
+            self._job_id,
+            rank,
+            supervisor_pid=node.pid,
+            folder=self._folders.node(rank).root,
+            cache=self._caches.base if self._caches is not None and rank == 0 else None,
+            gpu_names=self._gpu_names(rank),
+        )
+        if self._requested_end:
+            node.kill()  # the request came while this node was being started
+
+    async def _watch(self) -> Outcome:
+        waiting: dict[asyncio.Task[int], int] = {
+            asyncio.create_task(node.wait(), name=f"{self._job_id} node-{rank}"): rank
+            for rank, node in enumerate(self._nodes)
+        }
+        failed: Outcome | None = None
+        timeout_s: float | None = None
+        while waiting:
+            done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            for task in sorted(done, key=lambda task: waiting[task]):
+                rank, code = waiting.pop(task), task.result()
+                if code != 0 and failed is None:
+                    failed = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
+                    timeout_s = FAILURE_GRACE_S
+                    if self._requested_end is None:
+                        self._say(f"[emulator] ERROR node-{rank}: {describe_exit(code)}", rank)
+            if not done:
+                timeout_s = None
+                for node in self._nodes:
+                    node.stop()
+        return self._requested_end or failed or Outcome(JobStatus.COMPLETED, exit_code=0)
+
+    def _take(self, node: NodeProcess, rank: int, lines: list[str]) -> bool:
+        self._services.logs.add(self._job_id, rank, lines)
+        if self._services.logs.is_full:
+            self._services.logs.when_drained(node.resume_reading)
+            return False
+        return True
+
+    def _gpu_names(self, rank: int) -> list[str]:
+        spec = self._spec
+        if spec.gpu_count == 0:
+            return []
+        return share_of(
+            self._services.gpus.names(),
+            gpus_per_node=spec.gpu_count,
+            node_count=spec.node_count,
+            rank=rank,
+        )
+
+    def _say_where(self) -> None:
+        spec = self._spec
+        plural = "s" if spec.node_count > 1 else ""
+        self._say(
+            f"[emulator] INFO running {spec.node_count} node{plural} as processes of this machine,"
+            f" unsandboxed, in {self._folders.root}"
+        )
+        if spec.checkpointing and spec.checkpoint_path:
+            self._say(
+                f"[emulator] INFO checkpoint_path {spec.checkpoint_path} is a folder of each node here:"
+                " write to $BT_CHECKPOINT_DIR"
+            )
+        if spec.caching:
+            self._say(f"[emulator] INFO the cache of {spec.cache_mount} is here in $BT_RW_CACHE_DIR")
+        if spec.gpu_count:
+            self._say(
+                f"[emulator] INFO {spec.gpu_count} × {spec.gpu_type} a node declared,"
+                f" {len(self._services.gpus.names())} GPUs found on this machine"
+            )
+
+    def _say(self, message: str, rank: int = 0) -> None:
+        self._services.logs.add(self._job_id, rank, [message])
+
+    def _clean_up(self) -> None:
+        """In a thread: kill what escaped, empty the scratch space."""
+        kill_marked(self._job_id, self._folders.root)
+        for rank in range(min(self._spec.node_count, self._services.max_nodes)):
+            shutil.rmtree(self._folders.node(rank).scratch, ignore_errors=True)
+
+
+def describe_exit(code: int) -> str:
+    """``exit code 3``, and for 128 + N the signal's name."""
+    try:
+        name = signal.Signals(code - _SIGNAL_EXIT_BASE).name
+    except ValueError:
+        return f"exit code {code}"
+    return f"exit code {code} ({name})"

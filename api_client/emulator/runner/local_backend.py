@@ -1,0 +1,273 @@
+"""The local runner: jobs that really run, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from api_client.clock import Clock, SystemClock
+from api_client.emulator.backend import Direction, StoredFile
+from api_client.emulator.runner.cache_files import list_cache
+from api_client.emulator.runner.changes import Changes
+from api_client.emulator.runner.checkpoints import stored_files
+from api_client.emulator.runner.dispatcher import Dispatcher
+from api_client.emulator.runner.environment import ResolveSecret
+from api_client.emulator.runner.escapees import kill_marked
+from api_client.emulator.runner.gpus import Gpus
+from api_client.emulator.runner.job_run import Outcome, RunServices
+from api_client.emulator.runner.layout import Layout, is_safe_id
+from api_client.emulator.runner.log_writer import LogWriter
+from api_client.emulator.runner.metric_answers import answer_metrics
+from api_client.emulator.runner.preparation import OpenArtifact
+from api_client.emulator.runner.sampling import Sampling
+from api_client.emulator.runner.spec import parse_spec
+from api_client.emulator.store.database import Database
+from api_client.emulator.store.job_events import EventStore
+from api_client.emulator.store.job_logs import LogStore
+from api_client.emulator.store.job_metrics import MetricStore
+from api_client.emulator.store.jobs import JobRow, JobStore
+from api_client.models import (
+    CachedFile,
+    Checkpoint,
+    InstanceType,
+    JobMetrics,
+    JobStatus,
+    LogRecord,
+    ProjectSummary,
+    QueueEvent,
+    TrainingJob,
+    User,
+)
+
+MAX_RUNNING_NODES = 8
+STOP_GRACE_S = 5.0
+STOP_ANSWER_S = 2.0
+"""A stop is answered after this long even if the job still uses its grace to end."""
+SAMPLES_KEPT = timedelta(days=30)
+
+RESTARTED = "the emulator was restarted while this job ran"
+SHUT_DOWN = "the emulator was shut down while this job ran"
+
+
+class LocalBackend:
+    """Runs jobs as processes of this machine, unsandboxed; implements ``Backend``.
+
+    - ``data_dir`` gets ``jobs/`` and ``caches/``;
+    - ``resolve_secret`` gives a secret's value by its name, or None;
+    - ``open_artifact`` gives the file of an uploaded archive by bucket and key, or None;
+    - ``instance_for`` chooses the instance type that a payload would get.
+
+    Call ``start`` once before use and ``close`` at the end, both on the event loop that serves.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        data_dir: Path,
+        clock: Clock | None = None,
+        *,
+        resolve_secret: ResolveSecret,
+        open_artifact: OpenArtifact,
+        instance_for: Callable[[Mapping[str, Any]], InstanceType],
+        max_running_nodes: int = MAX_RUNNING_NODES,
+        stop_grace_s: float = STOP_GRACE_S,
+        environ: Mapping[str, str] | None = None,
+        user_email: str | None = None,
+    ) -> None:
+        environ = os.environ if environ is None else environ
+        self._clock = clock or SystemClock()
+        self._instance_for = instance_for
+        self._user_email = user_email
+        self._jobs = JobStore(database)
+        self._logs = LogStore(database)
+        self._events = EventStore(database)
+        self._metrics = MetricStore(database)
+        self._changes = Changes()
+        self._layout = Layout(data_dir, max_nodes=max_running_nodes, monotonic=self._clock.monotonic)
+        gpus = Gpus(environ)
+        self._services = RunServices(
+            logs=LogWriter(self._logs, self._clock, self._changes),
+            sampling=Sampling(self._metrics, self._clock, gpus, self._changes),
+            gpus=gpus,
+            resolve_secret=resolve_secret,
+            open_artifact=open_artifact,
+            environ=environ,
+            stop_grace_s=stop_grace_s,
+            max_nodes=max_running_nodes,
+        )
+        self._dispatcher = Dispatcher(
+            self._jobs, self._events, self._layout, self._services, clock=self._clock, changes=self._changes
+        )
+
+    # Life
+
+    async def start(self) -> None:
+        """Take up what a former emulator left: waiting jobs wait on, running ones are FAILED."""
+        for row in self._jobs.unfinished():
+            if row.job.current_status == JobStatus.PENDING:
+                self._dispatcher.enqueue(row.job.id)
+                continue
+            await asyncio.to_thread(kill_marked, row.job.id, self._layout.job(row).root)
+            self._dispatcher.finish(row.job.id, Outcome(JobStatus.FAILED, RESTARTED))
+        self._metrics.forget_before((self._clock.now() - SAMPLES_KEPT).timestamp())
+        self._dispatcher.admit()
+
+    async def close(self) -> None:
+        """Kill everything that runs and write what is known of it."""
+        await self._dispatcher.close(SHUT_DOWN)
+        await self._services.sampling.close()
+        await self._services.logs.close()
+        self._services.gpus.close()
+
+    async def wait_changed(self) -> None:
+        """Return at the next change of any job: status, lines, samples."""
+        await self._changes.wait()
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Return as soon as the condition holds; it is looked at now and after every change."""
+        await self._changes.wait_until(condition)
+
+    # Reading
+
+    def owns(self, job_id: str) -> bool:
+        """Whether the job is a local one."""
+        return self._jobs.exists(job_id)
+
+    def jobs(self) -> Sequence[TrainingJob]:
+        """All local jobs, oldest first."""
+        return [self._shown(row) for row in self._jobs.all()]
+
+    def job(self, job_id: str) -> TrainingJob:
+        """One job as it stands now."""
+        return self._shown(self._jobs.get(job_id))
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        start_ns: int,
+        end_ns: int,
+        direction: Direction,
+        limit: int,
+        levels: frozenset[str] | None,
+    ) -> list[LogRecord]:
+        """Up to ``limit`` lines with ``start_ns <= timestamp < end_ns``."""
+        return self._logs.read(
+            job_id, start_ns=start_ns, end_ns=end_ns, direction=direction, limit=limit, levels=levels
+        )
+
+    def metrics(
+        self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
+    ) -> JobMetrics:
+        """Means over steps; the whole run if no span is given."""
+        return answer_metrics(
+            self._metrics,
+            self.job(job_id),
+            now=self._clock.now(),
+            start_s=start_s,
+            end_s=end_s,
+            step_s=step_s,
+        )
+
+    def checkpoints(self, job_id: str) -> list[Checkpoint]:
+        """Checkpoints, oldest first."""
+        row = self._jobs.get(job_id)
+        now_s = self._clock.now().timestamp()
+        return [
+            found.describe(job_id, settled=row.job.is_finished or found.is_settled(now_s))
+            for found in self._layout.checkpoints(row)
+        ]
+
+    def checkpoint_files(self, job_id: str) -> list[StoredFile]:
+        """Files of all checkpoints, as they lie on the disk."""
+        return stored_files(self._layout.checkpoints(self._jobs.get(job_id)))
+
+    def events(self, job_id: str) -> list[QueueEvent]:
+        """Status changes so far, oldest first."""
+        return self._events.read(job_id, self._jobs.get(job_id).job.name)
+
+    def cache_files(self, project_id: str) -> list[CachedFile] | None:
+        """The project's cache; None if no job of it ever had one."""
+        caches = self._layout.caches(project_id)
+        return list_cache(caches.project) if caches is not None else None
+
+    # Acting
+
+    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
+        """Take a job in; it starts as soon as there is room. Raises ValueError for an unusable id."""
+        if not is_safe_id(job_id):
+            raise ValueError(f"unusable job id: {job_id!r}")
+        parsed = parse_spec(spec)
+        now = self._clock.now()
+        job = TrainingJob(
+            id=job_id,
+            current_status=JobStatus.CREATED,
+            created_at=now,
+            updated_at=now,
+            training_project_id=project.id,
+            training_project=project,
+            instance_type=self._instance_for(spec),
+            name=parsed.name,
+            priority=parsed.priority,
+            availability_model=parsed.availability_model,
+            user=User(email=self._user_email) if self._user_email else None,
+            node_count=parsed.node_count,
+        )
+        self._jobs.insert(job, spec)
+        self._dispatcher.submit(job_id)
+        return self.job(job_id)
+
+    async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
+        """A new job of the same configuration."""
+        row = self._jobs.get(job_id)
+        project = row.job.training_project or ProjectSummary(id=row.job.training_project_id)
+        return await self.create(new_job_id, project, row.spec)
+
+    async def stop(self, job_id: str) -> TrainingJob:
+        """Stop a job and all it started; a job that uses its grace to end is answered as still running."""
+        await self._dispatcher.end(job_id, kill=False, timeout_s=STOP_ANSWER_S)
+        return self.job(job_id)
+
+    async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
+        """Change ``priority`` or ``availability_model`` of a waiting job; others stay as they are."""
+        if self._dispatcher.is_waiting(job_id):
+            self._jobs.change(
+                job_id,
+                self._clock.now(),
+                priority=changes.get("priority"),
+                availability_model=changes.get("availability_model"),
+            )
+            self._dispatcher.enqueue(job_id)
+            self._dispatcher.admit()
+            self._changes.notify()
+        return self.job(job_id)
+
+    async def delete(self, job_id: str) -> None:
+        """Kill the job if it runs, then forget it, its data and its files."""
+        await self._dispatcher.end(job_id, kill=True, timeout_s=None)
+        folder = self._layout.job(self._jobs.get(job_id)).root
+        self._jobs.delete([job_id])
+        self._layout.forget(job_id)
+        await asyncio.to_thread(self._forget, job_id, folder)
+        self._changes.notify()
+
+    def _forget(self, job_id: str, folder: Path) -> None:
+        for store in (self._logs, self._metrics, self._events):
+            store.delete(job_id)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _shown(self, row: JobRow) -> TrainingJob:
+        """The job with the state of its checkpoints, which only the disk knows."""
+        if row.started_at is None:
+            return row.job
+        found = self._layout.checkpoints(row)
+        if not found:
+            return row.job
+        now_s = self._clock.now().timestamp()
+        settled = row.job.is_finished or all(checkpoint.is_settled(now_s) for checkpoint in found)
+        return row.job.model_copy(update={"checkpoint_sync_status": "COMPLETED" if settled else "SYNCING"})

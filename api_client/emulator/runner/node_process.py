@@ -1,0 +1,136 @@
+"""One running node as the emulator sees it: a supervisor process and a pipe each way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from api_client.emulator.runner import supervisor
+from api_client.emulator.runner.output import SILENCE_S, LineSplitter
+
+OUTPUT_DRAIN_S = 2.0
+"""How long output may still come after the node has ended."""
+
+_SIGNAL_EXIT_BASE = 128
+
+
+class NodeProcess(asyncio.SubprocessProtocol):
+    """Starts a node, hands on its lines and its exit code.
+
+    ``on_lines`` gets the lines as they come and returns whether reading should go on; after False,
+    ``resume_reading`` must be called.
+    """
+
+    def __init__(self, on_lines: Callable[[list[str]], bool]) -> None:
+        loop = asyncio.get_running_loop()
+        self._on_lines = on_lines
+        self._splitter = LineSplitter()
+        self._loop = loop
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._exited: asyncio.Future[None] = loop.create_future()
+        self._output_over: asyncio.Future[None] = loop.create_future()
+        self._timer: asyncio.TimerHandle | None = None
+        self._started_at_s = time.monotonic()
+
+    async def start(
+        self, argv: list[str], *, cwd: Path, environment: Mapping[str, str], grace_s: float
+    ) -> None:
+        """Start the supervisor and give it the launch order; raises OSError if that fails."""
+        order = {"argv": argv, "cwd": str(cwd), "env": dict(environment), "grace_s": grace_s}
+        # -I and -S: nothing of the user's Python environment is loaded, and it starts in milliseconds.
+        await self._loop.subprocess_exec(
+            lambda: self,
+            sys.executable,
+            "-I",
+            "-S",
+            supervisor.__file__,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            env={},
+        )
+        self._request(json.dumps(order).encode() + b"\n")
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process id; the node's processes are below it."""
+        if self._transport is None:
+            raise RuntimeError("the node was not started")
+        return self._transport.get_pid()
+
+    def stop(self) -> None:
+        """Ask all processes to end; what is left after the grace is killed."""
+        self._request(supervisor.STOP)
+
+    def kill(self) -> None:
+        """Kill all processes."""
+        self._request(supervisor.KILL)
+
+    def resume_reading(self) -> None:
+        """Read the node's output again."""
+        reader = self._pipe(1)
+        if reader is not None and not reader.is_closing():
+            reader.resume_reading()
+
+    async def wait(self) -> int:
+        """Return the exit code (128 + N for signal N) when the node has ended and said its last line."""
+        await self._exited
+        # A process that escaped may hold the pipe for ever; its words are no longer the job's.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._output_over), OUTPUT_DRAIN_S)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._deliver(self._splitter.finish())
+        transport = self._transport
+        if transport is None:
+            raise RuntimeError("the node was not started")
+        code = cast(int, transport.get_returncode())
+        transport.close()
+        return code if code >= 0 else _SIGNAL_EXIT_BASE - code
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the supervisor runs."""
+        self._transport = cast(asyncio.SubprocessTransport, transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """asyncio: output."""
+        self._deliver(self._splitter.feed(data, time.monotonic()))
+        if self._splitter.has_pending and self._timer is None:
+            self._timer = self._loop.call_later(SILENCE_S, self._look_at_pending)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """asyncio: a pipe ended."""
+        if fd == 1 and not self._output_over.done():
+            self._output_over.set_result(None)
+
+    def process_exited(self) -> None:
+        """asyncio: the supervisor ended."""
+        if not self._exited.done():
+            self._exited.set_result(None)
+
+    def _look_at_pending(self) -> None:
+        self._timer = None
+        self._deliver(self._splitter.overdue(time.monotonic()))
+        if self._splitter.has_pending:
+            self._timer = self._loop.call_later(SILENCE_S / 2, self._look_at_pending)
+
+    def _deliver(self, lines: list[str]) -> None:
+        if lines and not self._on_lines(lines):
+            reader = self._pipe(1)
+            if reader is not None and not reader.is_closing():
+                reader.pause_reading()
+
+    def _request(self, request: bytes) -> None:
+        writer = self._pipe(0)
+        if writer is not None and not writer.is_closing():
+            writer.write(request)
+
+    def _pipe(self, fd: int) -> Any:
+        return self._transport.get_pipe_transport(fd) if self._transport is not None else None

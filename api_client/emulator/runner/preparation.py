@@ -1,0 +1,73 @@
+"""Everything that happens before a job's first process: folders, archives, the start script."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+from api_client.emulator.runner.folders import JobFolders, NodeFolders
+from api_client.emulator.runner.spec import Artifact, CannotStart, JobSpec
+
+OpenArtifact = Callable[[str, str], Path | None]
+"""Bucket and key → the uploaded file, or None if there is none."""
+
+_PRIVATE_FILE = 0o600
+
+
+def make_folders(folders: JobFolders, spec: JobSpec) -> None:
+    """Create the directories of all nodes."""
+    for rank in range(spec.node_count):
+        node = folders.node(rank)
+        for folder in (node.workspace, node.scratch):
+            folder.mkdir(parents=True, exist_ok=True)
+        if spec.checkpointing:
+            node.checkpoints.mkdir(parents=True, exist_ok=True)
+
+
+def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_artifact: OpenArtifact) -> None:
+    """Unpack the uploaded archives into a node's working directory.
+
+    The archive is a tar, compressed or not (API facts, 3.5); the "data" filter refuses absolute paths,
+    ``..``, devices and links that lead outside. Raises ``CannotStart``.
+    """
+    for artifact in artifacts:
+        archive = open_artifact(artifact.bucket, artifact.key)
+        if archive is None:
+            raise CannotStart(f"the artifact {artifact.bucket}/{artifact.key} was never uploaded")
+        try:
+            with tarfile.open(archive) as opened:
+                opened.extractall(node.workspace, filter="data")
+        except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+            raise CannotStart(
+                f"the artifact {artifact.bucket}/{artifact.key} cannot be unpacked: {error}"
+            ) from error
+
+
+def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
+    """Write the start commands as one script that ends at the first one that fails.
+
+    One shell runs them all, so a ``cd`` or an ``export`` holds for those after it. Each goes through
+    ``eval``, so that a command which is no whole line of shell (a comment, an open quote) cannot swallow
+    the next.
+    """
+    lines = []
+    for command in commands:
+        lines.append(f"eval {shlex.quote(command)}")
+        lines.append('bt_status=$?; if [ "$bt_status" -ne 0 ]; then exit "$bt_status"; fi')
+    folders.script.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
+    folders.script.chmod(_PRIVATE_FILE)
+
+
+def shell() -> str:
+    """The shell that runs start commands: bash where there is one.
+
+    Not a login shell: /etc/profile resets PATH on many systems, which would hide the Python
+    environment that the emulator was started from.
+    """
+    found = shutil.which("bash") or shutil.which("sh")
+    if found is None:
+        raise CannotStart("there is neither bash nor sh on this machine")
+    return found

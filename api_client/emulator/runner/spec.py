@@ -1,0 +1,143 @@
+"""What the runner needs of a create-job payload, read tolerantly.
+
+The payload is what ``POST …/jobs`` got under ``training_job`` (API facts, 3.3). Unknown keys are
+ignored; what keeps a job from ever starting raises ``CannotStart``, whose text becomes the job's
+``error_message`` under the status DEPLOY_FAILED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DEFAULT_CACHE_MOUNT = "/root/.cache"
+DEFAULT_LOAD_FOLDER = "/tmp/loaded_checkpoints"
+
+
+class CannotStart(Exception):
+    """The job can never start; the message says why, in a user's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An uploaded archive that is unpacked into the working directory."""
+
+    bucket: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSource:
+    """Which checkpoint to load: ``name`` None means the latest one."""
+
+    project_name: str | None
+    job_id: str | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A job's configuration; an ``environment`` value that is a mapping refers to a secret by name."""
+
+    name: str | None
+    priority: int
+    availability_model: str
+    node_count: int
+    gpu_count: int
+    gpu_type: str | None
+    start_commands: tuple[str, ...]
+    environment: Mapping[str, str | Mapping[str, Any]]
+    artifacts: tuple[Artifact, ...]
+    checkpointing: bool
+    checkpoint_path: str | None
+    caching: bool
+    legacy_hf_mount: bool
+    cache_mount: str
+    load_from: tuple[CheckpointSource, ...] | None
+    load_folder: str
+    has_weights: bool
+
+
+def parse_spec(payload: Mapping[str, Any]) -> JobSpec:
+    """Read a payload; a part of the wrong type counts as missing. Never raises."""
+    compute, runtime = _mapping(payload, "compute"), _mapping(payload, "runtime")
+    accelerator = _mapping(compute, "accelerator")
+    checkpointing, cache = _mapping(runtime, "checkpointing_config"), _mapping(runtime, "cache_config")
+    deprecated_cache = runtime.get("enable_cache") is True  # stands for both of the cache's switches
+    return JobSpec(
+        name=_text(payload, "name"),
+        priority=_number(payload, "priority", 0),
+        availability_model=(_text(compute, "availability_model") or "dedicated").lower(),
+        node_count=_number(compute, "node_count", 1),
+        gpu_count=_number(accelerator, "count", 1) if _text(accelerator, "accelerator") else 0,
+        gpu_type=_text(accelerator, "accelerator"),
+        start_commands=tuple(str(command) for command in _items(runtime, "start_commands")),
+        environment=_mapping(runtime, "environment_variables"),
+        artifacts=tuple(
+            Artifact(str(item.get("s3_bucket")), str(item.get("s3_key")))
+            for item in _items(runtime, "artifacts")
+            if isinstance(item, Mapping)
+        ),
+        checkpointing=checkpointing.get("enabled") is True,
+        checkpoint_path=_text(checkpointing, "checkpoint_path"),
+        caching=cache.get("enabled") is True or deprecated_cache,
+        legacy_hf_mount=cache.get("enable_legacy_hf_mount") is True or deprecated_cache,
+        cache_mount=_text(cache, "mount_base_path") or DEFAULT_CACHE_MOUNT,
+        load_from=_load_from(_mapping(runtime, "load_checkpoint_config")),
+        load_folder=_text(_mapping(runtime, "load_checkpoint_config"), "download_folder")
+        or DEFAULT_LOAD_FOLDER,
+        has_weights=bool(_items(payload, "weights")),
+    )
+
+
+def check_can_start(spec: JobSpec, *, max_nodes: int) -> None:
+    """Raise ``CannotStart`` for a configuration that this machine can never run."""
+    if not any(command.strip() for command in spec.start_commands):
+        raise CannotStart("runtime.start_commands is empty: there is nothing to run")
+    if spec.node_count < 1:
+        raise CannotStart(f"compute.node_count is {spec.node_count}: a job needs at least one node")
+    if spec.node_count > max_nodes:
+        raise CannotStart(
+            f"compute.node_count is {spec.node_count}: this emulator runs at most {max_nodes} nodes at a time"
+        )
+    if spec.has_weights:
+        raise CannotStart("weights are not delivered by the local runner yet: remove them to run here")
+
+
+def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None:
+    if config.get("enabled") is not True:
+        return None
+    listed = [item for item in _items(config, "checkpoints") if isinstance(item, Mapping)]
+    if not listed:
+        return (CheckpointSource(None, None, None),)
+    return tuple(
+        CheckpointSource(
+            _text(item, "project_name"), _text(item, "job_id") or _text(item, "run_id"), _named(item)
+        )
+        for item in listed
+    )
+
+
+def _named(item: Mapping[str, Any]) -> str | None:
+    return None if item.get("typ") == "baseten_latest_checkpoint" else _text(item, "checkpoint_name")
+
+
+def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = parent.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(parent: Mapping[str, Any], key: str) -> list[Any]:
+    value = parent.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _text(parent: Mapping[str, Any], key: str) -> str | None:
+    value = parent.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def _number(parent: Mapping[str, Any], key: str, default: int) -> int:
+    value = parent.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,0 +1,169 @@
+"""Jobs of the local runner: what was asked for, and where each one stands."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from api_client.emulator.store.database import Database
+from api_client.models import InstanceType, JobStatus, ProjectSummary, TrainingJob, User
+from api_client.models.status import is_finished
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS local_jobs (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id TEXT NOT NULL UNIQUE,
+    project_id TEXT NOT NULL,
+    project_name TEXT NOT NULL,
+    name TEXT,
+    spec TEXT NOT NULL,
+    instance_type TEXT NOT NULL,
+    node_count INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    availability_model TEXT NOT NULL,
+    user_email TEXT,
+    status TEXT NOT NULL,
+    error_message TEXT,
+    checkpoint_sync_status TEXT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    started_at TEXT,
+    finished_at TEXT
+);
+CREATE INDEX IF NOT EXISTS local_jobs_by_project ON local_jobs (project_id);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as stored: the API's face of it, what was asked for, and when its processes ran."""
+
+    sequence: int
+    job: TrainingJob
+    spec: Mapping[str, Any]
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobStore:
+    """The table of local jobs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create(_SCHEMA)
+
+    def insert(self, job: TrainingJob, spec: Mapping[str, Any]) -> None:
+        """Add a job."""
+        project = job.training_project or ProjectSummary(id=job.training_project_id)
+        created = _stamp(job.created_at)
+        self._database.write(
+            "INSERT INTO local_jobs (job_id, project_id, project_name, name, spec, instance_type, node_count,"
+            " priority, availability_model, user_email, status, created_at, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                job.id,
+                project.id,
+                project.name,
+                job.name,
+                json.dumps(spec),
+                job.instance_type.model_dump_json(),
+                job.node_count or 1,
+                job.priority or 0,
+                job.availability_model or "dedicated",
+                job.user.email if job.user else None,
+                job.current_status,
+                created,
+                created,
+            ),
+        )
+
+    def exists(self, job_id: str) -> bool:
+        """Whether there is such a job."""
+        return self._database.row("SELECT 1 FROM local_jobs WHERE job_id = ?", (job_id,)) is not None
+
+    def get(self, job_id: str) -> JobRow:
+        """One job; raises KeyError if there is none."""
+        row = self._database.row("SELECT * FROM local_jobs WHERE job_id = ?", (job_id,))
+        if row is None:
+            raise KeyError(job_id)
+        return _job_row(row)
+
+    def all(self) -> list[JobRow]:
+        """Every job, oldest first."""
+        return [_job_row(row) for row in self._database.rows("SELECT * FROM local_jobs ORDER BY sequence")]
+
+    def unfinished(self) -> list[JobRow]:
+        """Jobs that have not ended, oldest first."""
+        return [row for row in self.all() if not is_finished(row.job.current_status)]
+
+    def set_status(
+        self, job_id: str, status: JobStatus, at: datetime, *, error_message: str | None = None
+    ) -> None:
+        """Move a job on; the times of its start and end are kept along."""
+        column = {JobStatus.RUNNING: "started_at"}.get(status, "finished_at" if is_finished(status) else None)
+        moment = _stamp(at)
+        self._database.write(
+            "UPDATE local_jobs SET status = ?, updated_at = ?, error_message = ?"
+            + (f", {column} = ?" if column else "")
+            + " WHERE job_id = ?",
+            (status, moment, error_message, *([moment] if column else []), job_id),
+        )
+
+    def set_sync_status(self, job_id: str, sync_status: str | None) -> None:
+        """SYNCING, COMPLETED or None."""
+        self._database.write(
+            "UPDATE local_jobs SET checkpoint_sync_status = ? WHERE job_id = ?", (sync_status, job_id)
+        )
+
+    def change(
+        self, job_id: str, at: datetime, *, priority: int | None = None, availability_model: str | None = None
+    ) -> None:
+        """Change what may be changed while a job waits; None leaves a field as it is."""
+        self._database.write(
+            "UPDATE local_jobs SET priority = coalesce(?, priority),"
+            " availability_model = coalesce(?, availability_model), updated_at = ? WHERE job_id = ?",
+            (priority, availability_model, _stamp(at), job_id),
+        )
+
+    def delete(self, job_ids: Sequence[str]) -> None:
+        """Forget jobs."""
+        self._database.write_many(
+            "DELETE FROM local_jobs WHERE job_id = ?", [(job_id,) for job_id in job_ids]
+        )
+
+
+def _job_row(row: sqlite3.Row) -> JobRow:
+    project = ProjectSummary(id=row["project_id"], name=row["project_name"])
+    job = TrainingJob(
+        id=row["job_id"],
+        current_status=row["status"],
+        created_at=datetime.fromisoformat(row["created_at"]),
+        updated_at=datetime.fromisoformat(row["updated_at"]),
+        training_project_id=project.id,
+        training_project=project,
+        instance_type=InstanceType.model_validate_json(row["instance_type"]),
+        name=row["name"],
+        error_message=row["error_message"],
+        checkpoint_sync_status=row["checkpoint_sync_status"],
+        priority=row["priority"],
+        availability_model=row["availability_model"],
+        user=User(email=row["user_email"]) if row["user_email"] else None,
+        node_count=row["node_count"],
+    )
+    return JobRow(
+        row["sequence"], job, json.loads(row["spec"]), _moment(row["started_at"]), _moment(row["finished_at"])
+    )
+
+
+def _stamp(moment: datetime | None) -> str:
+    if moment is None:
+        raise ValueError("a stored job has all its stamps")
+    return moment.isoformat()
+
+
+def _moment(stamp: str | None) -> datetime | None:
+    return datetime.fromisoformat(stamp) if stamp else None

@@ -1,0 +1,107 @@
+"""A local runner in a temporary folder, and what tests ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from api_client.emulator.runner import LocalBackend
+from api_client.emulator.store.database import Database
+from api_client.models import InstanceType, LogRecord, ProjectSummary, TrainingJob
+
+PROJECT = ProjectSummary(id="proj1", name="digits")
+PATIENCE_S = 30.0
+FAR_NS = 2**62
+
+
+def job_spec(*commands: str, nodes: int = 1, **runtime: Any) -> dict[str, Any]:
+    """A create-job payload that runs those commands."""
+    return {
+        "image": {"base_image": "python:3.11"},
+        "compute": {"node_count": nodes},
+        "runtime": {"start_commands": list(commands), **runtime},
+        "name": "a-job",
+    }
+
+
+class LocalWorld:
+    """One data folder with a backend on it; ``reopened`` gives the next process's view of it."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        self.secrets: dict[str, str] = {}
+        self.artifacts: dict[tuple[str, str], Path] = {}
+        self.database = Database(folder / "emulator.db")
+        self.backend = LocalBackend(
+            self.database,
+            folder,
+            resolve_secret=self.secrets.get,
+            open_artifact=lambda bucket, key: self.artifacts.get((bucket, key)),
+            instance_for=lambda spec: InstanceType(id="cpu", name="1x2"),
+            **options,
+        )
+
+    async def create(self, job_id: str, spec: Mapping[str, Any]) -> TrainingJob:
+        return await self.backend.create(job_id, PROJECT, spec)
+
+    async def run(self, job_id: str, spec: Mapping[str, Any]) -> TrainingJob:
+        """Create a job and see it through."""
+        await self.create(job_id, spec)
+        return await self.finished(job_id)
+
+    async def finished(self, job_id: str) -> TrainingJob:
+        await self.until(lambda: self.backend.job(job_id).is_finished)
+        return self.backend.job(job_id)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.backend.wait_until(condition)
+
+    async def said(self, job_id: str, text: str) -> None:
+        """Wait for a line that contains the text."""
+        await self.until(lambda: any(text in message for message in self.messages(job_id)))
+
+    def records(self, job_id: str) -> list[LogRecord]:
+        return self.backend.logs(
+            job_id, start_ns=0, end_ns=FAR_NS, direction="asc", limit=1_000_000, levels=None
+        )
+
+    def messages(self, job_id: str, replica: str | None = None) -> list[str]:
+        """What the job itself said, the runner's own remarks left out."""
+        return [
+            record["message"]
+            for record in self.records(job_id)
+            if not record["message"].startswith("[emulator]") and replica in (None, record["replica"])
+        ]
+
+    def statuses(self, job_id: str) -> list[str]:
+        return [event.status for event in self.backend.events(job_id)]
+
+
+@asynccontextmanager
+async def local_world(folder: Path, **options: Any) -> AsyncIterator[LocalWorld]:
+    """A started world that is closed at the end."""
+    world = LocalWorld(folder, **options)
+    await world.backend.start()
+    try:
+        yield world
+    finally:
+        await world.backend.close()
+        world.database.close()
+
+
+def living(marker: str) -> list[int]:
+    """Processes other than this one whose command line holds the marker."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            named = process.pid != os.getpid() and marker in " ".join(process.cmdline())
+            if named and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found

@@ -1,0 +1,147 @@
+"""A local job from its creation to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from local_world import PROJECT, job_spec, local_world
+
+from api_client.models import JobStatus
+
+
+async def test_a_job_that_exits_with_zero_completes(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        created = await world.create("job1", job_spec("echo hello"))
+        assert created.current_status == JobStatus.CREATED
+        assert created.name == "a-job"
+        assert created.node_count == 1
+        assert created.project_id == PROJECT.id
+        job = await world.finished("job1")
+        assert job.current_status == JobStatus.COMPLETED
+        assert job.error_message is None
+        assert world.messages("job1") == ["hello"]
+        assert world.statuses("job1") == [
+            JobStatus.CREATED,
+            JobStatus.DEPLOYING,
+            JobStatus.RUNNING,
+            JobStatus.COMPLETED,
+        ]
+        assert world.backend.events("job1")[-1].exit_code == 0
+
+
+async def test_commands_run_in_order_in_one_shell_until_one_fails(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        job = await world.run(
+            "job1",
+            job_spec("mkdir sub && cd sub", "export WORD=kept", "pwd; echo $WORD", "exit 3", "echo never"),
+        )
+        assert job.current_status == JobStatus.FAILED
+        assert job.error_message == "node-0: exit code 3"
+        assert world.backend.events("job1")[-1].exit_code == 3
+        where, word = world.messages("job1")
+        assert where.endswith("/sub")
+        assert word == "kept"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("false", 1), ("set -e\nfalse\necho never", 1), ("no-such-command-here", 127), ("(exit 300)", 44)],
+)
+async def test_a_failing_command_gives_its_exit_code(tmp_path: Path, command: str, code: int) -> None:
+    async with local_world(tmp_path) as world:
+        job = await world.run("job1", job_spec(command, "echo never"))
+        assert job.current_status == JobStatus.FAILED
+        assert job.error_message == f"node-0: exit code {code}"
+        assert "never" not in world.messages("job1")
+
+
+async def test_a_node_killed_by_a_signal_names_the_signal(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        job = await world.run("job1", job_spec("kill -9 $$"))
+        assert job.error_message == "node-0: exit code 137 (SIGKILL)"
+
+
+async def test_one_failing_node_ends_the_others(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        command = 'if [ "$BT_NODE_RANK" = 1 ]; then exit 7; fi; exec sleep 1000'
+        job = await world.run("job1", job_spec(command, nodes=3))
+        assert job.current_status == JobStatus.FAILED
+        assert job.error_message == "node-1: exit code 7"
+
+
+async def test_nodes_have_their_own_folders_and_one_log(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        command = 'echo "rank $BT_NODE_RANK" > mine; cat mine; ls | wc -l'
+        job = await world.run("job1", job_spec(command, nodes=2))
+        assert job.current_status == JobStatus.COMPLETED
+        for rank in (0, 1):
+            said = world.messages("job1", f"node-{rank}")
+            assert said[0] == f"rank {rank}"
+            assert int(said[1]) == 1
+
+
+async def test_two_jobs_side_by_side_keep_their_logs_apart(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        loop = 'for i in $(seq 200); do echo "$BT_TRAINING_JOB_ID line $i"; done'
+        await world.create("first", job_spec(loop, nodes=2))
+        await world.create("second", job_spec(loop, nodes=2))
+        for name in ("first", "second"):
+            assert (await world.finished(name)).current_status == JobStatus.COMPLETED
+            for rank in (0, 1):
+                expected = [f"{name} line {number}" for number in range(1, 201)]
+                assert world.messages(name, f"node-{rank}") == expected
+
+
+async def test_recreate_runs_the_same_configuration_under_a_new_id(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec("echo $BT_TRAINING_JOB_ID"))
+        again = await world.backend.recreate("job1", "job2")
+        assert again.id == "job2"
+        assert (await world.finished("job2")).current_status == JobStatus.COMPLETED
+        assert world.messages("job2") == ["job2"]
+        assert world.messages("job1") == ["job1"]
+
+
+async def test_a_deleted_job_leaves_nothing(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec("echo here; sleep 1000"))
+        await world.said("job1", "here")
+        await world.backend.delete("job1")
+        assert not world.backend.owns("job1")
+        assert world.backend.jobs() == []
+        assert world.records("job1") == []
+        assert not (tmp_path / "jobs" / "job1").exists()
+
+
+async def test_an_id_that_is_no_folder_name_is_refused(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        with pytest.raises(ValueError, match="unusable"):
+            await world.create("../up", job_spec("true"))
+
+
+async def test_jobs_beyond_the_capacity_wait_for_their_turn_by_priority(tmp_path: Path) -> None:
+    async with local_world(tmp_path, max_running_nodes=2) as world:
+        await world.create("running", job_spec("sleep 1000", nodes=2))
+        low = await world.create("low", job_spec("echo low"))
+        high = await world.create("high", {**job_spec("echo high; sleep 1000", nodes=2), "priority": 5})
+        assert low.current_status == high.current_status == JobStatus.PENDING
+        await world.backend.stop("running")
+        await world.said("high", "high")
+        assert world.backend.job("low").current_status == JobStatus.PENDING
+        assert world.statuses("high")[:2] == [JobStatus.PENDING, JobStatus.CREATED]
+        await world.backend.stop("high")
+        assert (await world.finished("low")).current_status == JobStatus.COMPLETED
+
+
+async def test_the_priority_of_a_waiting_job_can_be_changed(tmp_path: Path) -> None:
+    async with local_world(tmp_path, max_running_nodes=1) as world:
+        await world.create("running", job_spec("sleep 1000"))
+        await world.create("first", job_spec("sleep 1000"))
+        await world.create("second", job_spec("sleep 1000"))
+        changed = await world.backend.update("second", {"priority": 9, "availability_model": "spot"})
+        assert (changed.priority, changed.availability_model) == (9, "spot")
+        await world.backend.stop("running")
+        await world.until(lambda: world.backend.job("second").current_status == JobStatus.RUNNING)
+        assert world.backend.job("first").current_status == JobStatus.PENDING
+        assert (await world.backend.stop("first")).current_status == JobStatus.STOPPED

@@ -1,0 +1,156 @@
+"""Nothing of a job outlives its end, whichever end it is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import uuid
+from pathlib import Path
+
+import psutil
+from local_world import job_spec, living, local_world
+
+from api_client.models import JobStatus
+
+ESCAPING = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print("escaped", flush=True)
+        time.sleep(1000)
+    os._exit(0)
+time.sleep(1000)
+"""
+
+
+def marked_sleep(marker: str) -> str:
+    """A command that sleeps under a name that can be found."""
+    return f"{sys.executable} -c 'import time; print(\"up\", flush=True); time.sleep(1000)' {marker}"
+
+
+async def test_stop_ends_the_whole_tree(tmp_path: Path) -> None:
+    marker = uuid.uuid4().hex
+    (tmp_path / "escape.py").write_text(ESCAPING)
+    commands = f"{marked_sleep(marker)} & {sys.executable} {tmp_path}/escape.py {marker}"
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec(commands, nodes=2))
+        await world.until(lambda: sorted(world.messages("job1")) == ["escaped", "escaped", "up", "up"])
+        assert len(living(marker)) >= 6
+        job = await world.backend.stop("job1")
+        assert job.current_status == JobStatus.STOPPED
+        assert living(marker) == []
+
+
+async def test_a_job_that_ignores_the_request_is_killed_after_its_grace(tmp_path: Path) -> None:
+    marker = uuid.uuid4().hex
+    async with local_world(tmp_path, stop_grace_s=0.2) as world:
+        stubborn = f"trap '' TERM; echo up; {marked_sleep(marker)}"
+        await world.create("job1", job_spec(stubborn))
+        await world.until(lambda: world.messages("job1").count("up") == 2)
+        await world.backend.stop("job1")
+        assert (await world.finished("job1")).current_status == JobStatus.STOPPED
+        assert living(marker) == []
+
+
+async def test_a_job_may_say_goodbye(tmp_path: Path) -> None:
+    program = (
+        "import signal, sys, time\n"
+        "def bye(*_):\n    print('saving', flush=True)\n    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, bye)\nprint('up', flush=True)\ntime.sleep(1000)\n"
+    )
+    (tmp_path / "polite.py").write_text(program)
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec(f"{sys.executable} {tmp_path}/polite.py; echo unreached"))
+        await world.said("job1", "up")
+        job = await world.backend.stop("job1")
+        assert job.current_status == JobStatus.STOPPED
+        assert "saving" in world.messages("job1")
+
+
+async def test_stopping_a_finished_job_changes_nothing(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec("true"))
+        assert (await world.backend.stop("job1")).current_status == JobStatus.COMPLETED
+
+
+async def test_what_a_finished_node_leaves_behind_is_killed(tmp_path: Path) -> None:
+    marker = uuid.uuid4().hex
+    async with local_world(tmp_path) as world:
+        # read waits for the background process to be up before the node ends
+        command = f"mkfifo up; {marked_sleep(marker)} > up & read word < up; echo $word"
+        job = await world.run("job1", job_spec(command))
+        assert job.current_status == JobStatus.COMPLETED
+        assert world.messages("job1") == ["up"]
+        assert living(marker) == []
+
+
+async def test_closing_kills_what_runs(tmp_path: Path) -> None:
+    marker = uuid.uuid4().hex
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec(f"trap '' TERM; {marked_sleep(marker)}"))
+        await world.said("job1", "up")
+    assert living(marker) == []
+    async with local_world(tmp_path) as world:
+        job = world.backend.job("job1")
+        assert job.current_status == JobStatus.FAILED
+        assert "shut down" in (job.error_message or "")
+
+
+async def test_a_lost_supervisor_fails_the_job_and_leaves_nothing(tmp_path: Path) -> None:
+    marker = uuid.uuid4().hex
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec(marked_sleep(marker)))
+        await world.said("job1", "up")
+        supervisors = [
+            child
+            for child in psutil.Process().children()
+            if any("supervisor" in part for part in child.cmdline())
+        ]
+        assert len(supervisors) == 1
+        supervisors[0].kill()
+        job = await world.finished("job1")
+        assert job.current_status == JobStatus.FAILED
+        assert job.error_message == "node-0: exit code 137 (SIGKILL)"
+        assert living(marker) == []
+
+
+EMULATOR = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from local_world import job_spec, local_world
+async def main():
+    async with local_world(Path(sys.argv[2])) as world:
+        await world.create("job1", job_spec(sys.argv[3], nodes=2))
+        await world.until(lambda: world.messages("job1").count("up") == 2)
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+async def test_jobs_die_with_a_killed_emulator_and_are_failed_by_the_next(tmp_path: Path) -> None:
+    marker = uuid.uuid4().hex
+    emulator = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        EMULATOR,
+        str(Path(__file__).parent),
+        str(tmp_path),
+        marked_sleep(marker),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert emulator.stdout is not None
+    assert await emulator.stdout.readline() == b"ready\n"
+    processes = [psutil.Process(pid) for pid in living(marker) if pid != emulator.pid]
+    assert len(processes) >= 2
+    emulator.kill()
+    await emulator.wait()
+    _, alive = psutil.wait_procs(processes, timeout=20)
+    assert alive == []
+    async with local_world(tmp_path) as world:
+        job = world.backend.job("job1")
+        assert job.current_status == JobStatus.FAILED
+        assert job.error_message == "the emulator was restarted while this job ran"
+        assert world.messages("job1").count("up") == 2
