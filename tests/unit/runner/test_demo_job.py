@@ -1,0 +1,90 @@
+"""The demo job: a real distributed training that ships with the package."""
+
+from __future__ import annotations
+
+import ast
+import json
+import struct
+from array import array
+from pathlib import Path
+
+from local_world import local_world
+
+from api_client.emulator.demo_job.checkpoint import safetensors_bytes
+from api_client.emulator.demo_job.digits import epoch_order, load_digits, shifted
+from api_client.emulator.demo_job.network import PARAMETERS, Network
+from api_client.emulator.demo_job.spec import demo_job_spec
+from api_client.models import JobStatus
+
+
+async def test_two_ranks_train_together_and_the_loss_falls(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        job = await world.run("demo1", demo_job_spec(steps=40, pace_s=0))
+        assert job.current_status == JobStatus.COMPLETED, world.messages("demo1")
+        leader, other = (world.messages("demo1", f"node-{rank}") for rank in (0, 1))
+        entries = [ast.literal_eval(line) for line in leader if line.startswith("{'loss'")]
+        assert set(entries[0]) == {"loss", "grad_norm", "learning_rate", "epoch"}
+        assert entries[-1]["loss"] < entries[0]["loss"] < 3
+        assert any("| 40/40 [" in line for line in leader)
+        assert any(line.startswith("{'eval_loss'") for line in leader)
+        assert any("rank 1" in line for line in other)
+        names = [checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints("demo1")]
+        assert sorted(names) == ["checkpoint-10", "checkpoint-20", "checkpoint-30", "checkpoint-40"]
+        ranks = {file.node_rank for file in world.backend.checkpoint_files("demo1")}
+        assert ranks == {0, 1}
+
+
+async def test_two_runs_at_once_give_the_same_losses(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        for job_id in ("demo1", "demo2"):
+            await world.create(job_id, demo_job_spec(steps=10, pace_s=0))
+        losses = []
+        for job_id in ("demo1", "demo2"):
+            assert (await world.finished(job_id)).current_status == JobStatus.COMPLETED
+            losses.append([line for line in world.messages(job_id) if line.startswith("{'loss'")])
+        assert losses[0] == losses[1] != []
+
+
+def test_the_gradient_is_the_slope_of_the_loss() -> None:
+    network = Network(seed=3)
+    batch = load_digits(seed=1).training[:3]
+    _, gradient = network.loss_and_gradient(batch)
+    step = 1e-6
+    for index in range(0, PARAMETERS, 397):
+        kept = network.parameters[index]
+        network.parameters[index] = kept + step
+        above, _ = network.loss_and_gradient(batch)
+        network.parameters[index] = kept - step
+        below, _ = network.loss_and_gradient(batch)
+        network.parameters[index] = kept
+        assert abs((above - below) / (2 * step) - gradient[index]) < 1e-5
+
+
+def test_the_data_is_whole_and_split_without_overlap() -> None:
+    digits = load_digits(seed=1)
+    assert len(digits.training) + len(digits.evaluation) == 1797
+    assert {digit for _, digit in digits.evaluation} == set(range(10))
+    shares = [epoch_order(100, epoch=2, rank=rank, ranks=3, seed=1) for rank in range(3)]
+    assert sorted(len(share) for share in shares) == [33, 33, 33]
+    assert len({index for share in shares for index in share}) == 99
+
+
+def test_a_shifted_image_loses_only_its_edge() -> None:
+    image = [float(number) for number in range(64)]
+    assert shifted(image, 0, 0) == image
+    assert shifted(image, 1, 0)[:3] == [0.0, 0.0, 1.0]
+    assert shifted(image, 0, -1)[:8] == image[8:16]
+
+
+def test_weights_are_written_as_safetensors() -> None:
+    parameters = Network(seed=3).parameters
+    content = safetensors_bytes(parameters)
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    data = content[8 + length :]
+    assert length % 8 == 0
+    tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    assert sum(end - begin for begin, end in (t["data_offsets"] for t in tensors.values())) == len(data)
+    assert len(data) == 4 * PARAMETERS
+    begin, end = tensors["output.bias"]["data_offsets"]
+    assert array("f", data[begin:end]) == array("f", parameters[-10:])

@@ -1,0 +1,109 @@
+"""Checkpoints that jobs write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from local_world import job_spec, local_world
+
+from api_client.models import JobStatus
+
+ENABLED = {"checkpointing_config": {"enabled": True}}
+
+LORA = """
+cd "$BT_CHECKPOINT_DIR"
+mkdir checkpoint-10 && printf 1234 > checkpoint-10/adapter_model.safetensors
+echo '{"r": 24, "base_model_name_or_path": "acme/base"}' > checkpoint-10/adapter_config.json
+"""
+
+
+async def test_checkpoints_are_described_by_what_is_in_them(tmp_path: Path) -> None:
+    script = (
+        LORA
+        + """
+    mkdir -p full/nested && printf 12 > full/nested/model.bin
+    mkdir whisper && echo '{"architectures": ["WhisperForConditionalGeneration"]}' > whisper/config.json
+    mkdir empty .hidden && echo x > .hidden/file
+    mkdir broken && echo '{"r": 24,' > broken/adapter_config.json
+    ln -s /etc/passwd full/link
+    echo '{}' > config.json
+    """
+    )
+    async with local_world(tmp_path) as world:
+        job = await world.run("job1", job_spec(script, **ENABLED))
+        assert job.current_status == JobStatus.COMPLETED
+        assert job.checkpoint_sync_status == "COMPLETED"
+        found = {checkpoint.checkpoint_id: checkpoint for checkpoint in world.backend.checkpoints("job1")}
+        assert set(found) == {"checkpoint-10", "full", "whisper", "broken", "."}
+        lora = found["checkpoint-10"]
+        assert (lora.checkpoint_type, lora.base_model) == ("lora", "acme/base")
+        assert (lora.lora_adapter_config or {})["r"] == 24
+        assert lora.sync_status == "COMPLETE"
+        assert lora.training_job_id == "job1"
+        assert (found["full"].checkpoint_type, found["full"].size_bytes) == ("full", 2)
+        assert found["whisper"].checkpoint_type == "whisper"
+        files = world.backend.checkpoint_files("job1")
+        names = {file.relative_name for file in files}
+        assert {"checkpoint-10/adapter_config.json", "full/nested/model.bin", "config.json"} <= names
+        assert not any("link" in name or "hidden" in name for name in names)
+        assert all(file.path is not None and file.path.stat().st_size == file.size_bytes for file in files)
+
+
+async def test_every_node_adds_its_share(tmp_path: Path) -> None:
+    script = 'mkdir "$BT_CHECKPOINT_DIR/c"; printf 123 > "$BT_CHECKPOINT_DIR/c/rank-$BT_NODE_RANK"'
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec(script, nodes=2, **ENABLED))
+        (checkpoint,) = world.backend.checkpoints("job1")
+        assert checkpoint.size_bytes == 6
+        files = [(file.node_rank, file.relative_name) for file in world.backend.checkpoint_files("job1")]
+        assert files == [(0, "c/rank-0"), (1, "c/rank-1")]
+
+
+async def test_a_checkpoint_is_seen_while_it_is_written(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec(LORA + "echo written; sleep 1000", **ENABLED))
+        await world.said("job1", "written")
+        (checkpoint,) = world.backend.checkpoints("job1")
+        assert checkpoint.sync_status == "SYNCING"
+        assert world.backend.job("job1").checkpoint_sync_status == "SYNCING"
+        for file in world.backend.checkpoint_files("job1"):
+            assert file.path is not None
+            os.utime(file.path, (1_700_000_000, 1_700_000_000))
+        await world.until(lambda: world.backend.job("job1").checkpoint_sync_status == "COMPLETED")
+        assert world.backend.checkpoints("job1")[0].sync_status == "COMPLETE"
+
+
+async def test_jobs_without_checkpointing_have_none(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        job = await world.run("job1", job_spec("true"))
+        assert job.checkpoint_sync_status is None
+        assert world.backend.checkpoints("job1") == []
+        assert world.backend.checkpoint_files("job1") == []
+
+
+async def test_checkpoints_outlive_a_restart(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec(LORA + "echo done", **ENABLED))
+        before = world.backend.checkpoints("job1")
+    async with local_world(tmp_path) as world:
+        assert world.backend.job("job1").current_status == JobStatus.COMPLETED
+        assert world.backend.checkpoints("job1") == before
+        assert world.messages("job1") == ["done"]
+
+
+async def test_an_earlier_checkpoint_is_loaded(tmp_path: Path) -> None:
+    write = 'for n in 1 2; do mkdir "$BT_CHECKPOINT_DIR/c-$n"; echo "$n" > "$BT_CHECKPOINT_DIR/c-$n/w"; done'
+    read = 'cd "$BT_LOAD_CHECKPOINT_DIR" && find . -type f | sort && cat rank-0/*/w'
+    named = {"typ": "baseten_named_checkpoint", "checkpoint_name": "c-1", "job_id": "job1"}
+    latest = {"typ": "baseten_latest_checkpoint", "project_name": "digits"}
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec(write, **ENABLED))
+        for rank in (1, 2):
+            folder = tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / f"c-{rank}" / "w"
+            os.utime(folder, (1_700_000_000 + rank, 1_700_000_000 + rank))
+        for job_id, source, expected in (("job2", named, "1"), ("job3", latest, "2")):
+            config = {"load_checkpoint_config": {"enabled": True, "checkpoints": [source]}}
+            job = await world.run(job_id, job_spec(read, **config))
+            assert job.current_status == JobStatus.COMPLETED, job.error_message
+            assert world.messages(job_id) == [f"./rank-0/c-{expected}/w", expected]

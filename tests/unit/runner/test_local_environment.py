@@ -1,0 +1,168 @@
+"""What a job finds in its environment and its folders."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_world import LocalWorld, job_spec, local_world
+
+from api_client.models import JobStatus
+
+PRINT_ENVIRONMENT = f"{sys.executable} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
+OURS = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/tmp",
+    "LC_ALL": "C.UTF-8",
+    "BASETEN_API_KEY": "must-not-leak",
+    "AWS_SECRET_ACCESS_KEY": "must-not-leak",
+}
+
+
+def is_folder(path: str | Path) -> bool:
+    return Path(path).is_dir()
+
+
+def holds(folder: Path, name: str) -> bool:
+    return any(folder.rglob(name))
+
+
+async def environment_of(world: LocalWorld, job_id: str, spec: dict[str, Any]) -> list[dict[str, str]]:
+    """The environment of each node, by rank."""
+    job = await world.run(job_id, spec)
+    assert job.current_status == JobStatus.COMPLETED, job.error_message
+    found = [json.loads(message) for message in world.messages(job_id)]
+    return sorted(found, key=lambda variables: variables["BT_NODE_RANK"])
+
+
+async def test_documented_variables_of_two_nodes(tmp_path: Path) -> None:
+    spec = job_spec(
+        PRINT_ENVIRONMENT,
+        nodes=2,
+        checkpointing_config={"enabled": True},
+        cache_config={"enabled": True},
+        environment_variables={"PLAIN": "yes", "TOKEN": {"name": "my-token"}, "BT_NODE_RANK": "9"},
+    )
+    spec["compute"]["accelerator"] = {"accelerator": "H100", "count": 4}
+    async with local_world(tmp_path, environ=OURS) as world:
+        world.secrets["my-token"] = "s3cret"
+        first, second = await environment_of(world, "job1", spec)
+        for rank, variables in enumerate((first, second)):
+            assert variables["BT_TRAINING_JOB_ID"] == "job1"
+            assert variables["BT_TRAINING_JOB_NAME"] == "a-job"
+            assert variables["BT_TRAINING_PROJECT_ID"] == "proj1"
+            assert variables["BT_TRAINING_PROJECT_NAME"] == "digits"
+            assert variables["BT_NUM_GPUS"] == "4"
+            assert variables["BT_RETRY_COUNT"] == "0"
+            assert variables["BT_GROUP_SIZE"] == "2"
+            assert variables["BT_NODE_RANK"] == str(rank)
+            assert variables["BT_LEADER_ADDR"] == "127.0.0.1"
+            assert variables["PLAIN"] == "yes"
+            assert variables["TOKEN"] == "s3cret"
+            assert variables["LC_ALL"] == "C.UTF-8"
+            assert "must-not-leak" not in variables.values()
+            assert is_folder(variables["BT_CHECKPOINT_DIR"])
+            assert Path(variables["BT_PROJECT_CACHE_DIR"]).parent == Path(variables["BT_RW_CACHE_DIR"])
+            assert is_folder(variables["BT_TEAM_CACHE_DIR"])
+            assert not is_folder(variables["BT_SCRATCH_DIR"])  # wiped at the end
+        assert first["BT_CHECKPOINT_DIR"] != second["BT_CHECKPOINT_DIR"]
+        assert first["BT_PROJECT_CACHE_DIR"] == second["BT_PROJECT_CACHE_DIR"]
+        secret_seen = [r for r in world.records("job1") if "s3cret" in r["message"]]
+        assert len(secret_seen) == 2  # only where the job itself printed it
+
+
+async def test_what_is_not_enabled_is_not_there(tmp_path: Path) -> None:
+    async with local_world(tmp_path, environ=OURS) as world:
+        (variables,) = await environment_of(world, "job1", job_spec(PRINT_ENVIRONMENT))
+        absent = ("BT_CHECKPOINT_DIR", "BT_LOAD_CHECKPOINT_DIR", "BT_RW_CACHE_DIR", "BT_PROJECT_CACHE_DIR")
+        assert [name for name in absent if name in variables] == []
+        assert variables["BT_NUM_GPUS"] == "0"
+
+
+async def test_a_custom_checkpoint_path_stays_below_the_job_and_is_announced(tmp_path: Path) -> None:
+    config = {"enabled": True, "checkpoint_path": "/mnt/../../ckpts"}
+    async with local_world(tmp_path, environ=OURS) as world:
+        (variables,) = await environment_of(
+            world, "job1", job_spec(PRINT_ENVIRONMENT, checkpointing_config=config)
+        )
+        folder = Path(variables["BT_CHECKPOINT_DIR"])
+        assert is_folder(folder)
+        assert tmp_path / "jobs" / "job1" in folder.parents
+        assert any("/mnt/../../ckpts" in record["message"] for record in world.records("job1"))
+
+
+def archive(path: Path, members: dict[str, bytes], *, mode: str = "w") -> Path:
+    """A tar with those members."""
+    with tarfile.open(path, mode) as opened:  # type: ignore[call-overload]
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            opened.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+async def test_the_uploaded_archive_is_the_working_directory(tmp_path: Path, mode: str) -> None:
+    spec = job_spec("sh ./run.sh", nodes=2, artifacts=[{"s3_bucket": "bucket", "s3_key": "key"}])
+    async with local_world(tmp_path) as world:
+        files = {"run.sh": b"cat data/words; echo changed > data/words", "data/words": b"hello\n"}
+        world.artifacts["bucket", "key"] = archive(tmp_path / "code.tgz", files, mode=mode)
+        job = await world.run("job1", spec)
+        assert job.current_status == JobStatus.COMPLETED
+        assert world.messages("job1") == ["hello", "hello"]
+
+
+def bad_specs() -> dict[str, tuple[dict[str, Any], str]]:
+    """Payloads that can never start, and a word of the reason."""
+    artifact = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "missing"}]}
+    garbage = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "garbage"}]}
+    outside = {"artifacts": [{"s3_bucket": "bucket", "s3_key": "outside"}]}
+    secret = {"environment_variables": {"TOKEN": {"name": "no-such"}}}
+    load = {"load_checkpoint_config": {"enabled": True, "checkpoints": []}}
+    weights = {"weights": [{"source": "hf://a/b", "mount_location": "/models"}]}
+    return {
+        "no commands": (job_spec(), "start_commands"),
+        "blank commands": (job_spec("  "), "start_commands"),
+        "no upload": (job_spec("true", **artifact), "missing"),
+        "bad archive": (job_spec("true", **garbage), "unpacked"),
+        "escaping archive": (job_spec("true", **outside), "unpacked"),
+        "no secret": (job_spec("true", **secret), "no-such"),
+        "bad variable": (job_spec("true", environment_variables={"A=B": "c"}), "A=B"),
+        "nothing to load": (job_spec("true", **load), "checkpoint"),
+        "weights": ({**job_spec("true"), **weights}, "weights"),
+        "too many nodes": (job_spec("true", nodes=9), "node_count"),
+        "no nodes": (job_spec("true", nodes=0), "node_count"),
+    }
+
+
+@pytest.mark.parametrize("name", list(bad_specs()))
+async def test_what_cannot_start_is_deploy_failed_with_a_reason(tmp_path: Path, name: str) -> None:
+    spec, reason = bad_specs()[name]
+    async with local_world(tmp_path) as world:
+        (tmp_path / "garbage").write_bytes(b"not a tar")
+        world.artifacts["bucket", "garbage"] = tmp_path / "garbage"
+        world.artifacts["bucket", "outside"] = archive(tmp_path / "outside", {"../../evil": b"x"})
+        job = await world.run("job1", spec)
+        assert job.current_status == JobStatus.DEPLOY_FAILED
+        assert reason in (job.error_message or "")
+        assert JobStatus.RUNNING not in world.statuses("job1")
+        assert not holds(tmp_path, "evil")
+
+
+async def test_the_cache_is_kept_for_the_project_and_listed(tmp_path: Path) -> None:
+    config = {"cache_config": {"enabled": True}}
+    async with local_world(tmp_path) as world:
+        assert world.backend.cache_files("proj1") is None
+        command = 'mkdir "$BT_PROJECT_CACHE_DIR/hub"; printf 12345 > "$BT_PROJECT_CACHE_DIR/hub/weights"'
+        await world.run("job1", job_spec(command, **config))
+        await world.run("job2", job_spec('cat "$BT_PROJECT_CACHE_DIR/hub/weights"', **config))
+        assert world.messages("job2") == ["12345"]
+        files = {file.path: file for file in world.backend.cache_files("proj1") or []}
+        assert files["hub"].file_type == "directory"
+        assert (files["hub/weights"].size_bytes, files["hub/weights"].file_type) == (5, "file")
+        assert world.backend.cache_files("../proj1") is None

@@ -1,0 +1,78 @@
+"""Samples of local jobs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from local_world import job_spec, local_world
+
+from api_client.emulator.runner.gpus import share_of
+from api_client.emulator.store.database import Database
+from api_client.emulator.store.job_metrics import GpuReading, MetricStore, NodeReading
+
+BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"
+
+
+async def test_cpu_memory_and_disk_of_every_node_are_sampled(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        command = f'head -c 300000 /dev/zero > big; if [ "$BT_NODE_RANK" = 1 ]; then {BUSY}; fi; sleep 1000'
+        await world.create("job1", job_spec(command, nodes=2))
+
+        def measured() -> bool:
+            metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
+            return len(metrics.per_node_metrics) == 2 and len(metrics.cpu_usage) >= 1
+
+        await world.until(measured)
+        metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
+        idle, busy = (node.metrics for node in metrics.per_node_metrics)
+        assert [node.node_id for node in metrics.per_node_metrics] == ["node-0", "node-1"]
+        assert metrics.cpu_usage == idle.cpu_usage
+        assert metrics.training_job is not None
+        assert (busy.cpu_usage[-1].value or 0) > (idle.cpu_usage[-1].value or 0)
+        assert (busy.cpu_memory_usage_bytes[-1].value or 0) > 50_000_000
+        assert (idle.cpu_memory_usage_bytes[-1].value or 0) > 0
+        assert idle.ephemeral_storage is not None
+        assert (idle.ephemeral_storage.usage_bytes[-1].value or 0) >= 300_000
+        assert 0 <= (idle.ephemeral_storage.utilization[-1].value or 0) <= 1
+        assert metrics.gpu_utilization == {}
+        assert metrics.cache is None
+
+
+async def test_a_job_without_samples_answers_empty_series(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec("true"))
+        metrics = world.backend.metrics("job1", start_s=None, end_s=None, step_s=None)
+        assert metrics.cpu_usage == []
+        assert metrics.per_node_metrics == []
+        assert metrics.model_dump(mode="json")["training_job"]["id"] == "job1"
+
+
+def test_steps_are_means_with_stamps_that_do_not_depend_on_the_span(tmp_path: Path) -> None:
+    store = MetricStore(Database(tmp_path / "metrics.db"))
+    store.append(
+        NodeReading(
+            "job1",
+            at_ms=1_000_000 + second * 1000,
+            node_rank=0,
+            cpu_cores=float(second),
+            memory_bytes=10,
+            gpus=(GpuReading(0, 0.5, 100), GpuReading(1, None, 200)),
+        )
+        for second in range(60)
+    )
+    whole = store.read("job1", start_s=1000, end_s=1060, step_s=10).nodes[0]
+    assert [sample.value for sample in whole.cpu_usage] == [4.5, 14.5, 24.5, 34.5, 44.5, 54.5]
+    assert [sample.timestamp.timestamp() for sample in whole.cpu_usage] == [1000 + 10 * n for n in range(6)]
+    part = store.read("job1", start_s=1013, end_s=1040, step_s=10).nodes[0]
+    assert part.cpu_usage == whole.cpu_usage[2:4]
+    assert list(whole.gpu_utilization) == ["0"]
+    assert list(whole.gpu_memory_usage_bytes) == ["0", "1"]
+    assert store.read("other", start_s=0, end_s=1e18, step_s=1).nodes == {}
+
+
+def test_nodes_get_gpus_of_their_own_if_there_are_enough() -> None:
+    names = ["0", "1", "2", "3"]
+    assert share_of(names, gpus_per_node=2, node_count=2, rank=1) == ["2", "3"]
+    assert share_of(names, gpus_per_node=8, node_count=2, rank=1) == names
+    assert share_of([], gpus_per_node=8, node_count=2, rank=0) == []

@@ -1,0 +1,138 @@
+"""What a job prints, as log lines."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from local_world import job_spec, local_world
+
+from api_client.emulator.runner.output import MAXIMUM_LINE_BYTES, LineSplitter, detect_level
+
+
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
+def test_lines_are_the_same_however_the_bytes_arrive(lines: list[bytes], size: int) -> None:
+    whole = b"".join(line.replace(b"\n", b"").replace(b"\r", b"") + b"\n" for line in lines)
+    splitter = LineSplitter()
+    found = []
+    for start in range(0, len(whole), size):
+        found += splitter.feed(whole[start : start + size], 0.0)
+    found += splitter.finish()
+    assert found == [text.decode("utf-8", "replace") for text in whole.split(b"\n")[:-1]]
+
+
+def test_an_unfinished_line_is_shown_after_a_silence() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(b"Password: ", 0.0) == []
+    assert splitter.overdue(0.1) == []
+    assert splitter.overdue(0.6) == ["Password: "]
+    assert not splitter.has_pending
+
+
+def test_a_progress_bar_that_never_pauses_is_shown_now_and_then() -> None:
+    splitter = LineSplitter()
+    shown = []
+    for tick in range(30):
+        shown += splitter.feed(b"\r%d%%" % tick, tick / 10)
+        shown += splitter.overdue(tick / 10)
+    shown += splitter.finish()
+    assert len(shown) > 2
+    assert "".join(shown) == "".join(f"\r{tick}%" for tick in range(30))
+
+
+def test_output_without_any_line_end_does_not_fill_memory() -> None:
+    splitter = LineSplitter()
+    chunk = b"x" * (MAXIMUM_LINE_BYTES // 4)
+    found = [line for _ in range(9) for line in splitter.feed(chunk, 0.0)]
+    assert [len(line) for line in found] == [MAXIMUM_LINE_BYTES, MAXIMUM_LINE_BYTES]
+
+
+def test_a_carriage_return_stays_unless_it_ends_the_line() -> None:
+    assert LineSplitter().feed(b"a\rb\r\n\n", 0.0) == ["a\rb", ""]
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("2026-01-01 12:00:00 INFO ready", "INFO"),
+        ("[WARNING] slow", "WARNING"),
+        ("UserWarning: this is old", "WARNING"),
+        ("Traceback (most recent call last):", "ERROR"),
+        ("ValueError: no", "ERROR"),
+        ("CRITICAL everything", "ERROR"),
+        ("INFO: 0 ERROR lines", "INFO"),
+        ("DEBUG:x", "DEBUG"),
+        ("INFORMATION", None),
+        ("{'loss': 1.0}", None),
+        ("x" * 300 + " ERROR", None),
+    ],
+)
+def test_the_level_is_read_off_the_line(line: str, level: str | None) -> None:
+    assert detect_level(line) == level
+
+
+async def test_hostile_output_arrives_as_it_is(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "out = sys.stdout.buffer\n"
+        "out.write(b'\\x1b[2J\\x1b[31mred\\n[bold]markup[/]\\nnul\\x00nul\\n\\xff\\xfe\\n')\n"
+        "out.write(b'm' * 1_000_000 + b'\\n')\n"
+        "out.write(b'no line end')\n"
+    )
+    (tmp_path / "hostile.py").write_text(program)
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec(f"{sys.executable} {tmp_path}/hostile.py"))
+        said = world.messages("job1")
+        assert said[:4] == ["\x1b[2J\x1b[31mred", "[bold]markup[/]", "nul\0nul", "��"]
+        assert said[4] == "m" * 1_000_000
+        assert said[5:] == ["no line end"]
+
+
+async def test_stdout_and_stderr_keep_their_order(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec("echo one; echo two >&2; echo three; echo WARNING four >&2"))
+        assert world.messages("job1") == ["one", "two", "three", "WARNING four"]
+        assert [record["level"] for record in world.records("job1")][-2:] == [None, "WARNING"]
+
+
+async def test_a_line_without_end_is_seen_while_the_job_runs(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec("printf 'waiting for input'; sleep 1000"))
+        await world.said("job1", "waiting for input")
+
+
+async def test_a_burst_is_kept_whole_in_order_and_can_be_paged_by_milliseconds(tmp_path: Path) -> None:
+    count = 60_000
+    program = f"import sys\nsys.stdout.write(''.join(f'{{n}}\\n' for n in range({count})))\n"
+    (tmp_path / "burst.py").write_text(program)
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec(f"{sys.executable} {tmp_path}/burst.py"))
+        assert world.messages("job1") == [str(number) for number in range(count)]
+        stamps = [int(record["timestamp"]) for record in world.records("job1")]
+        assert stamps == sorted(set(stamps))
+        per_ms: dict[int, int] = {}
+        for stamp in stamps:
+            per_ms[stamp // 1_000_000] = per_ms.get(stamp // 1_000_000, 0) + 1
+        assert max(per_ms.values()) <= 1000
+
+
+async def test_logs_are_read_by_window_direction_limit_and_level(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.run("job1", job_spec("echo plain; echo INFO a; echo ERROR b; echo INFO c"))
+        records = world.records("job1")
+        first, last = int(records[0]["timestamp"]), int(records[-1]["timestamp"])
+
+        def read(**changes: object) -> list[str]:
+            asked = {"start_ns": first, "end_ns": last, "direction": "asc", "limit": 100, "levels": None}
+            found = world.backend.logs("job1", **{**asked, **changes})  # type: ignore[arg-type]
+            return [record["message"] for record in found]
+
+        everything = [record["message"] for record in records]
+        assert read() == everything[:-1]
+        assert read(end_ns=last + 1, direction="desc", limit=2) == ["INFO c", "ERROR b"]
+        assert read(end_ns=last + 1, levels=frozenset({"ERROR"})) == ["ERROR b"]
+        assert read(start_ns=-(10**30), end_ns=10**30) == everything
+        assert read(start_ns=last + 1, end_ns=10**30) == []
