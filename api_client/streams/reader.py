@@ -90,11 +90,11 @@ class RangeReader:
                 self._todo.append((start_ms, end_ms))
                 raise
             self._limit = min(self._pages.limit, self._limit * 2)
-            self._smallest_ms = 1
             self._refusals_of_the_smallest = 0
             if rest is not None and rest[0] < rest[1]:
                 self._todo.append(rest)
-            if entries or self._gap is not None:
+            if entries:
+                self._smallest_ms = 1
                 return self._with_gap(entries)
         return self._with_gap([])
 
@@ -176,7 +176,8 @@ class RangeReader:
             return
         self._todo.pop()
         self._lose(start_ms, end_ms, reason)
-        # A long stretch of refusals must not cost a request a millisecond: give up more and more at once.
+        # A long stretch of refusals must not cost a request a millisecond: give up more and more at once,
+        # until lines are read again.
         self._smallest_ms *= PIECES
 
     def _lose(self, start_ms: int, end_ms: int, reason: str) -> None:

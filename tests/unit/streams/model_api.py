@@ -5,10 +5,12 @@ Lines have a stamp and an arrival, both on the server's clock; the client's cloc
 
 import asyncio
 import random
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 
 from api_client.errors import InvalidAnswer, NotFound, RateLimited, ServerFault, TimedOut, Unreachable
 from api_client.models import TrainingJob
@@ -79,11 +81,11 @@ class ModelApi:
     pages: int = 0
     faults: int = 0
     looks: int = 0
-    visible_times: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._asc = sorted(self.lines, key=lambda line: line.stamp_ns)
+        self._stamps = [line.stamp_ns for line in self._asc]
 
     async def fetch(self, *, start_ms: int, end_ms: int, direction: str, limit: int) -> list:
         self.pages += 1
@@ -93,16 +95,16 @@ class ModelApi:
         await self.clock.sleep(self.latency_s)
         self._fail_sometimes()
         present_ns = self.clock.server_ns()
-        visible = [
-            line
-            for line in self._asc
-            if line.arrives_ns <= present_ns and self._is_inside(line.stamp_ns, start_ms, end_ms)
-        ]
+        first = bisect_left(self._stamps, start_ms * MS_NS)
+        last = bisect_left(self._stamps, self._end_ns(end_ms))
+        window = islice(self._asc, first, last)
         if direction == "desc":
-            visible = (
-                visible[::-1] if self.mirrored else sorted(visible, key=lambda each: -each.stamp_ns)
-            )
-        page = visible[:limit]
+            if self.mirrored:
+                window = (self._asc[index] for index in range(last - 1, first - 1, -1))
+            else:
+                window = sorted(self._asc[first:last], key=lambda each: -each.stamp_ns)
+        visible = (line for line in window if line.arrives_ns <= present_ns)
+        page = list(islice(visible, limit))
         if self.poison and any(self.poison[0] <= line.stamp_ns < self.poison[1] for line in page):
             raise ServerFault("this page cannot be rendered", status=500)
         if self.shuffles:
@@ -125,14 +127,9 @@ class ModelApi:
             updated_at=datetime.fromtimestamp(changed_s, UTC),
         )
 
-    def _is_inside(self, stamp_ns: int, start_ms: int, end_ms: int) -> bool:
-        if stamp_ns < start_ms * MS_NS:
-            return False
-        if self.end == "exclusive":
-            return stamp_ns < end_ms * MS_NS
-        if self.end == "inclusive":
-            return stamp_ns <= end_ms * MS_NS
-        return stamp_ns < (end_ms + 1) * MS_NS
+    def _end_ns(self, end_ms: int) -> int:
+        extra = {"exclusive": 0, "inclusive": 1, "inclusive ms": MS_NS}
+        return end_ms * MS_NS + extra[self.end]
 
     def _fail_sometimes(self) -> None:
         if self._random.random() >= self.fault_rate:

@@ -1,0 +1,394 @@
+"""Known troubles of the logs route, one by one, with the API's real limits."""
+
+import random
+
+import pytest
+from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, multiset, world
+
+from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
+from api_client.streams.follow_options import FollowOptions
+from api_client.streams.logs import follow_logs, read_logs
+from api_client.streams.records import LogGap, LogLine
+
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
+BEGIN_MS = BEGIN_S * 1000
+ENDS = ["exclusive", "inclusive", "inclusive ms"]
+
+
+async def follow(api, *, from_s=-HOUR_S, **options):
+    start_ms = int(BEGIN_MS + from_s * 1000)
+    stream = follow_logs(
+        api.fetch, api.fetch_job, clock=api.clock, start_ms=start_ms, options=FollowOptions(**options)
+    )
+    return await gather(stream, api.clock)
+
+
+async def read(api, from_s, until_s, *, newest_first=False):
+    start_ms, end_ms = int(BEGIN_MS + from_s * 1000), int(BEGIN_MS + until_s * 1000)
+    entries = []
+    stream = read_logs(
+        api.fetch, start_ms=start_ms, end_ms=end_ms, clock=api.clock, newest_first=newest_first
+    )
+    async for batch in stream:
+        entries = [*batch.entries, *entries] if newest_first else [*entries, *batch.entries]
+    return entries
+
+
+def api_of(lines, **how):
+    skew_s = how.pop("skew_s", 0.0)
+    return ModelApi(lines, ModelClock(skew_s), **how)
+
+
+# Dense moments
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("end", ENDS)
+async def test_a_millisecond_may_hold_more_than_a_page(end, newest_first):
+    dense = [at(-60, f"line {n}", plus_ns=n * 600) for n in range(1500)]
+    after = [at(-60, f"next {n}", plus_ns=1_000_000 + n) for n in range(1200)]
+    api = api_of([at(-61), *dense, *after, at(-59)], end=end)
+
+    entries = await read(api, -100, 0, newest_first=newest_first)
+
+    assert multiset(entries) == world(api.lines)
+    assert gaps_of(entries) == []
+
+
+async def test_distinct_lines_of_one_stamp_may_be_more_than_a_page():
+    api = api_of([at(-60, f"line {n}") for n in range(1500)])
+
+    entries = await read(api, -100, 0)
+
+    assert multiset(entries) == world(api.lines)
+    assert gaps_of(entries) == []
+
+
+@pytest.mark.parametrize("shuffles", [False, True])
+async def test_what_one_stamp_hides_becomes_a_gap(shuffles):
+    """Such a server answers the same 1,000 lines from either end: the rest cannot be had."""
+    api = api_of([at(-60, f"line {n}") for n in range(1500)], mirrored=False, shuffles=shuffles)
+
+    entries = await read(api, -100, 0)
+
+    assert sum(multiset(entries).values()) == 1000
+    assert [(gap.start_ns, gap.end_ns) for gap in gaps_of(entries)] == [
+        (api.lines[0].stamp_ns, api.lines[0].stamp_ns + 1)
+    ]
+
+
+async def test_too_many_lines_in_a_millisecond_leave_a_gap_where_they_are_missing():
+    dense = [at(-60, f"line {n}", plus_ns=n * 100) for n in range(3000)]
+    api = api_of([at(-61), *dense, at(-59)])
+
+    entries = await read(api, -100, 0)
+
+    assert multiset(entries) == world([at(-61), *dense[:1000], *dense[2000:], at(-59)])
+    [gap] = gaps_of(entries)
+    assert (gap.start_ns, gap.end_ns) == (dense[999].stamp_ns, dense[2000].stamp_ns)
+    position = entries.index(gap)
+    assert entries[position - 1].message == "line 999"
+    assert entries[position + 1].message == "line 2000"
+
+
+async def test_following_announces_such_a_gap_once():
+    dense = [at(20, f"line {n}", plus_ns=n * 100) for n in range(3000)]
+    api = api_of([at(1), *dense, at(25), at(90)], finishes_s=100)
+
+    followed = await follow(api)
+
+    assert len(gaps_of(followed.entries)) == 1
+    assert multiset(followed.entries) == world([at(1), *dense[:1000], *dense[2000:], at(25), at(90)])
+
+
+async def test_identical_lines_are_counted_not_merged():
+    api = api_of([at(-60, "same")] * 3 + [at(30, "same")] * 2, finishes_s=60)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+
+
+async def test_a_burst_between_two_polls_is_read_wholly():
+    burst = [at(30 + n / 30_000, f"line {n}") for n in range(30_000)]
+    api = api_of([at(1), *burst, at(40)], finishes_s=60, latency_s=0.005)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+    assert not any(entry.late for entry in followed.entries)
+
+
+# Time
+
+
+async def test_silence_of_hours_does_not_end_the_stream():
+    api = api_of([at(-3 * HOUR_S), at(5), at(5 + 2.5 * HOUR_S)], finishes_s=2.6 * HOUR_S)
+
+    followed = await follow(api, from_s=-4 * HOUR_S)
+
+    assert multiset(followed.entries) == world(api.lines)
+
+
+async def test_a_quiet_job_costs_less_than_a_request_a_second():
+    api = api_of([at(-5)], finishes_s=2 * HOUR_S)
+
+    await follow(api)
+
+    assert (api.pages + api.looks) / (2 * HOUR_S) < 0.65
+
+
+@pytest.mark.parametrize("rate", [0.2, 5, 100])
+async def test_a_line_is_seen_within_three_seconds_of_its_arrival(rate):
+    dice = random.Random(1)
+    lines = [at(n / rate, f"line {n}") for n in range(int(60 * rate))]
+    lines += [at(second, f"late {second}", delay_s=dice.uniform(5, 55)) for second in range(-50, 60, 10)]
+    api = api_of(lines, finishes_s=180)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+    arrived_s = {line.message: line.arrives_ns / 1e9 - BEGIN_S for line in lines}
+    waits_s = [
+        seen_s - arrived_s[entry.message]
+        for entry, seen_s in zip(followed.entries, followed.seen_s, strict=True)
+        if arrived_s[entry.message] > 5 and (rate < 50 or not entry.message.startswith("late"))
+    ]
+    assert max(waits_s) < 3.0
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_job_may_last_longer_than_a_window(newest_first):
+    lines = [at(-30 * DAY_S + n * 1.7 * DAY_S, f"line {n}") for n in range(17)]
+    api = api_of(lines)
+
+    entries = await read(api, -31 * DAY_S, 600, newest_first=newest_first)
+
+    assert multiset(entries) == world(lines)
+
+
+@pytest.mark.parametrize("skew_s", [-120.0, 120.0])
+@pytest.mark.parametrize("end", ENDS)
+async def test_the_servers_clock_may_be_off(skew_s, end):
+    lines = [at(second, f"line {second}") for second in range(-100, 100, 7)]
+    api = api_of(lines, skew_s=skew_s, end=end, finishes_s=110)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+    assert not any(entry.late for entry in followed.entries)
+
+
+async def test_stamps_may_stand_almost_still():
+    """A clock that lines prove to run slowly must not make the newest of them look old."""
+    lines = [at(-60 + n / 1000, f"line {n}", delay_s=60 + n) for n in range(500)]
+    api = api_of(lines, finishes_s=510)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+
+
+async def test_a_node_whose_clock_is_minutes_behind_is_heard():
+    lines = [at(second, f"line {second}") for second in range(-60, 100, 3)]
+    lines += [
+        at(second, f"behind {second}", delay_s=150.0, replica="node-1") for second in range(-200, -55, 9)
+    ]
+    api = api_of(lines, finishes_s=110)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+
+
+# Late lines and the end
+
+
+async def test_late_lines_of_a_busy_log_are_found_and_marked():
+    steady = [at(n / 20, f"line {n}") for n in range(20 * 100)]
+    late = [at(second, f"late {second}", delay_s=59.0) for second in range(0, 90, 10)]
+    api = api_of([*steady, *late], finishes_s=200)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+    assert {entry.message for entry in followed.entries if entry.late} == {line.message for line in late}
+
+
+async def test_stragglers_after_the_end_are_waited_for():
+    api = api_of(
+        [at(10), at(11, "straggler", delay_s=12.0), at(14, "and another", delay_s=18.0)], finishes_s=15
+    )
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+    assert followed.end.job.current_status == "TRAINING_JOB_COMPLETED"
+
+
+async def test_a_server_known_for_late_lines_gets_the_full_wait():
+    prompt = [at(second, f"line {second}") for second in range(0, 60, 2)]
+    api = api_of([*prompt, at(5, "late", delay_s=20.0), at(59, "very late", delay_s=60.0)], finishes_s=60)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+
+
+async def test_a_job_long_over_is_read_without_waiting():
+    api = api_of([at(-2 * HOUR_S + n, f"line {n}") for n in range(2500)], finishes_s=-HOUR_S)
+
+    followed = await follow(api, from_s=-3 * HOUR_S)
+
+    assert multiset(followed.entries) == world(api.lines)
+    assert followed.end is not None
+    assert followed.end_s < 1.0
+
+
+async def test_a_job_without_any_line_ends_all_the_same():
+    api = api_of([], finishes_s=30)
+
+    followed = await follow(api)
+
+    assert followed.entries == []
+    assert followed.end is not None
+    assert followed.batches[0].caught_up
+
+
+async def test_history_and_follow_meet_exactly():
+    lines = [at(n / 500, f"line {n}", plus_ns=n % 3) for n in range(-2000, 2000)]
+    api = api_of(lines, finishes_s=20)
+
+    before = await read(api, -100, -1.5)
+    after = await follow(api, from_s=-1.5)
+
+    assert multiset(before) + multiset(after.entries) == world(lines)
+
+
+# Faults
+
+
+async def test_a_page_that_cannot_be_had_is_a_gap_and_no_more():
+    lines = [at(-1000 + n, f"line {n}") for n in range(900)]
+    poison_ns = lines[400].stamp_ns
+    api = api_of(lines, poison=(poison_ns, poison_ns + 1))
+
+    for newest_first in (False, True):
+        entries = await read(api, -1100, 0, newest_first=newest_first)
+
+        assert multiset(entries) == world([*lines[:400], *lines[401:]])
+        [gap] = gaps_of(entries)
+        assert gap.start_ns <= poison_ns < gap.end_ns
+        assert gap.end_ns - gap.start_ns == 1_000_000
+        assert "cannot be rendered" in gap.reason
+
+
+async def test_a_long_stretch_that_cannot_be_had_costs_few_requests():
+    lines = [at(-1000 + n, f"line {n}") for n in range(900)]
+    api = api_of(lines, poison=(lines[300].stamp_ns, lines[400].stamp_ns))
+
+    entries = await read(api, -1100, 0)
+
+    assert set(world(lines[:300])) <= set(multiset(entries))
+    assert len(gaps_of(entries)) >= 1
+    missing = world(lines) - multiset(entries)
+    assert 100 <= sum(missing.values()) <= 300
+    stamps = [stamp for stamp, *_ in missing]
+    assert all(any(gap.start_ns <= stamp < gap.end_ns for gap in gaps_of(entries)) for stamp in stamps)
+    assert api.pages < 500
+
+
+async def test_following_goes_on_past_a_page_that_cannot_be_had():
+    lines = [at(second, f"line {second}") for second in range(0, 300, 2)]
+    poison_ns = lines[20].stamp_ns
+    api = api_of(lines, finishes_s=310, poison=(poison_ns, poison_ns + 1))
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world([*lines[:20], *lines[21:]])
+    assert len(gaps_of(followed.entries)) == 1
+
+
+async def test_an_outage_loses_nothing_and_makes_no_gap():
+    lines = [at(second, f"line {second}") for second in range(0, 900, 3)]
+    api = api_of(lines, finishes_s=910)
+    fetch = api.fetch
+
+    async def fetch_with_outage(**window):
+        if 100 < api.clock.passed_s < 700:
+            await api.clock.sleep(0.1)
+            raise random.Random(api.pages).choice(
+                [ServerFault("down", status=502), Unreachable("refused"), InvalidAnswer("a proxy's page")]
+            )
+        return await fetch(**window)
+
+    api.fetch = fetch_with_outage
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+    assert gaps_of(followed.entries) == []
+
+
+@pytest.mark.parametrize(
+    "error", [NotFound("gone", status=404), Unauthorized("who?", status=401), BadRequest("no", status=400)]
+)
+async def test_errors_that_will_not_pass_reach_the_caller(error):
+    api = api_of([at(1)], finishes_s=1000)
+
+    async def fetch(**_):
+        raise error
+
+    api.fetch = fetch
+    with pytest.raises(type(error)):
+        await follow(api)
+    with pytest.raises(type(error)):
+        await read(api, -10, 0)
+
+
+async def test_a_job_deleted_meanwhile_ends_with_not_found():
+    api = api_of([at(1)], finishes_s=1000)
+    fetch = api.fetch
+
+    async def fetch_until_deleted(**window):
+        return await (gone() if api.clock.passed_s > 60 else fetch(**window))
+
+    api.fetch = fetch_until_deleted
+    with pytest.raises(NotFound):
+        await follow(api)
+
+
+# Odd answers
+
+
+async def test_a_page_cut_short_loses_nothing():
+    lines = [at(-500 + n / 10, f"line {n}") for n in range(3000)]
+    api = api_of(lines)
+    fetch = api.fetch
+
+    async def cut(**window):
+        return (await fetch(**window))[:300]
+
+    api.fetch = cut
+    for newest_first in (False, True):
+        assert multiset(await read(api, -600, 0, newest_first=newest_first)) == world(lines)
+
+
+async def test_a_stamp_that_is_no_number_keeps_its_line():
+    async def fetch(**_):
+        return [
+            {"timestamp": str(BEGIN_MS * 1_000_000), "message": "dated"},
+            {"timestamp": "yesterday", "message": "undated", "replica": None, "level": "INFO"},
+        ]
+
+    for newest_first in (False, True):
+        api = api_of([])
+        api.fetch = fetch
+        entries = await read(api, -60, 60, newest_first=newest_first)
+        assert sorted(entry.message for entry in entries) == ["dated", "undated"]
+
+
+def test_entries_can_be_told_apart():
+    line = LogLine(1, "text", None, None)
+    assert line == LogLine(1, "text", None, None, None, False)
+    assert line != LogGap(1, 2, "lost")
