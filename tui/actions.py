@@ -38,7 +38,7 @@ class Action:
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action("open_job", Scope.HOME, "enter", "open", "Open the job under the cursor.", in_footer=True),
+    Action("open_job", Scope.HOME, "enter", "open", "Open the job under the cursor."),
     Action(
         "filter",
         Scope.HOME,
@@ -50,12 +50,12 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "sort",
         Scope.HOME,
-        "o",
+        "S",
         "sort",
         "Sort by the next column; clicking a heading sorts too.",
         in_footer=True,
     ),
-    Action("reverse_sort", Scope.HOME, "O", "reverse", "Turn the order of the sort around."),
+    Action("reverse_sort", Scope.HOME, "V", "reverse", "Turn the order of the sort around."),
     Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the list of projects."),
     Action(
         "stop_job", Scope.HOME, "s", "stop", "Stop the job under the cursor.", in_footer=True, dangerous=True
@@ -69,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
         dangerous=True,
     ),
     Action("copy_id", Scope.HOME, "y", "copy id", "Copy the id of the job under the cursor."),
-    Action("open_browser", Scope.HOME, "b", "browser", "Open the job under the cursor in the browser."),
+    Action("open_browser", Scope.HOME, "o", "browser", "Open the job under the cursor in the browser."),
     Action("show_live", Scope.JOB, "1", "Live", "Nodes, charts and the end of the log together."),
     Action("show_logs", Scope.JOB, "2", "Logs", "The log over the whole screen."),
     Action("show_metrics", Scope.JOB, "3", "Metrics", "The charts over the whole screen."),
@@ -77,8 +77,8 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "show_details", Scope.JOB, "5", "Details", "Everything the API says about the job, and its history."
     ),
-    Action("next_tab", Scope.JOB, "tab,right_square_bracket", "next tab", "The next tab."),
-    Action("previous_tab", Scope.JOB, "shift+tab,left_square_bracket", "previous tab", "The previous tab."),
+    Action("next_tab", Scope.JOB, "tab", "next tab", "The next tab."),
+    Action("previous_tab", Scope.JOB, "shift+tab", "previous tab", "The previous tab."),
     Action(
         "toggle_follow",
         Scope.JOB,
@@ -87,24 +87,19 @@ ACTIONS: tuple[Action, ...] = (
         "Follow the end of the log, or stay where you are.",
         in_footer=True,
     ),
-    Action(
-        "filter_log", Scope.JOB, "slash", "find", "Show only log lines that contain a text.", in_footer=True
-    ),
+    Action("find_in_log", Scope.JOB, "slash", "find", "Find a text in the log.", in_footer=True),
+    Action("next_match", Scope.JOB, "n", "next match", "The next line with the text."),
+    Action("previous_match", Scope.JOB, "N", "previous match", "The previous line with the text."),
+    Action("filter_log", Scope.JOB, "ampersand", "filter", "Show only the log lines with a text."),
     Action(
         "next_node",
         Scope.JOB,
-        "n",
+        "right_square_bracket",
         "node",
-        "Show the log and charts of the next node alone, then of all again.",
+        "The next node alone; then all.",
         in_footer=True,
     ),
-    Action(
-        "previous_node",
-        Scope.JOB,
-        "N",
-        "previous node",
-        "Show the log and charts of the previous node alone.",
-    ),
+    Action("previous_node", Scope.JOB, "left_square_bracket", "previous node", "The previous node alone."),
     Action("next_chart", Scope.JOB, "m", "chart", "The next chart.", in_footer=True),
     Action("next_span", Scope.JOB, "plus,equals_sign", "longer", "Charts over a longer time."),
     Action("previous_span", Scope.JOB, "minus", "shorter", "Charts over a shorter time."),
@@ -114,7 +109,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("stop_job", Scope.JOB, "s", "stop", "Stop this job.", in_footer=True, dangerous=True),
     Action("recreate_job", Scope.JOB, "R", "run again", "Start a new job like this one.", dangerous=True),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
-    Action("open_browser", Scope.JOB, "b", "browser", "Open the job in the browser."),
+    Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
     Action("back", Scope.EVERYWHERE, "escape", "back", "One step out: of the filter, then of the screen."),
     Action("refresh", Scope.EVERYWHERE, "r", "refresh", "Ask the server now."),
     Action("command_palette", Scope.EVERYWHERE, "colon,ctrl+p", "commands", "Find any action by its name."),

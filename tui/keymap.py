@@ -8,6 +8,7 @@ from tui.actions import Scope, actions_of
 
 KEY_SIGNS = {
     "slash": "/",
+    "ampersand": "&",
     "question_mark": "?",
     "colon": ":",
     "plus": "+",

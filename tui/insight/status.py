@@ -38,7 +38,7 @@ _VIEWS: dict[str, StatusView] = {
     JobStatus.FAILED: StatusView("failed", "✗", "bad", _FINISHED, JobStatus.FAILED),
     JobStatus.DEPLOY_FAILED: StatusView("deploy failed", "✗", "bad", _FINISHED, JobStatus.DEPLOY_FAILED),
     JobStatus.STOPPED: StatusView("stopped", "■", "muted", _FINISHED, JobStatus.STOPPED),
-    JobStatus.PREEMPTED: StatusView("preempted", "⚡", "caution", _FINISHED, JobStatus.PREEMPTED),
+    JobStatus.PREEMPTED: StatusView("preempted", "↯", "caution", _FINISHED, JobStatus.PREEMPTED),
 }
 
 

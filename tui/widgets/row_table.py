@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -78,7 +78,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         Binding("pageup,ctrl+u", "cursor_by_page(-1)", "page up", show=False),
         Binding("home,g", "cursor_to_end(False)", "top", show=False),
         Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
-        Binding("enter", "select", "open", show=False),
+        Binding("enter", "select", "open"),
     ]
 
     sort_mark: reactive[tuple[str, bool] | None] = reactive(None)
@@ -87,39 +87,39 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     class Selected(Message):
         """Enter or a click on the row under the cursor."""
 
-        def __init__(self, table: RowTable[Row], key: str) -> None:
+        def __init__(self, table: RowTable[Any], key: str) -> None:
             super().__init__()
             self.table = table
             self.key = key
 
         @property
-        def control(self) -> RowTable[Row]:
+        def control(self) -> RowTable[Any]:
             """The table."""
             return self.table
 
     class Highlighted(Message):
         """The cursor is on another row."""
 
-        def __init__(self, table: RowTable[Row], key: str) -> None:
+        def __init__(self, table: RowTable[Any], key: str) -> None:
             super().__init__()
             self.table = table
             self.key = key
 
         @property
-        def control(self) -> RowTable[Row]:
+        def control(self) -> RowTable[Any]:
             """The table."""
             return self.table
 
     class HeadingPressed(Message):
         """A click on a column's heading."""
 
-        def __init__(self, table: RowTable[Row], column_id: str) -> None:
+        def __init__(self, table: RowTable[Any], column_id: str) -> None:
             super().__init__()
             self.table = table
             self.column_id = column_id
 
         @property
-        def control(self) -> RowTable[Row]:
+        def control(self) -> RowTable[Any]:
             """The table."""
             return self.table
 
@@ -130,11 +130,14 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         *,
         id: str | None = None,
         heading: bool = True,
+        opens: bool = True,
     ) -> None:
+        """``opens`` says that enter on a row leads somewhere."""
         super().__init__(id=id)
         self._all_columns = tuple(columns)
         self._key = key
         self._heading = heading
+        self._opens = opens
         self._rows: Sequence[Row] = ()
         self._index_of: dict[str, int] = {}
         self._cursor = 0
@@ -312,6 +315,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     def action_cursor_to_end(self, last: bool) -> None:
         """Move the cursor to the last row, or to the first."""
         self._move(len(self._rows) - 1 if last else 0)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to open a row only where that leads somewhere."""
+        return self._opens or action != "select"
 
     def action_select(self) -> None:
         """Ask for the row under the cursor to be opened."""

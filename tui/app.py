@@ -1,0 +1,258 @@
+"""The shell: it owns the client's session, shows screens, and does what they ask for."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from api_client.errors import NotFound, RequestError
+from api_client.models import TrainingJob
+from api_client.remotes import Remote
+from tui.actions import ACTIONS, Scope
+from tui.feeds.fleet import FleetFeed
+from tui.feeds.run import RunFeed
+from tui.feeds.session import Session
+from tui.insight.connection import Connection
+from tui.insight.status import status_view
+from tui.insight.text import inert
+from tui.messages import (
+    BrowserRequested,
+    CopyRequested,
+    OpenJobRequested,
+    RecreateJobRequested,
+    StopJobRequested,
+)
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.help.screen import HelpScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
+from tui.theme import DARK, NO_COLOR_THEME, THEMES
+
+FIND_AGAIN_S = 5.0
+"""Between two tries to find the job that was asked for, while the server is unreachable."""
+
+
+class BtTuiApp(App[WelcomeChoice]):
+    """The dashboard on one remote; without a remote, the welcome screen."""
+
+    TITLE = "bt-tui"
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    connection: reactive[Connection] = reactive(Connection())
+
+    def __init__(
+        self,
+        remote: Remote | None,
+        *,
+        job_id: str | None = None,
+        tab: str = "live",
+        demo: bool = False,
+        readonly: bool = False,
+        why_no_remote: str = "",
+    ) -> None:
+        no_color = "NO_COLOR" in os.environ
+        super().__init__(ansi_color=True if no_color else None)
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = NO_COLOR_THEME if no_color else DARK.name
+        self._job_id = job_id
+        self._tab = tab
+        self._demo = demo
+        self._readonly = readonly
+        self._why_no_remote = why_no_remote
+        self._session = Session(remote, on_connection=self._connection_changed) if remote else None
+
+    def first_screen(self) -> Screen[None]:
+        """Home; or the welcome screen, if there is nobody to talk to."""
+        if self._session is None:
+            return WelcomeScreen(self._why_no_remote)
+        name = inert(self._session.remote.name)
+        return HomeScreen(partial(FleetFeed, self._session), f"{name} · demo data" if self._demo else name)
+
+    def on_mount(self) -> None:
+        """Show the first screen, and go on to the job that was asked for, if one was."""
+        self.animation_level = "none"
+        self.push_screen(self.first_screen())
+        if self._job_id is not None:
+            self._open_by_id(self._job_id)
+
+    async def on_unmount(self) -> None:
+        """Close the client's connections."""
+        if self._session is not None:
+            await self._session.aclose()
+
+    # The connection is shown by every screen
+
+    def _connection_changed(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def watch_connection(self, connection: Connection) -> None:
+        """Hand it on to the screens that show it."""
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen | JobScreen):
+                screen.connection = connection
+
+    # What screens ask for
+
+    @on(OpenJobRequested)
+    def _open_job(self, message: OpenJobRequested) -> None:
+        self._show_job(message.job)
+
+    def _show_job(self, job: TrainingJob) -> None:
+        if self._session is not None:
+            screen = JobScreen(job, partial(RunFeed, self._session), tab=self._tab)
+            screen.connection = self.connection
+            self.push_screen(screen)
+
+    @work(group="find job", exclusive=True)
+    async def _open_by_id(self, job_id: str) -> None:
+        """Open a job by its id; an unreachable server is asked again."""
+        assert self._session is not None
+        while True:
+            try:
+                self._show_job(await self._session.find_job(job_id))
+            except NotFound:
+                self.notify(
+                    f"There is no job {inert(job_id)} on {self._session.remote.name}.", severity="error"
+                )
+            except RequestError:
+                await self._session.clock.sleep(FIND_AGAIN_S)
+                continue
+            return
+
+    @on(StopJobRequested)
+    def _ask_to_stop(self, message: StopJobRequested) -> None:
+        job = message.job
+        name = inert(job.name or job.id)
+        if job.is_finished:
+            self.notify(f"{name} is {status_view(job.current_status).word} already.")
+            return
+        self._ask(
+            f"Stop {name} ({job.id})?",
+            "The job ends now. Its logs and the checkpoints that it has stored are kept.",
+            "Stop it",
+            lambda session: session.stop_job(job),
+            f"{name} is being stopped.",
+        )
+
+    @on(RecreateJobRequested)
+    def _ask_to_recreate(self, message: RecreateJobRequested) -> None:
+        job = message.job
+        name = inert(job.name or job.id)
+        self._ask(
+            f"Run {name} ({job.id}) again?",
+            "A new job with the same code and configuration starts, and uses the same hardware.",
+            "Run it again",
+            lambda session: session.recreate_job(job),
+            f"A new job like {name} was created.",
+        )
+
+    def _ask(
+        self,
+        question: str,
+        consequence: str,
+        yes: str,
+        act: Callable[[Session], Awaitable[TrainingJob]],
+        done: str,
+    ) -> None:
+        """Confirm, then act; refused when the dashboard is read-only."""
+        if self._readonly:
+            self.notify("This dashboard is read-only.", severity="warning")
+            return
+
+        def answered(confirmed: bool | None) -> None:
+            if confirmed:
+                self._act(act, done)
+
+        self.push_screen(ConfirmScreen(question, consequence, yes), answered)
+
+    @work(group="act")
+    async def _act(self, act: Callable[[Session], Awaitable[TrainingJob]], done: str) -> None:
+        assert self._session is not None
+        try:
+            await act(self._session)
+        except RequestError as error:
+            self.notify(inert(str(error)), title="Not done", severity="error", timeout=10, markup=False)
+            return
+        self.notify(done, markup=False)
+        self._refresh_screens()
+
+    def _refresh_screens(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen | JobScreen):
+                screen.action_refresh()
+
+    @on(CopyRequested)
+    def _copy(self, message: CopyRequested) -> None:
+        self.copy_to_clipboard(message.text)
+        self.notify(f"Copied the {message.what} {inert(message.text)}.", markup=False)
+
+    @on(BrowserRequested)
+    def _browse(self, message: BrowserRequested) -> None:
+        if self._session is None:
+            return
+        link = self._session.job_link(message.job)
+        if not webbrowser.open(link):
+            self.copy_to_clipboard(link)
+            self.notify(f"No browser here; the link was copied: {link}", markup=False)
+
+    # Actions that work everywhere
+
+    def action_help(self) -> None:
+        """The keys that work here."""
+        if isinstance(self.screen, HelpScreen):
+            self.pop_screen()
+        elif isinstance(self.screen, JobScreen):
+            self.push_screen(HelpScreen((Scope.JOB, Scope.EVERYWHERE)))
+        elif isinstance(self.screen, HomeScreen):
+            self.push_screen(HelpScreen((Scope.HOME, Scope.EVERYWHERE)))
+        else:
+            self.push_screen(HelpScreen((Scope.EVERYWHERE,)))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: every action that works here, and the themes."""
+        scope = {HomeScreen: Scope.HOME, JobScreen: Scope.JOB}.get(type(screen))
+        for action in ACTIONS:
+            if action.scope is scope or (action.scope is Scope.EVERYWHERE and action.id != "command_palette"):
+                title = action.label[:1].upper() + action.label[1:]
+                yield SystemCommand(
+                    title, action.help, partial(screen.run_action, self._target(action.id, screen))
+                )
+        yield SystemCommand("Theme", "Choose another theme, dark or light.", self.action_change_theme)
+        yield SystemCommand("Screenshot", "Save a picture of the screen as SVG.", self.save_screen)
+
+    def save_screen(self) -> None:
+        """Save the screen as SVG where the terminal's user keeps downloads."""
+        self.deliver_screenshot()
+
+    @staticmethod
+    def _target(action_id: str, screen: Screen[object]) -> str:
+        return action_id if hasattr(screen, f"action_{action_id}") else f"app.{action_id}"
+
+
+def run_dashboard(
+    remote: Remote | None,
+    *,
+    job_id: str | None = None,
+    tab: str = "live",
+    demo: bool = False,
+    readonly: bool = False,
+    why_no_remote: str = "",
+) -> WelcomeChoice | None:
+    """Run the dashboard until it is left; returns what a newcomer chose on the welcome screen, if so."""
+    return BtTuiApp(
+        remote, job_id=job_id, tab=tab, demo=demo, readonly=readonly, why_no_remote=why_no_remote
+    ).run()

@@ -1,0 +1,170 @@
+"""Home's feed: lists of projects and jobs, and a quick look at each running job in turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+from api_client.errors import NotFound, RequestError, Unauthorized
+from api_client.models import RUNNABLE_STATUSES, JobStatus, LogRecord, TrainingJob, TrainingProject
+from api_client.streams.records import LogLine
+from tui.feeds.session import Session
+from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
+from tui.insight.health import findings
+from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
+from tui.insight.progress import ProgressFold
+
+LIST_INTERVAL_S = 5.0
+"""How often the lists are asked for."""
+FULL_LIST_EVERY = 6
+"""With many jobs, only the unfinished ones are asked for in between."""
+FEW_JOBS = 300
+"""Up to so many jobs, everything is asked for every time."""
+UNAUTHORISED_INTERVAL_S = 30.0
+GLANCE_PAUSE_S = 0.25
+"""Between two looks; a look is two requests."""
+GLANCE_MIN_AGE_S = 15.0
+"""No job is looked at more often."""
+GLANCED_JOBS = 24
+"""At most so many running jobs are looked at, the newest first."""
+GLANCE_LINES = 200
+GLANCE_SPAN = timedelta(minutes=20)
+GLANCE_STEP_S = 60
+CLOCK_SKEW = timedelta(minutes=5)
+
+
+class FleetFeed:
+    """Publishes a ``FleetSnapshot`` after every change, until its task is cancelled."""
+
+    def __init__(self, session: Session, publish: Callable[[FleetSnapshot], object]) -> None:
+        self._session = session
+        self._publish = publish
+        self._projects: list[TrainingProject] = []
+        self._jobs: dict[str, TrainingJob] = {}
+        self._glances: dict[str, Glance] = {}
+        self._glanced_at: dict[str, float] = {}
+        self._progress: dict[str, ProgressFold] = {}
+        self._listed = asyncio.Event()
+        self._asked = asyncio.Event()
+        self._rounds = 0
+
+    async def run(self) -> None:
+        """Feed until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_listing())
+            tasks.create_task(self._keep_glancing())
+
+    def refresh(self) -> None:
+        """Ask for everything now."""
+        self._rounds = 0
+        self._asked.set()
+
+    async def _keep_listing(self) -> None:
+        while True:
+            pause = LIST_INTERVAL_S
+            try:
+                await self._list()
+            except Unauthorized:
+                pause = UNAUTHORISED_INTERVAL_S
+            except RequestError:
+                pass  # the connection's state says so on every screen; the last lists stay
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), pause)
+            self._asked.clear()
+
+    async def _list(self) -> None:
+        client = self._session.client
+        everything = self._rounds % FULL_LIST_EVERY == 0 or len(self._jobs) <= FEW_JOBS
+        self._rounds += 1
+        self._projects = await client.projects.list()
+        if everything:
+            self._jobs = {job.id: job for job in await self._all_jobs()}
+        else:
+            fresh = {job.id: job for job in await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))}
+            ended = [job for job in self._jobs.values() if not job.is_finished and job.id not in fresh]
+            self._jobs |= fresh
+            for job in ended:
+                with suppress(NotFound):
+                    self._jobs[job.id] = await client.jobs.get(job.project_id, job.id)
+        for gone in self._glances.keys() - self._jobs.keys():
+            del self._glances[gone]
+        self._listed.set()
+        self._publish_now()
+
+    async def _all_jobs(self) -> list[TrainingJob]:
+        """Every job, by search; a server without the search route is asked project by project."""
+        client = self._session.client
+        try:
+            return await client.jobs.search()
+        except NotFound:
+            return [job for project in self._projects for job in await client.jobs.list(project.id)]
+
+    def _publish_now(self) -> None:
+        now = self._session.clock.now()
+        self._publish(fold_fleet(self._projects, self._jobs.values(), self._glances, now))
+
+    async def _keep_glancing(self) -> None:
+        await self._listed.wait()
+        clock = self._session.clock
+        while True:
+            job = self._next_to_glance()
+            if job is not None:
+                self._glanced_at[job.id] = clock.monotonic()
+                with suppress(RequestError):
+                    self._glances[job.id] = await self._glance(job)
+                    self._publish_now()
+            await clock.sleep(GLANCE_PAUSE_S if job is not None else LIST_INTERVAL_S)
+
+    def _next_to_glance(self) -> TrainingJob | None:
+        running = [job for job in self._jobs.values() if job.current_status == JobStatus.RUNNING]
+        running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
+        now = self._session.clock.monotonic()
+        due = [
+            job
+            for job in running[:GLANCED_JOBS]
+            if now - self._glanced_at.get(job.id, -GLANCE_MIN_AGE_S) >= GLANCE_MIN_AGE_S
+        ]
+        return min(due, key=lambda job: self._glanced_at.get(job.id, 0.0), default=None)
+
+    async def _glance(self, job: TrainingJob) -> Glance:
+        client, now = self._session.client, self._session.clock.now()
+        start_ms, end_ms = _millis((now - GLANCE_SPAN).timestamp()), _millis((now + CLOCK_SKEW).timestamp())
+        records = await client.logs.page(
+            job.project_id, job.id, start_ms=start_ms, end_ms=end_ms, direction="desc", limit=GLANCE_LINES
+        )
+        fold = self._progress.setdefault(job.id, ProgressFold())
+        newest = fold.snapshot().last_line_at_ns or 0
+        fold.add(line for line in map(_line, reversed(records)) if line.timestamp_ns > newest)
+        answer = await client.metrics.get(
+            job.project_id, job.id, start_ms=start_ms, end_ms=_millis(now.timestamp()), step_s=GLANCE_STEP_S
+        )
+        snapshot = MetricsFold().fold(answer)
+        progress = fold.snapshot()
+        return Glance(progress, _trace(snapshot), findings(job.current_status, progress, snapshot, now))
+
+
+def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
+    """Mean GPU use over all nodes, a value a step; CPU-only jobs have none."""
+    series = [node.mean_utilization for node in metrics.nodes if node.mean_utilization.values]
+    if not series:
+        return ()
+    length = min(len(one.values) for one in series)
+    return tuple(
+        sum(one.values[position - length] for one in series) / len(series) for position in range(length)
+    )
+
+
+def _line(record: LogRecord) -> LogLine:
+    stamp = record["timestamp"]
+    return LogLine(
+        int(stamp) if stamp.isdigit() else 0,
+        record["message"],
+        record.get("replica"),
+        record.get("level"),
+    )
+
+
+def _millis(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,0 +1,259 @@
+"""The job screen's feed: status, metrics, log, checkpoints and prices of one run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
+from api_client.models import TrainingJob
+from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogLine
+from tui.feeds.publisher import Publisher
+from tui.feeds.session import Session
+from tui.insight.health import findings
+from tui.insight.node_metrics import MetricsFold
+from tui.insight.progress import ProgressFold
+from tui.insight.run import RunSnapshot
+from tui.insight.stragglers import slow_nodes
+
+STATUS_INTERVAL_S = 3.0
+METRICS_INTERVAL_S = 2.0
+CHECKPOINTS_INTERVAL_S = 10.0
+RETRY_INTERVAL_S = 10.0
+"""After an error that the streams do not wait out themselves."""
+TAIL_SPAN = timedelta(minutes=10)
+"""The newest part of the log, read first."""
+CLOCK_SKEW = timedelta(minutes=5)
+HISTORY_LINES = 150_000
+"""Older log lines read beyond that wait until they are asked for."""
+POINTS_ACROSS = 240
+"""Metric samples wanted across the span shown; a chart has no more columns to show them."""
+SHORTEST_STEP_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Log entries in time order: new ones for the end, or ``older`` ones for the beginning.
+
+    ``restarted`` asks to forget all parts before: the log is read anew after an error.
+    """
+
+    entries: tuple[LogEntry, ...]
+    older: bool = False
+    ended: bool = False
+    restarted: bool = False
+
+
+class RunFeed:
+    """Publishes a ``RunSnapshot`` after changes and every part of the log, until cancelled.
+
+    ``on_gone`` is called once if the server no longer knows the job.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        job: TrainingJob,
+        *,
+        publish: Callable[[RunSnapshot], object],
+        on_log: Callable[[LogPart], object],
+        on_gone: Callable[[], object],
+        span: timedelta,
+    ) -> None:
+        self._session = session
+        self._on_log = on_log
+        self._on_gone = on_gone
+        self._publish_snapshot = publish
+        self._publisher = Publisher(self._publish, session.clock)
+        self._span = span
+        now = session.clock.now()
+        self._snapshot = RunSnapshot(job=job, at=now, seen_at=now)
+        self._progress = ProgressFold()
+        self._metrics = MetricsFold()
+        self._span_changed = asyncio.Event()
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        """Feed until cancelled."""
+        self._publisher.touch()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._publisher.run())
+            tasks.create_task(self._keep(self._watch_status))
+            tasks.create_task(self._keep(self._read_log))
+            tasks.create_task(self._keep_metrics())
+            tasks.create_task(self._keep(self._poll_checkpoints))
+            tasks.create_task(self._keep(self._read_price))
+            tasks.create_task(self._tick())
+
+    def refresh(self) -> None:
+        """Ask for checkpoints and metrics now."""
+        self._asked.set()
+        self._span_changed.set()
+
+    def set_span(self, span: timedelta) -> None:
+        """Show metrics over another time; they are read anew at a fitting resolution."""
+        self._span = span
+        self._span_changed.set()
+
+    @property
+    def _job(self) -> TrainingJob:
+        return self._snapshot.job
+
+    def _publish(self) -> None:
+        now = self._session.clock.now()
+        progress, metrics = self._progress.snapshot(), self._metrics.snapshot
+        self._change(
+            at=now,
+            progress=progress,
+            metrics=metrics,
+            slow_nodes=slow_nodes(metrics),
+            findings=findings(self._job.current_status, progress, metrics, now),
+        )
+        self._publish_snapshot(self._snapshot)
+
+    def _change(self, **changes: Any) -> None:
+        self._snapshot = replace(self._snapshot, **changes)
+
+    async def _keep(self, feed: Callable[[], Awaitable[None]]) -> None:
+        """Run one part to its end, again after an error that may pass."""
+        while True:
+            try:
+                await feed()
+            except NotFound:
+                self._on_gone()
+            except RequestError:
+                await self._session.clock.sleep(RETRY_INTERVAL_S)
+                continue
+            return
+
+    async def _tick(self) -> None:
+        """Ages and elapsed times move on, even when nothing else does."""
+        while True:
+            await self._session.clock.sleep(1.0)
+            self._publisher.touch()
+
+    async def _watch_status(self) -> None:
+        jobs = self._session.client.jobs
+        status = ""
+        async for job in jobs.watch(self._job.project_id, self._job.id, interval_s=STATUS_INTERVAL_S):
+            self._change(job=job, seen_at=self._session.clock.now())
+            self._publisher.touch()
+            if job.current_status != status:
+                status = job.current_status
+                await self._read_queue()
+
+    async def _read_queue(self) -> None:
+        """The history of statuses; only org admins may read it, and not every server has it."""
+        with suppress(ErrorAnswer, InvalidAnswer):
+            self._change(queue=await self._session.client.jobs.queue_context(self._job.id))
+            self._publisher.touch()
+
+    async def _read_price(self) -> None:
+        with suppress(ErrorAnswer, InvalidAnswer):
+            for priced in await self._session.client.account.instance_type_prices():
+                if priced.instance_type.id == self._job.instance_type.id:
+                    self._change(price_per_minute=priced.price)
+                    self._publisher.touch()
+
+    async def _read_log(self) -> None:
+        """The newest part first, then on from there and back to the beginning at the same time."""
+        seam = self._seam()
+        self._progress = ProgressFold()
+        self._on_log(LogPart((), restarted=True))
+        parts = [asyncio.create_task(self._follow_log(seam)), asyncio.create_task(self._read_history(seam))]
+        try:
+            await asyncio.gather(*parts)
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+
+    def _seam(self) -> datetime:
+        """Where history ends and following begins; the two meet there exactly."""
+        job, now = self._job, self._session.clock.now()
+        newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
+        start = newest - TAIL_SPAN
+        return start if job.created_at is None else max(start, job.created_at - CLOCK_SKEW)
+
+    async def _follow_log(self, seam: datetime) -> None:
+        logs = self._session.client.logs
+        async for part in logs.follow(self._job.project_id, self._job.id, start=seam):
+            if isinstance(part, LogEnd):
+                self._change(job=part.job)
+                self._on_log(LogPart((), ended=True))
+            else:
+                self._take_log(part, older=False)
+
+    async def _read_history(self, seam: datetime) -> None:
+        job, read = self._job, 0
+        if job.created_at is not None and job.created_at - CLOCK_SKEW < seam:
+            history = self._session.client.logs.history(
+                job.project_id, job.id, start=job.created_at - CLOCK_SKEW, end=seam, newest_first=True
+            )
+            async for batch in history:
+                self._take_log(batch, older=True)
+                read += len(batch.entries)
+                if read >= HISTORY_LINES:
+                    break
+        self._change(log_history_loaded=True)
+        self._publisher.touch()
+
+    def _take_log(self, batch: LogBatch, *, older: bool) -> None:
+        self._progress.add(entry for entry in batch.entries if isinstance(entry, LogLine))
+        self._on_log(LogPart(batch.entries, older=older))
+        self._publisher.touch()
+
+    async def _keep_metrics(self) -> None:
+        """Follow the metrics; a new span begins anew, the old picture staying until it has data."""
+        while True:
+            self._span_changed.clear()
+            following = asyncio.create_task(self._keep(self._follow_metrics))
+            changed = asyncio.create_task(self._span_changed.wait())
+            try:
+                await changed
+            finally:
+                following.cancel()
+                changed.cancel()
+                with suppress(asyncio.CancelledError):
+                    await following
+
+    async def _follow_metrics(self) -> None:
+        job, now = self._job, self._session.clock.now()
+        end = job.updated_at if job.is_finished and job.updated_at else now
+        start = end - self._span
+        if job.created_at is not None:
+            start = max(start, job.created_at)
+        step_s = max(SHORTEST_STEP_S, int(self._span.total_seconds() / POINTS_ACROSS))
+        fold = MetricsFold()
+        stream = self._session.client.metrics.follow(
+            job.project_id, job.id, start=start, step_s=step_s, interval_s=max(METRICS_INTERVAL_S, step_s / 2)
+        )
+        async for answer in stream:
+            fold.fold(answer)
+            self._metrics = fold
+            self._change(metrics_at=self._session.clock.now())
+            self._publisher.touch()
+
+    async def _poll_checkpoints(self) -> None:
+        """List the checkpoints while they may change: until the job has ended and all are uploaded."""
+        client = self._session.client
+        while True:
+            try:
+                found = await client.checkpoints.list(self._job.project_id, self._job.id)
+            except (NotFound, Unauthorized):
+                raise
+            except RequestError:
+                found = None
+            if found is not None:
+                self._change(checkpoints=tuple(found))
+                self._publisher.touch()
+                uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
+                if self._job.is_finished and not uploading:
+                    await self._asked.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), CHECKPOINTS_INTERVAL_S)
+            self._asked.clear()

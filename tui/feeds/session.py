@@ -1,0 +1,62 @@
+"""The dashboard's one client, what it says of the connection, and the changes that people ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from api_client.client import TrainingClient
+from api_client.clock import Clock, SystemClock
+from api_client.events import RequestEvent
+from api_client.models import TrainingJob
+from api_client.remotes import Remote
+from tui.insight.connection import Connection
+
+
+class Session:
+    """A client and its connection state.
+
+    ``on_connection`` is called with the new state whenever it changes in more than the time of the
+    last answer.
+    """
+
+    def __init__(
+        self,
+        remote: Remote,
+        *,
+        clock: Clock | None = None,
+        on_connection: Callable[[Connection], None] | None = None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.connection = Connection()
+        self._on_connection = on_connection
+        self.client = TrainingClient(remote, clock=self.clock, on_event=self._note)
+
+    @property
+    def remote(self) -> Remote:
+        """Whom the client talks to."""
+        return self.client.remote
+
+    def _note(self, event: RequestEvent) -> None:
+        self.connection = self.connection.after(event)
+        if self._on_connection is not None:
+            self._on_connection(self.connection)
+
+    async def stop_job(self, job: TrainingJob) -> TrainingJob:
+        """Stop a job; raises the client's errors."""
+        return await self.client.jobs.stop(job.project_id, job.id)
+
+    async def recreate_job(self, job: TrainingJob) -> TrainingJob:
+        """Start a new job of the same configuration; raises the client's errors."""
+        return await self.client.jobs.recreate(job.project_id, job.id)
+
+    async def find_job(self, job_id: str) -> TrainingJob:
+        """The job of that id, whatever its project; raises the client's errors."""
+        return await self.client.jobs.find(job_id)
+
+    def job_link(self, job: TrainingJob) -> str:
+        """The job's page in the browser."""
+        return self.client.job_link(job.project_id, job.id)
+
+    async def aclose(self) -> None:
+        """Close the client."""
+        await self.client.aclose()

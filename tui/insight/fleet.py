@@ -1,0 +1,225 @@
+"""Home's snapshot: projects and jobs as rows, folded from what the API lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
+from tui.insight.health import Finding
+from tui.insight.progress import ProgressSnapshot
+from tui.insight.query import Query
+from tui.insight.status import StatusView, status_view
+from tui.insight.text import inert
+from tui.insight.units import age, count, duration
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A quick look at a running job: its progress, and its recent GPU use (0–1, oldest first)."""
+
+    progress: ProgressSnapshot | None = None
+    trace: tuple[float | None, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as Home shows it. All text is inert; ``job`` is what the API said."""
+
+    job: TrainingJob = field(compare=False)
+    id: str
+    name: str
+    project: str
+    status: StatusView
+    gpu: str
+    gpu_count: int
+    note: str
+    note_tone: str
+    progress_fraction: float
+    steps: str
+    trace: tuple[float | None, ...]
+    age: str
+    age_s: float
+    user: str
+    spot: bool
+    alarmed: bool
+
+    @property
+    def running(self) -> bool:
+        """Whether the job runs now."""
+        return self.job.current_status == JobStatus.RUNNING
+
+    @property
+    def created_at(self) -> datetime:
+        """When the job was created; jobs without a stamp count as oldest."""
+        return self.job.created_at or _OLDEST
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRow:
+    """A project as Home lists it."""
+
+    id: str
+    name: str
+    team: str
+    jobs: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """Everything Home shows, as of ``at``."""
+
+    projects: tuple[ProjectRow, ...]
+    jobs: tuple[JobRow, ...]
+    at: datetime
+
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return sum(row.running for row in self.jobs)
+
+    @property
+    def busy_gpus(self) -> int:
+        """GPUs of running jobs."""
+        return sum(row.gpu_count for row in self.jobs if row.running)
+
+    @property
+    def alarms(self) -> int:
+        """Running jobs with a finding that deserves a look."""
+        return sum(row.alarmed for row in self.jobs)
+
+
+def fold_fleet(
+    projects: Iterable[TrainingProject],
+    jobs: Iterable[TrainingJob],
+    glances: Mapping[str, Glance],
+    now: datetime,
+) -> FleetSnapshot:
+    """One snapshot out of both lists; running jobs first, then the newest."""
+    rows = sorted(
+        (_job_row(job, glances.get(job.id, Glance()), now) for job in jobs),
+        key=lambda row: (row.status.order, -row.created_at.timestamp()),
+    )
+    return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now)
+
+
+def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:
+    total: dict[str, int] = {}
+    running: dict[str, int] = {}
+    for row in rows:
+        project_id = row.job.project_id
+        total[project_id] = total.get(project_id, 0) + 1
+        running[project_id] = running.get(project_id, 0) + (row.running)
+    found = [
+        ProjectRow(
+            project.id,
+            inert(project.name) or project.id,
+            inert(project.team_name or ""),
+            total.get(project.id, 0),
+            running.get(project.id, 0),
+        )
+        for project in projects
+    ]
+    return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
+
+
+def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
+    age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
+    note, tone = _note(job, glance, age_s)
+    per_node = job.instance_type.gpu_count or 0
+    return JobRow(
+        job=job,
+        id=job.id,
+        name=inert(job.name or job.id),
+        project=inert(job.training_project.name if job.training_project else "") or job.project_id,
+        status=status_view(job.current_status),
+        gpu=hardware(job),
+        gpu_count=per_node * (job.node_count or 1),
+        note=note,
+        note_tone=tone,
+        progress_fraction=(glance.progress.fraction if glance.progress else None) or 0.0,
+        steps=_steps(glance.progress),
+        trace=glance.trace,
+        age=age(age_s) if job.created_at else "–",
+        age_s=age_s,
+        user=inert((job.user.email if job.user else None) or ""),
+        spot=(job.availability_model or "").lower() == "spot",
+        alarmed=bool(glance.findings) and not job.is_finished,
+    )
+
+
+def hardware(job: TrainingJob) -> str:
+    """``4×8 H100`` for four nodes of eight; ``8 H100`` where there is one node, or none is told of."""
+    per_node, gpu = job.instance_type.gpu_count or 0, inert(job.instance_type.gpu_type or "")
+    nodes = job.node_count or 1
+    machine = f"{per_node} {gpu}".strip() if per_node else "CPU"
+    return f"{nodes}×{machine}" if nodes > 1 else machine
+
+
+def _note(job: TrainingJob, glance: Glance, age_s: float) -> tuple[str, str]:
+    """The one thing worth saying about a job, and its tone."""
+    if job.current_status in WAITING_STATUSES:
+        return f"waiting {duration(age_s)}", "muted"
+    if job.is_finished:
+        if job.current_status == JobStatus.COMPLETED:
+            return f"took {duration(_lifetime_s(job))}", "muted"
+        words = inert(job.error_message or "")
+        return (words, "muted") if words else (f"after {duration(_lifetime_s(job))}", "muted")
+    worst = next(iter(glance.findings), None)
+    if worst is not None:
+        return f"▲ {worst.text}", "warn" if worst.severity == "warning" else "bad"
+    progress = glance.progress
+    if progress is None or progress.step is None:
+        return (
+            ("up " + duration(age_s), "muted") if job.current_status == JobStatus.RUNNING else ("", "muted")
+        )
+    if progress.fraction is None:
+        return f"step {count(progress.step)}", "plain"
+    left = f"  {duration(progress.eta_s)} left" if progress.eta_s is not None else ""
+    return f"{progress.fraction:.0%}{left}", "plain"
+
+
+def _steps(progress: ProgressSnapshot | None) -> str:
+    if progress is None or progress.step is None:
+        return ""
+    return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
+
+
+def _lifetime_s(job: TrainingJob) -> float:
+    """Creation to last change: the API has no start and end times."""
+    if job.created_at is None or job.updated_at is None:
+        return 0.0
+    return max(0.0, (job.updated_at - job.created_at).total_seconds())
+
+
+SortKey = Callable[[JobRow], Any]
+
+_SORT_KEYS: dict[str, SortKey] = {
+    "status": lambda row: (row.status.order, -row.created_at.timestamp()),
+    "name": lambda row: row.name.lower(),
+    "gpus": lambda row: (row.gpu_count, row.gpu),
+    "step": lambda row: row.progress_fraction,
+    "spot": lambda row: row.spot,
+    "note": lambda row: (row.progress_fraction, row.note),
+    "trace": lambda row: sum(value or 0.0 for value in row.trace),
+    "project": lambda row: (row.project.lower(), row.status.order),
+    "user": lambda row: row.user.lower(),
+    "priority": lambda row: row.job.priority or 0,
+    "age": lambda row: row.age_s,
+}
+
+
+def arrange(
+    rows: Sequence[JobRow], *, project_id: str, query: Query, sort_by: str, descending: bool
+) -> tuple[JobRow, ...]:
+    """The jobs of a project (all if "") that the query lets through, in the order wished for."""
+    kept = (row for row in rows if not project_id or row.job.project_id == project_id)
+    return tuple(
+        sorted((row for row in kept if query.matches(row)), key=_SORT_KEYS[sort_by], reverse=descending)
+    )

@@ -1,0 +1,85 @@
+"""The job screen's snapshot: one run, as of now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
+from tui.insight.health import Finding
+from tui.insight.node_metrics import MetricsSnapshot
+from tui.insight.progress import ProgressSnapshot
+from tui.insight.status import StatusView, status_view
+
+_MINUTES_PER_HOUR = 60
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """One run as of ``at``.
+
+    ``checkpoints`` is None until they were listed once; ``metrics_at`` and ``seen_at`` are the times of
+    the last good answers; ``price_per_minute`` is USD for one node, None where no price is known.
+    """
+
+    job: TrainingJob
+    at: datetime
+    seen_at: datetime
+    progress: ProgressSnapshot | None = None
+    metrics: MetricsSnapshot | None = None
+    metrics_at: datetime | None = None
+    checkpoints: tuple[Checkpoint, ...] | None = None
+    queue: QueueContext | None = None
+    findings: tuple[Finding, ...] = ()
+    slow_nodes: frozenset[str] = frozenset()
+    price_per_minute: float | None = None
+    log_history_loaded: bool = False
+
+    @property
+    def status(self) -> StatusView:
+        """The job's status, as it is shown."""
+        return status_view(self.job.current_status)
+
+    @property
+    def node_count(self) -> int:
+        """Nodes, as the job says or else as the metrics show; at least one."""
+        if self.job.node_count:
+            return self.job.node_count
+        return max(1, len(self.metrics.nodes) if self.metrics else 1)
+
+    @property
+    def running_since(self) -> datetime | None:
+        """When the job began to run, if the status history is ours to read; else when it was created."""
+        if self.queue is not None:
+            for event in self.queue.events:
+                if event.training_job_id == self.job.id and event.status == JobStatus.RUNNING:
+                    return event.created
+        return self.job.created_at
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Seconds of running so far, or until the last change of a job that has ended."""
+        since = self.running_since
+        if since is None:
+            return None
+        end = self.job.updated_at if self.job.is_finished and self.job.updated_at else self.at
+        return max(0.0, (end - since).total_seconds())
+
+    @property
+    def gpu_hours(self) -> float | None:
+        """GPU-hours so far: all GPUs of all nodes, for as long as the job ran."""
+        gpus = (self.job.instance_type.gpu_count or 0) * self.node_count
+        if not gpus or self.elapsed_s is None or not self._has_run:
+            return None
+        return gpus * self.elapsed_s / 3600
+
+    @property
+    def cost_usd(self) -> float | None:
+        """An estimate: list price per minute × nodes × minutes run; None without a price."""
+        if self.price_per_minute is None or self.elapsed_s is None or not self._has_run:
+            return None
+        return self.price_per_minute * self.node_count * self.elapsed_s / _MINUTES_PER_HOUR
+
+    @property
+    def _has_run(self) -> bool:
+        return self.job.is_finished or self.job.current_status == JobStatus.RUNNING

@@ -1,0 +1,1 @@
+"""Projects beside jobs: where the day begins."""

@@ -1,0 +1,83 @@
+"""Home's tables: which columns there are, and how each cell reads."""
+
+from __future__ import annotations
+
+from tui.insight.fleet import JobRow, ProjectRow
+from tui.widgets.charts.trace import trace
+from tui.widgets.row_table import Column
+from tui.widgets.tones import Span
+
+TRACE_CELLS = 8
+
+
+def _name(row: JobRow) -> list[Span]:
+    return [(f"{row.status.sign} ", row.status.tone), (row.name, "plain")]
+
+
+def _status(row: JobRow) -> list[Span]:
+    return [(row.status.word, row.status.tone)]
+
+
+def _note(row: JobRow) -> list[Span]:
+    return [(row.note, row.note_tone)]
+
+
+def _trace(row: JobRow) -> list[Span]:
+    return [(trace(row.trace, TRACE_CELLS, low=0.0, high=1.0), "running")] if row.trace else []
+
+
+def _step(row: JobRow) -> list[Span]:
+    return [(row.steps, "muted")]
+
+
+def _spot(row: JobRow) -> list[Span]:
+    return [("spot", "caution")] if row.spot else []
+
+
+JOB_COLUMNS: tuple[Column[JobRow], ...] = (
+    Column("name", "  job", _name, width=18, flex=3, keep=9),
+    Column("status", "status", _status, width=9, keep=7),
+    Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
+    Column("note", "progress", _note, width=14, flex=5, keep=8),
+    Column("step", "step", _step, width=13, align="right", keep=4),
+    Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=5),
+    Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=1, keep=3),
+    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=1, keep=2),
+    Column(
+        "priority",
+        "prio",
+        lambda row: [(str(row.job.priority or 0), "muted")],
+        width=4,
+        align="right",
+        keep=1,
+    ),
+    Column("spot", "", _spot, width=4, keep=0),
+    Column("age", "age", lambda row: [(row.age, "muted")], width=3, align="right", keep=7),
+)
+
+ALL_PROJECTS = ""
+"""The key of the line that stands for every project."""
+
+
+def _jobs(row: ProjectRow) -> list[Span]:
+    return (
+        [(f"●{row.running} ", "running"), (str(row.jobs), "muted")]
+        if row.running
+        else [(str(row.jobs), "muted")]
+    )
+
+
+PROJECT_COLUMNS: tuple[Column[ProjectRow], ...] = (
+    Column("name", "projects", lambda row: [(row.name, "plain")], width=8, flex=1, keep=2),
+    Column("jobs", "", _jobs, width=6, align="right", keep=1),
+)
+
+SORT_ORDERS: tuple[tuple[str, bool], ...] = (
+    ("status", False),
+    ("age", False),
+    ("name", False),
+    ("gpus", True),
+    ("project", False),
+    ("note", True),
+)
+"""The sorts that one key walks through: (column, descending)."""

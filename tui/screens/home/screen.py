@@ -1,0 +1,280 @@
+"""Home: projects beside jobs, running first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Input, LoadingIndicator, Static
+
+from api_client.models import TrainingJob
+from tui.actions import Scope
+from tui.feeds.fleet import FleetFeed
+from tui.insight.connection import Connection, Link
+from tui.insight.fleet import FleetSnapshot, JobRow, ProjectRow, arrange
+from tui.insight.query import Query, parse
+from tui.keymap import bindings_of
+from tui.messages import (
+    BrowserRequested,
+    CopyRequested,
+    OpenJobRequested,
+    RecreateJobRequested,
+    StopJobRequested,
+)
+from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS
+from tui.widgets.line import FactLine
+from tui.widgets.notice import ConnectionNotice
+from tui.widgets.row_table import RowTable
+from tui.widgets.status_footer import StatusFooter
+
+FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
+
+
+MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
+
+
+class HomeScreen(Screen[None]):
+    """All jobs of the remote; ``feed_with`` makes the feed that keeps them fresh."""
+
+    CSS_PATH = "home.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.HOME), *bindings_of(Scope.EVERYWHERE)]
+    HORIZONTAL_BREAKPOINTS = [
+        (0, "-narrow"),
+        (72, "-normal"),
+        (120, "-wide"),
+    ]
+
+    snapshot: reactive[FleetSnapshot | None] = reactive(None)
+    connection: reactive[Connection] = reactive(Connection())
+    query_text: reactive[str] = reactive("", init=False)
+    sort: reactive[tuple[str, bool]] = reactive(SORT_ORDERS[0], init=False)
+
+    class FleetChanged(Message):
+        """The feed has a newer snapshot."""
+
+        def __init__(self, snapshot: FleetSnapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the newest counts."""
+            return isinstance(message, HomeScreen.FleetChanged)
+
+    def __init__(self, feed_with: MakeFeed, place: str) -> None:
+        super().__init__()
+        self._place = place
+        self._query = Query()
+        self._feed = feed_with(lambda snapshot: self.post_message(self.FleetChanged(snapshot)))
+
+    def compose(self) -> ComposeResult:
+        """Header, the two tables, and what to say when they are empty."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(HomeScreen.connection)
+        with Horizontal(id="body"):
+            yield RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
+            with Vertical(id="jobs-pane"):
+                yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+                yield RowTable(JOB_COLUMNS, lambda row: row.id, id="jobs")
+                yield Static(id="empty")
+                yield LoadingIndicator(id="loading")
+        yield StatusFooter().data_bind(HomeScreen.connection)
+
+    def on_mount(self) -> None:
+        """Start the feed; it ends with the screen."""
+        self._jobs.focus()
+        self._show_header()
+        self.run_worker(self._feed.run(), name="fleet feed", group="feed", exit_on_error=False)
+
+    @property
+    def _jobs(self) -> RowTable[JobRow]:
+        return self.query_one("#jobs", RowTable)
+
+    @property
+    def _projects(self) -> RowTable[ProjectRow]:
+        return self.query_one("#projects", RowTable)
+
+    # What came
+
+    @on(FleetChanged)
+    def _take(self, message: FleetChanged) -> None:
+        self.snapshot = message.snapshot
+
+    def watch_snapshot(self, snapshot: FleetSnapshot | None) -> None:
+        """Show the new lists where the old ones were."""
+        if snapshot is None:
+            return
+        everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
+        self._projects.set_rows((everything, *snapshot.projects))
+        self._show_jobs()
+
+    def watch_connection(self, connection: Connection) -> None:
+        """The header and the empty states speak of the connection."""
+        if self.is_mounted:
+            self._show_header()
+            self._show_emptiness()
+
+    def watch_query_text(self, text: str) -> None:
+        """Another filter."""
+        self._query = parse(text)
+        self._show_jobs()
+
+    def watch_sort(self) -> None:
+        """Another order."""
+        self._show_jobs()
+
+    def _show_jobs(self) -> None:
+        snapshot = self.snapshot
+        if snapshot is not None:
+            column, descending = self.sort
+            project_id = self._projects.cursor_key or ALL_PROJECTS
+            self._jobs.sort_mark = self.sort
+            self._jobs.set_rows(
+                arrange(
+                    snapshot.jobs,
+                    project_id=project_id,
+                    query=self._query,
+                    sort_by=column,
+                    descending=descending,
+                )
+            )
+        self._show_header()
+        self._show_emptiness()
+
+    def _show_header(self) -> None:
+        facts = [[("bt-tui", "key"), (f"  {self._place}", "plain")]]
+        snapshot = self.snapshot
+        if snapshot is not None:
+            shown, total = len(self._jobs.rows), len(snapshot.jobs)
+            facts.append([(f"{shown} of {total} jobs" if shown != total else f"{total} jobs", "muted")])
+            facts.append([(f"{snapshot.running} running", "running" if snapshot.running else "muted")])
+            if snapshot.busy_gpus:
+                facts.append([(f"{snapshot.busy_gpus} GPUs busy", "muted")])
+            if snapshot.alarms:
+                facts.append([(f"▲ {snapshot.alarms} need a look", "warn")])
+        if self._query.problems:
+            facts.append([("filter: " + "; ".join(self._query.problems), "warn")])
+        elif self.query_text:
+            facts.append([("/", "key"), (self.query_text, "accent")])
+        self.query_one("#header", FactLine).set_facts(facts)
+
+    def _show_emptiness(self) -> None:
+        """Loading, unreachable, empty and filtered away are four different sights."""
+        snapshot, shown = self.snapshot, bool(self._jobs.rows)
+        trouble = self.connection.link in (Link.LOST, Link.UNAUTHORISED)
+        self.query_one("#loading").display = snapshot is None and not trouble
+        self._jobs.display = shown
+        empty = self.query_one("#empty", Static)
+        empty.display = not shown and (snapshot is not None or trouble)
+        if snapshot is None:
+            empty.update("Nothing to show yet. It goes on asking by itself; r asks now.")
+        elif not snapshot.jobs:
+            empty.update(
+                "No training jobs here yet.\n\nSubmit one with the truss CLI, and it appears by itself."
+            )
+        else:
+            empty.update(
+                "No job matches.\n\nesc clears the filter; the first line of the projects shows all."
+            )
+
+    # Moving about
+
+    @on(RowTable.Highlighted, "#projects")
+    def _project_changed(self) -> None:
+        self._show_jobs()
+
+    @on(RowTable.Selected, "#projects")
+    def _project_chosen(self) -> None:
+        self._jobs.focus()
+
+    @on(RowTable.Selected, "#jobs")
+    def _job_chosen(self) -> None:
+        self.action_open_job()
+
+    @on(RowTable.HeadingPressed, "#jobs")
+    def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
+        column, descending = self.sort
+        self.sort = (message.column_id, not descending if message.column_id == column else False)
+
+    @on(Input.Changed, "#filter")
+    def _filter_typed(self, event: Input.Changed) -> None:
+        self.query_text = event.value
+
+    @on(Input.Submitted, "#filter")
+    def _filter_kept(self) -> None:
+        self.query_one("#filter").remove_class("-open")
+        self._jobs.focus()
+
+    @property
+    def _chosen(self) -> TrainingJob | None:
+        row = self._jobs.cursor_row
+        return row.job if row is not None else None
+
+    # Actions
+
+    def action_open_job(self) -> None:
+        """Open the job under the cursor."""
+        if (job := self._chosen) is not None:
+            self.post_message(OpenJobRequested(job))
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        field = self.query_one("#filter", Input)
+        field.add_class("-open")
+        field.focus()
+
+    def action_sort(self) -> None:
+        """The next order."""
+        known = [column for column, _ in SORT_ORDERS]
+        position = known.index(self.sort[0]) if self.sort[0] in known else -1
+        self.sort = SORT_ORDERS[(position + 1) % len(SORT_ORDERS)]
+
+    def action_reverse_sort(self) -> None:
+        """The same order the other way round."""
+        column, descending = self.sort
+        self.sort = (column, not descending)
+
+    def action_toggle_projects(self) -> None:
+        """Show or hide the projects."""
+        self.toggle_class("-projects-flipped")
+
+    def action_stop_job(self) -> None:
+        """Ask to stop the job under the cursor."""
+        if (job := self._chosen) is not None:
+            self.post_message(StopJobRequested(job))
+
+    def action_recreate_job(self) -> None:
+        """Ask for a new job like the one under the cursor."""
+        if (job := self._chosen) is not None:
+            self.post_message(RecreateJobRequested(job))
+
+    def action_copy_id(self) -> None:
+        """Copy the id of the job under the cursor."""
+        if (job := self._chosen) is not None:
+            self.post_message(CopyRequested(job.id, "job id"))
+
+    def action_open_browser(self) -> None:
+        """Open the job under the cursor in the browser."""
+        if (job := self._chosen) is not None:
+            self.post_message(BrowserRequested(job))
+
+    def action_refresh(self) -> None:
+        """Ask the server now."""
+        self._feed.refresh()
+
+    def action_back(self) -> None:
+        """Leave the filter; then clear it; then show all projects."""
+        field = self.query_one("#filter", Input)
+        if field.has_class("-open") or self.query_text:
+            field.remove_class("-open")
+            field.value = ""
+            self._jobs.focus()
+        elif self._projects.cursor_key != ALL_PROJECTS:
+            self._projects.move_to(ALL_PROJECTS)
+            self._jobs.focus()

@@ -1,0 +1,1 @@
+"""The cockpit of one run."""

@@ -1,0 +1,94 @@
+"""Everything the API says about a job, as a list to read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from tui.insight.fleet import hardware
+from tui.insight.run import RunSnapshot
+from tui.insight.status import status_view
+from tui.insight.text import inert
+from tui.insight.units import bytes_iec, money
+from tui.widgets.tones import tone_styles
+
+MIB = 1024 * 1024
+
+
+class Details(VerticalScroll, can_focus=True):
+    """The job's fields and the history of its statuses."""
+
+    snapshot: reactive[RunSnapshot | None] = reactive(None)
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Static(id="facts")
+
+    def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
+        """Only while it is on screen."""
+        if snapshot is not None and self.display:
+            self.query_one("#facts", Static).update(self._table(snapshot))
+
+    def _table(self, run: RunSnapshot) -> Table:
+        tones = tone_styles(self.app)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True, style=tones["muted"])
+        table.add_column(ratio=1)
+        for name, value in facts(run):
+            table.add_row(Text(name), Text(inert(value)))
+        if run.queue is not None and run.queue.events:
+            table.add_row("", "")
+            table.add_row(Text("history", tones["strong"]), "")
+            for event in run.queue.events:
+                view = status_view(event.status)
+                words = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
+                if event.exit_code is not None:
+                    words.append(f"  exit code {event.exit_code}")
+                if event.event_message:
+                    words.append(f"  {inert(event.event_message)}", tones["muted"])
+                table.add_row(Text(_local(event.created)), words)
+        return table
+
+
+def facts(run: RunSnapshot) -> list[tuple[str, str]]:
+    """Name and value of every field that has one."""
+    job = run.job
+    machine = job.instance_type
+    memory = bytes_iec(machine.memory_limit_mib * MIB) if machine.memory_limit_mib else ""
+    price = (
+        f"{money(run.price_per_minute * 60)} an hour and node (list price)" if run.price_per_minute else ""
+    )
+    rows = [
+        ("id", job.id),
+        ("name", job.name or ""),
+        (
+            "project",
+            f"{job.training_project.name} ({job.project_id})" if job.training_project else job.project_id,
+        ),
+        ("status", job.current_status),
+        ("message", job.error_message or ""),
+        ("hardware", hardware(job)),
+        (
+            "instance",
+            f"{machine.name}  {memory}  {machine.millicpu_limit / 1000:g} cores" if machine.name else "",
+        ),
+        ("price", price),
+        ("availability", job.availability_model or ""),
+        ("priority", str(job.priority or 0)),
+        ("user", (job.user.email if job.user else None) or ""),
+        ("created", _local(job.created_at)),
+        ("changed", _local(job.updated_at)),
+        ("checkpoints", job.checkpoint_sync_status or ""),
+    ]
+    rows += [(name, str(value)) for name, value in (job.model_extra or {}).items() if value not in (None, "")]
+    return [(name, value) for name, value in rows if value]
+
+
+def _local(moment: datetime | None) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else ""

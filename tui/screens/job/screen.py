@@ -1,0 +1,375 @@
+"""One run, live: header, nodes, charts and log; the tabs are views of the same widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from api_client.models import TrainingJob
+from tui.actions import Scope
+from tui.feeds.run import LogPart, RunFeed
+from tui.insight.connection import Connection
+from tui.insight.run import RunSnapshot
+from tui.keymap import bindings_of
+from tui.messages import BrowserRequested, CopyRequested, RecreateJobRequested, StopJobRequested
+from tui.screens.job.chart_deck import ChartDeck
+from tui.screens.job.charts import charts_of
+from tui.screens.job.details import Details
+from tui.screens.job.header import RunHeader
+from tui.screens.job.log_pane import LogPane
+from tui.screens.job.matrix import matrix_rows
+from tui.screens.job.tables import CHECKPOINT_COLUMNS, NODE_COLUMNS, CheckpointRow, checkpoint_rows
+from tui.widgets.gpu_matrix import GpuMatrix
+from tui.widgets.notice import ConnectionNotice
+from tui.widgets.row_table import RowTable
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.tab_strip import TabStrip
+
+TABS = (
+    ("live", "1", "Live"),
+    ("logs", "2", "Logs"),
+    ("metrics", "3", "Metrics"),
+    ("checkpoints", "4", "Checkpoints"),
+    ("details", "5", "Details"),
+)
+TAB_IDS = tuple(tab for tab, _, _ in TABS)
+SPANS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
+SPAN_WORDS = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
+FIRST_SPAN = 2
+
+LOG_ACTIONS = frozenset(
+    {
+        "toggle_follow",
+        "find_in_log",
+        "next_match",
+        "previous_match",
+        "filter_log",
+        "toggle_wrap",
+        "next_time_mode",
+    }
+)
+CHART_ACTIONS = frozenset({"next_chart", "next_span", "previous_span", "matrix_metric"})
+
+MakeFeed = Callable[..., RunFeed]
+
+
+class JobScreen(Screen[None]):
+    """The cockpit of one run; ``feed_with`` makes the feed that keeps it fresh."""
+
+    CSS_PATH = "job.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.JOB), *bindings_of(Scope.EVERYWHERE)]
+    HORIZONTAL_BREAKPOINTS = [
+        (0, "-narrow"),
+        (72, "-normal"),
+        (110, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-medium"), (34, "-tall")]
+
+    snapshot: reactive[RunSnapshot | None] = reactive(None)
+    connection: reactive[Connection] = reactive(Connection())
+    tab: reactive[str] = reactive("live", init=False)
+    node: reactive[str | None] = reactive(None, init=False)
+    span: reactive[int] = reactive(FIRST_SPAN, init=False)
+    memory_in_matrix: reactive[bool] = reactive(False, init=False)
+
+    class RunChanged(Message):
+        """The feed has a newer snapshot."""
+
+        def __init__(self, snapshot: RunSnapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the newest counts."""
+            return isinstance(message, JobScreen.RunChanged)
+
+    class LogArrived(Message):
+        """The feed has read a part of the log."""
+
+        def __init__(self, part: LogPart) -> None:
+            super().__init__()
+            self.part = part
+
+    class JobGone(Message):
+        """The server no longer knows the job."""
+
+    def __init__(self, job: TrainingJob, feed_with: MakeFeed, *, tab: str = "live") -> None:
+        super().__init__()
+        self.job = job
+        self.set_reactive(JobScreen.tab, tab)
+        self._feed = feed_with(
+            job,
+            publish=lambda snapshot: self.post_message(self.RunChanged(snapshot)),
+            on_log=lambda part: self.post_message(self.LogArrived(part)),
+            on_gone=lambda: self.post_message(self.JobGone()),
+            span=SPANS[FIRST_SPAN],
+        )
+
+    def compose(self) -> ComposeResult:
+        """Header, tabs, and every panel; the tab decides which are seen."""
+        yield RunHeader().data_bind(JobScreen.snapshot)
+        yield ConnectionNotice().data_bind(JobScreen.connection)
+        with Horizontal(id="tab-line"):
+            yield TabStrip(TABS, id="tabs")
+            yield Static(id="span")
+        with Horizontal(id="panels"):
+            with Vertical(id="nodes"):
+                yield GpuMatrix(id="matrix")
+                yield RowTable(NODE_COLUMNS, lambda node: node.name, id="node-table")
+            yield ChartDeck(id="charts")
+        yield LogPane(id="log")
+        with Vertical(id="checkpoints"):
+            yield RowTable(CHECKPOINT_COLUMNS, lambda row: row.name, id="checkpoint-table", opens=False)
+            yield Static("Loading checkpoints…", id="no-checkpoints")
+        yield Details(id="details").data_bind(JobScreen.snapshot)
+        yield StatusFooter().data_bind(JobScreen.connection)
+
+    def on_mount(self) -> None:
+        """Start the feed; it ends with the screen."""
+        self._show_span()
+        self.watch_tab(self.tab)
+        self.run_worker(self._feed.run(), name="run feed", group="feed", exit_on_error=False)
+
+    # What came
+
+    @on(RunChanged)
+    def _take_snapshot(self, message: RunChanged) -> None:
+        self.job = message.snapshot.job
+        self.snapshot = message.snapshot
+
+    @on(LogArrived)
+    def _take_log(self, message: LogArrived) -> None:
+        self.query_one(LogPane).take(message.part)
+
+    @on(JobGone)
+    def _gone(self) -> None:
+        self.notify("The server no longer has this job. What you see is the last known.", severity="warning")
+
+    def watch_snapshot(self, before: RunSnapshot | None, snapshot: RunSnapshot | None) -> None:
+        """Show what changed, and only on the panels that are seen."""
+        if snapshot is None:
+            return
+        if before is None or before.metrics is not snapshot.metrics:
+            self._show_nodes(snapshot)
+        if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
+            self._show_checkpoints(snapshot)
+        self._show_charts(snapshot)
+
+    def _show_nodes(self, run: RunSnapshot) -> None:
+        nodes = run.metrics.nodes if run.metrics else ()
+        with_gpus = any(node.gpus for node in nodes)
+        matrix = self.query_one("#matrix", GpuMatrix)
+        self.set_class(with_gpus, "-gpus")
+        self.set_class(2 * (len(nodes) + 1) > self.query_one("#nodes").size.height, "-many-nodes")
+        if with_gpus:
+            matrix.set_data(matrix_rows(run, memory=self.memory_in_matrix))
+            matrix.matrix_title = "GPU memory now" if self.memory_in_matrix else "GPU use now"
+        self.query_one("#node-table", RowTable).set_rows(nodes)
+        self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
+
+    def _show_charts(self, run: RunSnapshot) -> None:
+        if self.tab in ("live", "metrics"):
+            self.query_one(ChartDeck).set_charts(charts_of(run, span=SPANS[self.span], node=self.node))
+
+    def _show_checkpoints(self, run: RunSnapshot) -> None:
+        table: RowTable[CheckpointRow] = self.query_one("#checkpoint-table", RowTable)
+        empty = self.query_one("#no-checkpoints", Static)
+        table.display = bool(run.checkpoints)
+        empty.display = not run.checkpoints
+        if run.checkpoints:
+            table.set_rows(checkpoint_rows(run.checkpoints, run.at))
+        elif run.checkpoints is not None:
+            empty.update(
+                "No checkpoints.\n\nWhat the job writes below $BT_CHECKPOINT_DIR appears here,"
+                " if checkpointing is enabled in its config."
+            )
+
+    # The view
+
+    def watch_tab(self, tab: str) -> None:
+        """Another tab shows other panels of the same screen."""
+        for name in TAB_IDS:
+            self.set_class(name == tab, f"-tab-{name}")
+        self.query_one(TabStrip).active = tab
+        self.refresh_bindings()
+        focus = {"checkpoints": "#checkpoint-table", "details": "#details"}.get(tab)
+        if focus is not None:
+            self.query_one(focus).focus()
+        else:
+            self.query_one(LogPane).focus_view()
+        if self.snapshot is not None:
+            self._show_charts(self.snapshot)
+            self._show_checkpoints(self.snapshot)
+            self.query_one(Details).watch_snapshot(self.snapshot)
+
+    def watch_node(self, node: str | None) -> None:
+        """One node alone in charts and log, or all."""
+        self.query_one(LogPane).show_node(node)
+        if self.snapshot is not None:
+            self._show_charts(self.snapshot)
+
+    def watch_span(self, span: int) -> None:
+        """Charts over another time; the feed reads what is missing."""
+        self._feed.set_span(SPANS[span])
+        self._show_span()
+        if self.snapshot is not None:
+            self._show_charts(self.snapshot)
+
+    def watch_memory_in_matrix(self) -> None:
+        """The other metric in the cells."""
+        if self.snapshot is not None:
+            self._show_nodes(self.snapshot)
+
+    def _show_span(self) -> None:
+        self.query_one("#span", Static).update(f"charts: {SPAN_WORDS[self.span]} ")
+
+    @on(TabStrip.Chosen)
+    def _tab_chosen(self, message: TabStrip.Chosen) -> None:
+        self.tab = message.tab_id
+
+    @on(GpuMatrix.NodeSelected)
+    def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:
+        self.node = None if self.node == message.name else message.name
+
+    @on(RowTable.Selected, "#node-table")
+    def _node_row_chosen(self, message: RowTable.Selected) -> None:
+        self.node = None if self.node == message.key else message.key
+
+    @on(Input.Submitted)
+    def _log_filter_kept(self) -> None:
+        self.query_one(LogPane).submit()
+
+    # Actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the log's actions where the log is seen, the charts' where they are."""
+        if action in LOG_ACTIONS:
+            return self.tab in ("live", "logs")
+        if action in CHART_ACTIONS:
+            return self.tab in ("live", "metrics")
+        return True
+
+    def action_show_live(self) -> None:
+        """Everything together."""
+        self.tab = "live"
+
+    def action_show_logs(self) -> None:
+        """The log over the whole screen."""
+        self.tab = "logs"
+
+    def action_show_metrics(self) -> None:
+        """The charts over the whole screen."""
+        self.tab = "metrics"
+
+    def action_show_checkpoints(self) -> None:
+        """The checkpoints."""
+        self.tab = "checkpoints"
+
+    def action_show_details(self) -> None:
+        """All fields."""
+        self.tab = "details"
+
+    def action_next_tab(self) -> None:
+        """The tab to the right."""
+        self.tab = TAB_IDS[(TAB_IDS.index(self.tab) + 1) % len(TAB_IDS)]
+
+    def action_previous_tab(self) -> None:
+        """The tab to the left."""
+        self.tab = TAB_IDS[(TAB_IDS.index(self.tab) - 1) % len(TAB_IDS)]
+
+    def action_toggle_follow(self) -> None:
+        """Follow the end of the log, or not."""
+        self.query_one(LogPane).toggle_follow()
+
+    def action_find_in_log(self) -> None:
+        """Type a text to look for."""
+        self.query_one(LogPane).open_field("find")
+
+    def action_filter_log(self) -> None:
+        """Type what log lines must contain."""
+        self.query_one(LogPane).open_field("filter")
+
+    def action_next_match(self) -> None:
+        """The next line with the text."""
+        self.query_one(LogPane).view.action_next_match()
+
+    def action_previous_match(self) -> None:
+        """The previous line with the text."""
+        self.query_one(LogPane).view.action_previous_match()
+
+    def action_toggle_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self.query_one(LogPane).toggle_wrap()
+
+    def action_next_time_mode(self) -> None:
+        """Another way to show times."""
+        self.query_one(LogPane).next_time_mode()
+
+    def action_next_node(self) -> None:
+        """The next node alone; after the last, all."""
+        self._step_node(1)
+
+    def action_previous_node(self) -> None:
+        """The previous node alone; before the first, all."""
+        self._step_node(-1)
+
+    def _step_node(self, by: int) -> None:
+        names = self.query_one(LogPane).nodes
+        stops: list[str | None] = [None, *names]
+        position = stops.index(self.node) if self.node in stops else 0
+        self.node = stops[(position + by) % len(stops)]
+
+    def action_next_chart(self) -> None:
+        """Another chart first."""
+        self.query_one(ChartDeck).next()
+
+    def action_next_span(self) -> None:
+        """A longer time."""
+        self.span = min(len(SPANS) - 1, self.span + 1)
+
+    def action_previous_span(self) -> None:
+        """A shorter time."""
+        self.span = max(0, self.span - 1)
+
+    def action_matrix_metric(self) -> None:
+        """Use or memory in the cells."""
+        self.memory_in_matrix = not self.memory_in_matrix
+
+    def action_stop_job(self) -> None:
+        """Ask to stop the job."""
+        self.post_message(StopJobRequested(self.job))
+
+    def action_recreate_job(self) -> None:
+        """Ask for a new job like this one."""
+        self.post_message(RecreateJobRequested(self.job))
+
+    def action_copy_id(self) -> None:
+        """Copy the job's id."""
+        self.post_message(CopyRequested(self.job.id, "job id"))
+
+    def action_open_browser(self) -> None:
+        """Open the job's page."""
+        self.post_message(BrowserRequested(self.job))
+
+    def action_refresh(self) -> None:
+        """Ask the server now."""
+        self._feed.refresh()
+
+    def action_back(self) -> None:
+        """Out of the filter, then out of the one node, then out of the screen."""
+        if self.query_one(LogPane).leave():
+            return
+        if self.node is not None:
+            self.node = None
+        else:
+            self.app.pop_screen()
