@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from tui.insight.progress_patterns.reading import NUMBER, Reading, from_values, to_float, to_step
+from tui.insight.progress_patterns.reading import NUMBER, Reading, found_in, to_float, to_step
 
 _TQDM = re.compile(
     r"(?:(?P<percent>\d{1,3})%\|[^|]{0,200}\| *)"
@@ -48,17 +49,16 @@ def _read_tqdm(text: str) -> Reading | None:
     done, total = to_step(match["done"]), to_step(match["total"])
     if done is None or not total or done > total or _NOT_TRAINING.search(title):
         return None
-    values = _items(match["rest"]) | _items(text[match.end() :]) | _torchtune_title(title)
-    told = from_values(values)
-    if match["unit"] is None and told.loss is None:
+    known = found_in(_items(match["rest"]) | _items(text[match.end() :]) | _torchtune_title(title))
+    if match["unit"] is None and "loss" not in known:
         return None  # NeMo's bar has no rate but its loss; without either it could be anything
+    known["step_time_s"] = _step_time_s(match) or known.get("step_time_s")
     named_epoch = _EPOCH_IN_TITLE.search(title)
     if named_epoch is None:
-        return _reading(told, match, step=done, total_steps=total)
+        return Reading(**{**known, "step": done, "total_steps": total, "from_bar": True})
     epoch, epochs = to_step(named_epoch["epoch"]) or 0, to_step(named_epoch["epochs"])
     # "Epoch 1/3" counts from one, Lightning's plain "Epoch 0" from zero.
-    whole = max(0, epoch - 1) if epochs else epoch
-    return _reading(told, match, epoch_step=done, epoch_steps=total, whole_epochs=whole, epochs=epochs)
+    return _within_epoch(known, done, total, max(0, epoch - 1) if epochs else epoch, epochs)
 
 
 def _read_rich(text: str) -> Reading | None:
@@ -70,51 +70,33 @@ def _read_rich(text: str) -> Reading | None:
         return None
     last = to_step(match["last"]) if match["last"] else None
     epochs = None if last is None else last + 1  # Lightning prints the number of the last epoch, from zero
-    return _reading(
-        from_values(_items(match["rest"])), match, epoch_step=done, epoch_steps=total,
-        whole_epochs=int(match["epoch"]), epochs=epochs,
-    )  # fmt: skip
+    known = found_in(_items(match["rest"]))
+    known["step_time_s"] = _step_time_s(match)
+    return _within_epoch(known, done, total, int(match["epoch"]), epochs)
 
 
-def _reading(
-    told: Reading,
-    match: re.Match[str],
-    *,
-    step: int | None = None,
-    total_steps: int | None = None,
-    epoch_step: int | None = None,
-    epoch_steps: int | None = None,
-    whole_epochs: int | None = None,
-    epochs: int | None = None,
-) -> Reading:
+def _within_epoch(known: dict[str, Any], done: int, total: int, whole: int, epochs: int | None) -> Reading:
+    """The reading of a bar that counts within its epoch, after ``whole`` of ``epochs`` epochs.
+
+    NeMo and Lightning may print the run's own count too; the bar's count is surer.
+    """
+    counted = {
+        "step": whole * total + done,
+        "total_steps": epochs * total if epochs else None,
+        "epoch": known.get("epoch", whole + done / total),
+        "total_epochs": epochs,
+        "epoch_step": done,
+        "epoch_steps": total,
+        "whole_epochs": whole,
+    }
+    return Reading(**{**known, **counted, "from_bar": True})
+
+
+def _step_time_s(match: re.Match[str]) -> float | None:
     speed = to_float(match["rate"])
-    step_time_s = told.step_time_s
-    if speed:
-        step_time_s = speed if (match["unit"] or "").startswith("s/") else 1 / speed
-    if whole_epochs is not None and epoch_step is not None and epoch_steps:
-        # NeMo and Lightning may print the run's own count too; the bar's count within the epoch is surer.
-        step = whole_epochs * epoch_steps + epoch_step
-        total_steps = epochs * epoch_steps if epochs else None
-    epoch = told.epoch
-    if epoch is None and whole_epochs is not None and epoch_step is not None and epoch_steps:
-        epoch = whole_epochs + epoch_step / epoch_steps
-    return Reading(
-        step=step,
-        total_steps=total_steps,
-        epoch=epoch,
-        total_epochs=epochs,
-        loss=told.loss,
-        eval_loss=told.eval_loss,
-        learning_rate=told.learning_rate,
-        grad_norm=told.grad_norm,
-        tokens_per_s=told.tokens_per_s,
-        samples_per_s=told.samples_per_s,
-        step_time_s=step_time_s,
-        epoch_step=epoch_step,
-        epoch_steps=epoch_steps,
-        whole_epochs=whole_epochs,
-        from_bar=True,
-    )
+    if not speed:
+        return None
+    return speed if match["unit"].startswith("s/") else 1 / speed
 
 
 def _items(text: str) -> dict[str, object]:

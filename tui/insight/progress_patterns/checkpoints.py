@@ -29,10 +29,14 @@ _NAMED = re.compile(
 _ITERATION = re.compile(r"\b(iteration|step)[ =:]{1,8}(\d{1,12})\b", re.IGNORECASE)
 _VERL_FOLDER = "local_global_step_folder:"
 _MAX_NAME = 120
+_WORDS = ("sav", "writ", "wrote", "stor", "is ready now", _VERL_FOLDER)  # one of them is in every such line
 
 
 def read(text: str) -> Reading | None:
     """The reading of a line about saving a checkpoint; its name is empty where the line gives none."""
+    lowered = text.lower()
+    if not any(word in lowered for word in _WORDS):
+        return None
     about_saving = (
         _SAVING.search(text) or _SAVED_AFTER.search(text) or _SAVED_PATH.search(text) or _VERL_FOLDER in text
     )

@@ -20,6 +20,8 @@ _PIPELINE = re.compile(
 
 def read(text: str) -> Reading | None:
     """The reading of one of the three lines."""
+    if "step=" not in text and "steps: " not in text:
+        return None
     match = _OPTIMISER.search(text)
     if match is not None:
         return Reading(step=to_step(match[1]), learning_rate=to_float(match[2]))

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from typing import Any
 
 from tui.insight.progress_patterns.reading import (
     NUMBER,
     Reading,
-    from_values,
+    found_in,
     says_something,
     to_float,
     to_step,
@@ -49,46 +49,50 @@ def read(text: str) -> Reading | None:
 
     A loss alone is not enough: prose and settings speak of losses too.
     """
+    step, epoch = _STEP.search(text), _EPOCH.search(text)
+    if step is None and epoch is None:
+        return None
     values = {match["name"].lower(): _value(match) for match in reversed(list(_VALUE.finditer(text)))}
     for match in _RATE_AFTER.finditer(text):
         values.setdefault(match["name"].lower(), to_float(match["value"]))
     if not values:
         return None
-    step, epoch = _STEP.search(text), _EPOCH.search(text)
-    told = replace(from_values(values), step=None)
+    known = found_in(values)
     if step is not None:
-        told = replace(told, step=to_step(step["step"]), total_steps=to_step(step["total"]))
+        known |= {"step": to_step(step["step"]), "total_steps": to_step(step["total"])}
     if epoch is not None:
-        told = replace(told, epoch=to_float(epoch["epoch"]), total_epochs=to_float(epoch["epochs"]))
-    if told.step is None and (told.epoch is None or not says_something(told)):
-        return None
-    vision = _TORCHVISION.search(text)
-    if vision is not None:
-        whole, within_epoch, steps = (int(vision[name]) for name in ("epoch", "done", "total"))
-        return _within_epoch(told, within_epoch, steps, whole)
+        known |= {"epoch": to_float(epoch["epoch"]), "total_epochs": to_float(epoch["epochs"])}
+        known |= _within_epoch(text, known)
+    told = Reading(**known)
+    return told if says_something(told) and (told.step is not None or told.epoch is not None) else None
+
+
+def _within_epoch(text: str, known: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a line that counts within its epoch; empty for one that counts over the run."""
     mnist = _MNIST.search(text)
     if mnist is not None:
         # It counts samples within the epoch, which are no steps but move like them.
-        done, total, whole_epochs = int(mnist["done"]), int(mnist["total"]), max(0, int(mnist["epoch"]) - 1)
-        return replace(told, epoch=whole_epochs + done / max(1, total))
-    step_number, steps_in_epoch, epochs = told.step, told.total_steps, told.total_epochs
-    if step_number is not None and steps_in_epoch and told.epoch is not None and epochs:
+        epochs_done = max(0, int(mnist["epoch"]) - 1)
+        return {"epoch": epochs_done + int(mnist["done"]) / max(1, int(mnist["total"]))}
+    vision = _TORCHVISION.search(text)
+    if vision is not None:
+        whole, step, steps = int(vision["epoch"]), int(vision["done"]), int(vision["total"])
+        total: int | None = None
+    else:
+        epochs = known.get("total_epochs")
+        if known.get("step") is None or not known.get("total_steps") or not epochs:
+            return {}
+        step, steps = known["step"], known["total_steps"]
         # "Epoch [2/3], Step [40/900]": epochs counted from one.
-        told = replace(told, total_steps=int(epochs) * steps_in_epoch)
-        return _within_epoch(told, step_number, steps_in_epoch, max(0, int(told.epoch or 0) - 1))
-    return told if says_something(told) else None
-
-
-def _within_epoch(told: Reading, step: int, steps: int, whole: int) -> Reading:
-    """A step counted within its epoch, after so many whole ones."""
-    return replace(
-        told,
-        step=whole * steps + step,
-        epoch=whole + step / max(1, steps),
-        epoch_step=step,
-        epoch_steps=steps,
-        whole_epochs=whole,
-    )
+        whole, total = max(0, int(known["epoch"]) - 1), int(epochs) * steps
+    return {
+        "step": whole * steps + step,
+        "total_steps": total,
+        "epoch": whole + step / max(1, steps),
+        "epoch_step": step,
+        "epoch_steps": steps,
+        "whole_epochs": whole,
+    }
 
 
 def _value(match: re.Match[str]) -> float | None:

@@ -45,3 +45,27 @@ STEP_TIME_S = _names(
     "perf/time_per_step, timing_s/step, iter time (s), iteration_time, time_metrics/end_to_end(s)"
 )
 STEP_TIME_MS = _names("dt, step_time_ms, ms/step, elapsed time per iteration (ms)")
+
+_FIELDS = {
+    "step": STEP,
+    "total_steps": TOTAL_STEPS,
+    "epoch": EPOCH,
+    "loss": LOSS,
+    "eval_loss": EVAL_LOSS,
+    "learning_rate": LEARNING_RATE + LEARNING_RATE_IN_THOUSANDTHS,
+    "grad_norm": GRAD_NORM,
+    "tokens_per_s": TOKENS_PER_S,
+    "samples_per_s": SAMPLES_PER_S,
+    "step_time_s": STEP_TIME_S + STEP_TIME_MS,
+}
+
+MEANINGS: dict[str, tuple[str, int]] = {
+    name: (field, place) for field, names in _FIELDS.items() for place, name in enumerate(names)
+}
+"""The field of ``Reading`` that a name means, and its place among the names of that field."""
+
+IN_THOUSANDTHS = frozenset(LEARNING_RATE_IN_THOUSANDTHS + STEP_TIME_MS)
+"""Names of values that are a thousand times what the field holds."""
+
+WHOLE = frozenset({"step", "total_steps"})
+"""Fields that hold whole numbers."""

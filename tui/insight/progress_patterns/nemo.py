@@ -15,7 +15,7 @@ _HEAD = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\b")
 
 def read(text: str) -> Reading | None:
     """The reading of a training line. NeMo counts from zero and names the last iteration."""
-    match = _HEAD.search(text)
+    match = _HEAD.search(text) if "Training epoch" in text else None
     if match is None:
         return None
     columns: dict[str, object] = {}

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tui.insight.progress_patterns import names
 
@@ -72,28 +73,30 @@ def to_step(value: object) -> int | None:
     return int(number)
 
 
-def from_values(values: Mapping[str, object]) -> Reading:
-    """The reading of named values; names are lower case and the first known one wins."""
-    learning_rate = _first(values, names.LEARNING_RATE)
-    if learning_rate is None:
-        thousandths = _first(values, names.LEARNING_RATE_IN_THOUSANDTHS)
-        learning_rate = None if thousandths is None else thousandths / 1000
-    step_time_s = _first(values, names.STEP_TIME_S)
-    if step_time_s is None:
-        milliseconds = _first(values, names.STEP_TIME_MS)
-        step_time_s = None if milliseconds is None else milliseconds / 1000
-    return Reading(
-        step=_first_step(values, names.STEP),
-        total_steps=_first_step(values, names.TOTAL_STEPS),
-        epoch=_first(values, names.EPOCH),
-        loss=_first(values, names.LOSS),
-        eval_loss=_first(values, names.EVAL_LOSS),
-        learning_rate=learning_rate,
-        grad_norm=_first(values, names.GRAD_NORM),
-        tokens_per_s=_first(values, names.TOKENS_PER_S),
-        samples_per_s=_first(values, names.SAMPLES_PER_S),
-        step_time_s=step_time_s,
-    )
+def from_values(values: Mapping[str, object], **known: Any) -> Reading:
+    """The reading of named values, and of fields that are known already.
+
+    Names are lower case; of several for one field the first in ``names`` counts.
+    """
+    return Reading(**{**found_in(values), **known})
+
+
+def found_in(values: Mapping[str, object]) -> dict[str, Any]:
+    """The fields of ``Reading`` that named values fill."""
+    found: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    for name, value in values.items():
+        meaning = names.MEANINGS.get(name)
+        if meaning is None:
+            continue
+        field, place = meaning
+        if place >= places.get(field, len(names.MEANINGS)):
+            continue
+        number = to_step(value) if field in names.WHOLE else to_float(value)
+        if number is not None:
+            found[field] = number / 1000 if name in names.IN_THOUSANDTHS else number
+            places[field] = place
+    return found
 
 
 def says_something(reading: Reading) -> bool:
@@ -102,24 +105,6 @@ def says_something(reading: Reading) -> bool:
         return True
     measured = (reading.learning_rate, reading.grad_norm, reading.tokens_per_s, reading.samples_per_s)
     return reading.step is not None and any(value is not None for value in measured)
-
-
-def _first(values: Mapping[str, object], known: tuple[str, ...]) -> float | None:
-    for name in known:
-        if name in values:
-            number = to_float(values[name])
-            if number is not None:
-                return number
-    return None
-
-
-def _first_step(values: Mapping[str, object], known: tuple[str, ...]) -> int | None:
-    for name in known:
-        if name in values:
-            step = to_step(values[name])
-            if step is not None:
-                return step
-    return None
 
 
 _PAIR_OF_NUMBERS = re.compile(rf"({NUMBER})")

@@ -14,6 +14,8 @@ _ITEM = re.compile(rf"\b(step|loss|grad_norm|tps|lr):\s*({NUMBER})")
 
 def read(text: str) -> Reading | None:
     """The reading of a step, a validation, or the line that says how many steps there will be."""
+    if "step:" not in text and "Training starts" not in text:
+        return None
     validation = _VALIDATION.search(text)
     if validation is not None:
         told = from_values({"step": validation[1], "val_loss": validation[2]})
