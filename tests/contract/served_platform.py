@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from api_client.emulator.app import build_app
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.platform import Platform, Stores
 from api_client.emulator.presign import Signer
-from api_client.emulator.server import EmulatorServer
+from api_client.emulator.server import EmulatorServer, listen
 from api_client.emulator.store.database import Database
 
 KEY = "the-emulators-key"
@@ -89,7 +88,7 @@ def answering_front() -> Iterator[Front]:
     front = Front()
     started = threading.Event()
     server = EmulatorServer(front, on_started=started.set)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen(0)
     front.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()

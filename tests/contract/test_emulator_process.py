@@ -1,0 +1,199 @@
+"""The emulator as a process: what it leaves behind, and whom it outlives (nobody)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import pytest
+
+from api_client.emulator.child import EmulatorChild, EmulatorFailed
+from support.emulator import running_emulator
+
+PATIENCE_S = 20.0
+TICK_S = 0.05
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for something that another process does."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        threading.Event().wait(TICK_S)
+
+
+def client_of(child: EmulatorChild) -> httpx.Client:
+    return httpx.Client(base_url=child.url, headers={"Authorization": f"Bearer {child.key}"}, trust_env=False)
+
+
+def submit(client: httpx.Client, name: str, command: str, *, node_count: int = 1) -> str:
+    """Create a job; its path."""
+    project = client.post("/v1/training_projects", json={"training_project": {"name": "lab"}}).json()
+    jobs = f"/v1/training_projects/{project['training_project']['id']}/jobs"
+    spec = {
+        "name": name,
+        "image": {"base_image": "python:3.11"},
+        "compute": {"node_count": node_count},
+        "runtime": {"start_commands": [command]},
+    }
+    made = client.post(jobs, json={"training_job": spec})
+    return f"{jobs}/{made.json()['training_job']['id']}"
+
+
+def job_at(client: httpx.Client, path: str) -> dict[str, Any]:
+    job: dict[str, Any] = client.get(path).json()["training_job"]
+    return job
+
+
+def has_status(client: httpx.Client, path: str, status: str) -> Callable[[], bool]:
+    return lambda: job_at(client, path)["current_status"] == f"TRAINING_JOB_{status}"
+
+
+def messages(client: httpx.Client, path: str) -> list[str]:
+    return [line["message"] for line in client.get(path + "/logs").json()["logs"]]
+
+
+def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
+    with running_emulator() as child, client_of(child) as client:
+        path = submit(client, "two nodes", "echo rank $BT_NODE_RANK of $BT_GROUP_SIZE", node_count=2)
+        eventually(has_status(client, path, "COMPLETED"))
+        assert {"rank 0 of 2", "rank 1 of 2"} <= set(messages(client, path))
+        assert (child.data_dir.stat().st_mode & 0o777) == 0o700
+        assert ((child.data_dir / "key").stat().st_mode & 0o777) == 0o600
+        folder, process = child.data_dir, psutil.Process(child.pid)
+    assert not process.is_running()
+    assert not folder.exists()
+
+
+def test_no_key_of_ours_reaches_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASETEN_API_KEY", "the-users-real-key")
+    with running_emulator() as child, client_of(child) as client:
+        path = submit(client, "curious", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; true")
+        eventually(has_status(client, path, "COMPLETED"))
+        text = "\n".join(messages(client, path))
+        assert "BT_TRAINING_JOB_ID" in text
+        assert "the-users-real-key" not in text
+        assert child.key not in text
+
+
+PARENT = """
+import json, signal
+from api_client.emulator.child import EmulatorChild
+child = EmulatorChild(world="empty")
+child.launch()
+child.wait_ready()
+print(json.dumps({"pid": child.pid, "url": child.url, "key": child.key, "dir": str(child.data_dir)}), flush=True)
+signal.pause()
+"""
+
+
+def test_it_ends_when_its_parent_is_killed() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    told = json.loads(parent.stdout.readline())
+    headers = {"Authorization": f"Bearer {told['key']}"}
+    with httpx.Client(base_url=told["url"], headers=headers, trust_env=False) as client:
+        path = submit(client, "long", "sleep 1000 & sleep 1000")
+        eventually(has_status(client, path, "RUNNING"))
+        emulator = psutil.Process(told["pid"])
+        eventually(lambda: len(emulator.children(recursive=True)) >= 3)
+        processes = [emulator, *emulator.children(recursive=True)]
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+        gone, alive = psutil.wait_procs(processes, timeout=PATIENCE_S)
+    assert alive == []
+    assert len(gone) >= 4
+    assert not Path(told["dir"]).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_properly(tmp_path: Path, number: signal.Signals) -> None:
+    with running_emulator(data_dir=tmp_path / "data") as child:
+        os.kill(child.pid, number)
+        assert psutil.Process(child.pid).wait(PATIENCE_S) in (0, None)
+
+
+def test_it_ends_with_connections_open() -> None:
+    child = EmulatorChild(world="empty")
+    child.launch()
+    child.wait_ready()
+    address = urlsplit(child.url)
+    with socket.create_connection((address.hostname, address.port)) as half_a_request:
+        half_a_request.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        started = time.monotonic()
+        child.shut_down()
+        # Not a measurement: a hanging shutdown would be killed only after twice as long.
+        assert time.monotonic() - started < 5
+
+
+def test_a_restart_keeps_what_was_finished_and_fails_what_was_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with running_emulator(data_dir=folder) as child, client_of(child) as client:
+        done = submit(client, "done", "echo it is done")
+        lost = submit(client, "lost", "sleep 1000")
+        eventually(has_status(client, done, "COMPLETED"))
+        eventually(has_status(client, lost, "RUNNING"))
+        key = child.key
+        emulator = psutil.Process(child.pid)
+        workers = emulator.children(recursive=True)
+        emulator.kill()
+        _, alive = psutil.wait_procs(workers, timeout=PATIENCE_S)
+        assert alive == []
+    with running_emulator(data_dir=folder) as child, client_of(child) as client:
+        assert child.key == key
+        assert job_at(client, done)["current_status"] == "TRAINING_JOB_COMPLETED"
+        assert "it is done" in messages(client, done)
+        job = job_at(client, lost)
+        assert job["current_status"] == "TRAINING_JOB_FAILED"
+        assert "restarted" in job["error_message"]
+
+
+def test_a_folder_in_use_is_refused_in_words(tmp_path: Path) -> None:
+    with (
+        running_emulator(data_dir=tmp_path / "data"),
+        pytest.raises(EmulatorFailed, match="another emulator"),
+        running_emulator(data_dir=tmp_path / "data"),
+    ):
+        pass
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    tmp_path.chmod(0o755)
+    with pytest.raises(EmulatorFailed, match="other files"), running_emulator(data_dir=tmp_path):
+        pass
+    assert (tmp_path.stat().st_mode & 0o777) == 0o755
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_port_in_use_is_refused_in_words(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        child = EmulatorChild(world="empty", data_dir=tmp_path / "data", port=taken.getsockname()[1])
+        with pytest.raises(EmulatorFailed, match="cannot listen"), child:
+            pass
+
+
+def test_the_demo_world_has_scripted_jobs_and_a_real_one() -> None:
+    with running_emulator(world="demo") as child, client_of(child) as client:
+        found = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
+        assert len(found) > 20
+        assert len({job["current_status"] for job in found}) >= 8
+        (real,) = (job for job in found if job["name"] == "digits-mlp")
+        assert real["node_count"] == 2
+        path = f"/v1/training_projects/{real['training_project_id']}/jobs/{real['id']}"
+        eventually(lambda: any("'loss'" in message for message in messages(client, path)))
+        projects = client.get("/v1/training_projects").json()["training_projects"]
+        assert len({project["name"] for project in projects}) == len(projects) > 5

@@ -1,0 +1,145 @@
+"""The small parts behind the emulator's routes, each by its own door."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import Headers
+
+from api_client.emulator.aws_chunks import ChunkedDecoder, MalformedChunks, is_aws_chunked
+from api_client.emulator.byte_ranges import UnsatisfiableRange, parse_range
+from api_client.emulator.graphql_query import QueryError, parse, select
+from api_client.emulator.job_spec import check_job_spec, requested_instance
+from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
+from api_client.emulator.ssh import is_public_key
+from api_client.emulator.store.blobs import BlobStore
+
+IMAGE = {"image": {"base_image": "python:3.11"}}
+
+
+@pytest.mark.parametrize(
+    ("header", "span"),
+    [
+        (None, None),
+        ("bytes=0-0", (0, 1)),
+        ("bytes=2-", (2, 10)),
+        ("bytes=2-100", (2, 10)),
+        ("bytes=-3", (7, 10)),
+        ("bytes=-30", (0, 10)),
+        ("bytes=5-4", None),
+        ("bytes=-", None),
+        ("bytes=0-1,3-4", None),
+        ("lines=1-2", None),
+        ("bytes=٣-٤", None),
+        ("bytes=" + "9" * 5000 + "-", None),
+    ],
+)
+def test_single_ranges(header: str | None, span: tuple[int, int] | None) -> None:
+    assert parse_range(header, 10) == span
+
+
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=99-100", "bytes=-0"])
+def test_ranges_outside_the_content(header: str) -> None:
+    with pytest.raises(UnsatisfiableRange):
+        parse_range(header, 10)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=50), max_size=8), st.integers(1, 40))
+def test_a_chunked_body_is_unwrapped_however_it_is_cut(pieces: list[bytes], cut: int) -> None:
+    wrapped = b"".join(b"%x;chunk-signature=0\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    wrapped += b"0;chunk-signature=0\r\nx-amz-trailer:1\r\n\r\n"
+    decoder = ChunkedDecoder()
+    content = b"".join(decoder.feed(wrapped[at : at + cut]) for at in range(0, len(wrapped), cut))
+    decoder.finish()
+    assert content == b"".join(pieces)
+
+
+@pytest.mark.parametrize("body", [b"", b"5\r\nhel", b"zz\r\n", b"-5\r\n", b"1" * 5000])
+def test_a_chunked_body_that_is_cut_or_wrong_is_refused(body: bytes) -> None:
+    decoder = ChunkedDecoder()
+    with pytest.raises(MalformedChunks):
+        decoder.feed(body)
+        decoder.finish()
+
+
+def test_chunked_bodies_are_told_by_their_headers() -> None:
+    assert is_aws_chunked(Headers({"content-encoding": "gzip, aws-chunked"}))
+    assert is_aws_chunked(Headers({"x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER"}))
+    assert not is_aws_chunked(Headers({"x-amz-content-sha256": "UNSIGNED-PAYLOAD"}))
+
+
+def test_a_signature_holds_for_its_path_purpose_and_time() -> None:
+    signer = Signer(b"secret")
+    url = signer.presigned("/a", now_s=1000)
+    query = dict(part.split("=") for part in url.partition("?")[2].split("&"))
+    expires, signature = query["X-Emulator-Expires"], query["X-Emulator-Signature"]
+    assert signer.presigned_is_valid("/a", expires, signature, now_s=1000 + PRESIGNED_LIFETIME_S)
+    assert not signer.presigned_is_valid("/a", expires, signature, now_s=1001 + PRESIGNED_LIFETIME_S)
+    assert not signer.presigned_is_valid("/b", expires, signature, now_s=1000)
+    assert not signer.presigned_is_valid("/a", expires, "ü", now_s=1000)
+    assert not signer.presigned_is_valid("/a", "soon", signature, now_s=1000)
+    assert not signer.upload_token_is_valid("/a", f"{expires}.{signature}", now_s=1000)
+    assert not Signer(b"other").presigned_is_valid("/a", expires, signature, now_s=1000)
+    assert "secret" not in repr(signer)
+
+
+def test_a_query_is_read_with_aliases_arguments_and_comments() -> None:
+    operation = parse('query Q($a: Int = 1) { # a comment\n x: f(a: "}", b: {c: [1]}) { g, h } i }')
+    value = {"f": [{"g": 1, "h": None, "more": 2}], "i": "j"}
+    assert select(value, operation.fields) == {"x": [{"g": 1, "h": None}], "i": "j"}
+
+
+@given(st.text(alphabet='{}()[]:,"#$! abc\n', max_size=60))
+def test_any_text_is_a_query_or_an_error(text: str) -> None:
+    try:
+        select({"a": {"b": 1}}, parse(text).fields)
+    except QueryError as error:
+        assert str(error)
+
+
+def test_objects_cannot_leave_their_folder(tmp_path) -> None:
+    store = BlobStore(tmp_path / "blobs")
+    for key in ("../../escape", "/etc/passwd", "a/../../b", "\x00", "x" * 5000):
+        with store.receive("bucket", key) as incoming:
+            incoming.write(b"content")
+            incoming.keep()
+        path = store.path("bucket", key)
+        assert path is not None
+        assert path.resolve().is_relative_to(tmp_path / "blobs")
+        assert path.read_bytes() == b"content"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs"]
+    assert store.receive_part("../../x", 1) is None
+    assert not store.abort_upload("..")
+
+
+def test_an_object_that_was_not_finished_is_not_there(tmp_path) -> None:
+    store = BlobStore(tmp_path)
+    with store.receive("bucket", "key") as incoming:
+        incoming.write(b"half of it")
+    assert store.path("bucket", "key") is None
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_job_gets_the_machine_it_asks_for() -> None:
+    def machine(**compute: object) -> tuple[str | None, int]:
+        found = requested_instance({**IMAGE, "compute": compute})
+        return found.gpu_type, found.gpu_count
+
+    assert machine() == (None, 0)
+    assert machine(accelerator={"accelerator": "H100", "count": 3}) == ("H100", 4)
+    assert machine(accelerator={"accelerator": "H100", "count": 0}) == (None, 0)
+    assert machine(accelerator={"accelerator": "A100_40GB", "count": 8}) == ("A100-40GB", 8)
+    assert machine(cpu_count=500) == (None, 0)
+
+
+def test_a_description_has_the_schemas_defaults() -> None:
+    spec = check_job_spec({**IMAGE, "interactive_session": {}, "unknown": [1]})
+    assert spec.compute.node_count == 1
+    assert spec.interactive_session is not None
+    assert spec.interactive_session.auth_provider == "github"
+
+
+@pytest.mark.parametrize("text", ["", "ssh-rsa", "ssh-rsa ???", "key AAAA", "ssh-rsa AAAA"])
+def test_what_is_no_public_key(text: str) -> None:
+    assert not is_public_key(text)
