@@ -62,11 +62,10 @@ def _end(run: RunSnapshot) -> float:
 
 def _gpu_use(nodes: Sequence[NodeSnapshot], node: str | None, start: float, end: float) -> ChartData:
     if node is None:
-        lines = _by_node(nodes, lambda one: one.mean_utilization)
-        return ChartData("util", "GPU use", lines, start, end, percent, 0.0, 1.0)
-    return ChartData(
-        "util", f"GPU use, {node}", _by_gpu(nodes, node, _utilization), start, end, percent, 0.0, 1.0
-    )
+        lines, title = _by_node(nodes, lambda one: one.mean_utilization), "GPU use"
+    else:
+        lines, title = _by_gpu(nodes, node, lambda one: one.gpu_utilization), f"GPU use, {node}"
+    return ChartData("util", title, lines, start, end, percent, 0.0, 1.0)
 
 
 def _gpu_memory(
