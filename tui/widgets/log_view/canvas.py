@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -106,6 +107,7 @@ class LogCanvas(Widget):
         self._layout = Layout()
         self._resolved: dict[str, Style] = {}
         self._painter = Painter(self._layout, NodeLabels(), self._times, self._style)
+        self._width = self._height = 0  # the size, which is asked for too often to be worked out each time
         self._pan = 0
         self._needle = ""
         self._page: list[Place] | None = None
@@ -143,7 +145,7 @@ class LogCanvas(Widget):
         if unseen != self._told_unseen:
             self._told_unseen = unseen
             self.post_message(UnseenChanged(self, unseen))
-        width, height = self.size
+        width, height = self._width, self._height
         if end_only and not self.follow and before is not None and len(before) == height > 1:
             # The text stays: only the badge on the last line and the scroll bar's column can change.
             self.refresh(Region(0, height - 1, width, 1), Region(width - 1, 0, 1, height))
@@ -157,7 +159,7 @@ class LogCanvas(Widget):
 
     def _text_width(self) -> int:
         """Cells of a line without the scroll bar."""
-        return max(1, self.size.width - 1)
+        return max(1, self._width - 1)
 
     def _text_cells(self) -> int:
         """Cells of a line's message."""
@@ -171,7 +173,7 @@ class LogCanvas(Widget):
     def _current_page(self) -> list[Place]:
         """The places on the screen; also settles where the top is when the end is in sight."""
         if self._page is None:
-            model, height = self._model, self.size.height
+            model, height = self._model, self._height
             if self.follow:
                 model.top = last_page(model.rows, height, self._lines_of)
             page = page_from(model.rows, model.top, height, self._lines_of)
@@ -202,6 +204,7 @@ class LogCanvas(Widget):
 
     def on_resize(self) -> None:
         """Lay out for the new size."""
+        self._width, self._height = self.size
         self._lay_out()
         self._page = None
 
@@ -213,26 +216,26 @@ class LogCanvas(Widget):
         page, model, width = self._current_page(), self._model, self._text_width()
         if y < len(page):
             place = page[y]
-            strip = self._painter.strip(model.rows[place.row], place.line, place.row == model.match)
-        elif not page and y == self.size.height // 2:
-            strip = self._empty(width)
+            segments = self._painter.line(model.rows[place.row], place.line, place.row == model.match)
+        elif not page and y == self._height // 2:
+            segments = self._empty(width)
         else:
-            strip = Strip.blank(width, self._style("text"))
-        if model.unseen and y == self.size.height - 1:
+            segments = [Segment(" " * width, self._style("text"))]
+        if model.unseen and y == self._height - 1:
             badge = clip(self._badge(), width)
-            strip = Strip([*strip.crop(0, width - len(badge)), Segment(badge, self._style("badge"))], width)
-        return Strip([*strip, self._scroll_bar(y, page)], self.size.width)
+            segments = [*Strip(segments).crop(0, width - len(badge)), Segment(badge, self._style("badge"))]
+        return Strip([*segments, self._scroll_bar(y, page)], width + 1)
 
     def _scroll_bar(self, y: int, page: list[Place]) -> Segment:
         shown = page[-1].row - page[0].row + 1 if page else 0
-        start, length = thumb(len(self._model.rows), self._model.top.row, shown, self.size.height)
+        start, length = thumb(len(self._model.rows), self._model.top.row, shown, self._height)
         if not length:
             return Segment(" ", self._style("text"))
         if start <= y < start + length:
             return Segment(_THUMB, self._style("thumb"))
         return Segment(_TRACK, self._style("track"))
 
-    def _empty(self, width: int) -> Strip:
+    def _empty(self, width: int) -> list[Segment]:
         if not self._model.visible.is_complete:
             text = "filtering …"
         elif len(self._model.store):
@@ -240,6 +243,8 @@ class LogCanvas(Widget):
         else:
             text = self.empty_text
         text = clip(inert(text), width)
-        left = (width - len(text)) // 2
-        segment = Segment(" " * left + text, self._style("empty"))
-        return Strip([segment]).adjust_cell_length(width, self._style("text"))
+        left = (width - cell_len(text)) // 2
+        return [
+            Segment(" " * left + text, self._style("empty")),
+            Segment(" " * (width - left - cell_len(text)), self._style("text")),
+        ]

@@ -1,4 +1,4 @@
-"""Entries as styled strips, remembered, so that scrolling styles only what comes into sight."""
+"""Entries as styled segments, remembered, so that scrolling styles only what comes into sight."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tui.widgets.palette import SERIES_COLOURS
 LATE_SIGN = "↶"
 """Marks a line that arrived after lines of a later time."""
 
-_CACHED_STRIPS = 1024
+_CACHED_LINES = 1024
 _LEVEL_STYLES: dict[Level, str] = {"error": "error", "warning": "warning", "debug": "debug", "": "text"}
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How lines are shown; a change forgets all strips.
+    """How lines are shown; a change forgets all lines.
 
     Attributes:
         width: cells of a line, the scroll bar not counted.
@@ -39,7 +39,7 @@ class View:
 
 
 class Painter:
-    """Makes the strip of one screen line of an entry."""
+    """Makes the segments of one screen line of an entry."""
 
     def __init__(
         self, layout: Layout, labels: NodeLabels, times: TimeColumn, style: Callable[[str], Style]
@@ -49,7 +49,7 @@ class Painter:
         self._times = times
         self._style = style
         self._view = View(0)
-        self._strips: dict[tuple[int, int, bool], tuple[LogEntry, Strip]] = {}
+        self._lines: dict[tuple[int, int, bool], tuple[LogEntry, list[Segment]]] = {}
 
     @property
     def gutter_cells(self) -> int:
@@ -66,8 +66,8 @@ class Painter:
         return self._labels.width != before
 
     def forget(self) -> None:
-        """Forget all strips, because colours, times or texts changed."""
-        self._strips.clear()
+        """Forget all lines made, because colours, times or texts changed."""
+        self._lines.clear()
 
     def set_view(self, view: View) -> None:
         """Show lines differently from now on."""
@@ -75,51 +75,51 @@ class Painter:
             self._view = view
             self.forget()
 
-    def strip(self, entry: LogEntry, line: int, current: bool) -> Strip:
-        """One screen line of an entry; `current` marks the match the reader is at."""
-        key = (id(entry), line, current)
-        known = self._strips.get(key)
+    def line(self, entry: LogEntry, number: int, current: bool) -> list[Segment]:
+        """One screen line of an entry, exactly as wide as the view; `current` marks the reader's match."""
+        key = (id(entry), number, current)
+        known = self._lines.get(key)
         if known is not None and known[0] is entry:
             return known[1]
-        strip = self._gap(entry) if isinstance(entry, LogGap) else self._line(entry, line, current)
-        if len(self._strips) >= _CACHED_STRIPS:
+        segments = self._gap(entry) if isinstance(entry, LogGap) else self._line(entry, number, current)
+        if len(self._lines) >= _CACHED_LINES:
             self.forget()
-        self._strips[key] = (entry, strip)
-        return strip
+        self._lines[key] = (entry, segments)
+        return segments
 
-    def _line(self, entry: LogLine, line: int, current: bool) -> Strip:
+    def _line(self, entry: LogLine, number: int, current: bool) -> list[Segment]:
         width = self._view.width
         label, colour = self._labels.get(entry.replica)
         level = level_of(entry.message, entry.level)
         text_style = self._style(_LEVEL_STYLES[level])
         muted = self._style("time")
         gutter = self.gutter_cells
-        if line:
+        if number:
             segments = [Segment(" " * gutter, muted)]
         else:
             label_cells = self._labels.width + 1 if self._labels.width else 0
-            late = self._style("warning") if entry.late else muted
-            segments = [
-                Segment(self._times.text(entry.timestamp_ns), muted),
-                Segment(LATE_SIGN if entry.late else " ", late),
-                Segment(
-                    label + " " * (label_cells - cell_len(label)),
-                    self._style(f"node-{colour % SERIES_COLOURS}"),
-                ),
-                Segment(LEVEL_SIGNS[level] + " ", text_style),
-            ]
+            node = self._style(f"node-{colour % SERIES_COLOURS}")
+            label += " " * (label_cells - cell_len(label))
+            time_text = self._times.text(entry.timestamp_ns)
+            if entry.late:
+                segments = [Segment(time_text, muted), Segment(LATE_SIGN, self._style("warning"))]
+            else:
+                segments = [Segment(f"{time_text} ", muted)]
+            segments += [Segment(label, node), Segment(LEVEL_SIGNS[level] + " ", text_style)]
         rows = self._layout.rows(entry)
-        text = rows[line] if line < len(rows) else ""
+        text = rows[number] if number < len(rows) else ""
         segments += self._text(text, max(0, width - gutter), text_style, current)
-        return Strip([segment for segment in segments if segment.text]).adjust_cell_length(width, muted)
+        if gutter > width:
+            return list(Strip(segments).adjust_cell_length(width, muted))
+        return segments
 
     def _text(self, text: str, room: int, style: Style, current: bool) -> list[Segment]:
         pan = self._view.pan if self._layout.wrap_cells is None else 0
         needle = self._view.needle
         if text.isascii() and not needle:
-            return [Segment(text[pan : pan + room], style)]
+            return [Segment(text[pan : pan + room].ljust(room), style)]
         segments = self._marked(text, style, current) if needle else [Segment(text, style)]
-        return list(Strip(segments).crop(pan, pan + room))
+        return list(Strip(segments).crop(pan, pan + room).adjust_cell_length(room, style))
 
     def _marked(self, text: str, style: Style, current: bool) -> list[Segment]:
         needle = self._view.needle
@@ -136,10 +136,8 @@ class Painter:
         segments.append(Segment(text[done:], style))
         return [segment for segment in segments if segment.text]
 
-    def _gap(self, gap: LogGap) -> Strip:
+    def _gap(self, gap: LogGap) -> list[Segment]:
         width = self._view.width
         span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
         text = clip(f"── gap {span}: {inert(gap.reason)} ", width)
-        return Strip([Segment(text + "─" * (width - cell_len(text)), self._style("gap"))]).adjust_cell_length(
-            width, self._style("gap")
-        )
+        return [Segment(text + "─" * (width - cell_len(text)), self._style("gap"))]

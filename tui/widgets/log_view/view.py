@@ -198,7 +198,7 @@ class LogView(LogCanvas, can_focus=True):
             self.follow = False
             self._paint()
         else:
-            above = self.size.height // _MATCH_SHARE
+            above = self._height // _MATCH_SHARE
             self._read_at(moved(self._model.rows, Place(row), -above, self._lines_of))
 
     # --- scrolling ----------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class LogView(LogCanvas, can_focus=True):
         self._read_at(Place(self._model.visible.index_at(time_ns)))
 
     def _read_at(self, top: Place) -> None:
-        bottom = last_page(self._model.rows, self.size.height, self._lines_of)
+        bottom = last_page(self._model.rows, self._height, self._lines_of)
         self._model.top = earlier(top, bottom)
         self.follow = False
         self._paint()
@@ -218,7 +218,7 @@ class LogView(LogCanvas, can_focus=True):
         self._current_page()
         rows, before = self._model.rows, self._model.top
         top = moved(rows, before, lines, self._lines_of)
-        bottom = last_page(rows, self.size.height, self._lines_of)
+        bottom = last_page(rows, self._height, self._lines_of)
         if lines > 0 and earlier(bottom, top) == bottom:
             self.follow = True
         elif top != before:
@@ -228,7 +228,7 @@ class LogView(LogCanvas, can_focus=True):
 
     def action_scroll_pages(self, pages: int) -> None:
         """Scroll by so many screens, less a line to keep one's place."""
-        self.action_scroll_lines(pages * max(1, self.size.height - 1))
+        self.action_scroll_lines(pages * max(1, self._height - 1))
 
     def action_first(self) -> None:
         """Go to the oldest line held."""
@@ -326,7 +326,7 @@ class LogView(LogCanvas, can_focus=True):
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Take hold of the scroll bar, or follow by the badge."""
-        width, height = self.size
+        width, height = self._width, self._height
         if event.x == width - 1:
             self._dragging = True
             self.capture_mouse()
@@ -346,7 +346,7 @@ class LogView(LogCanvas, can_focus=True):
             self.release_mouse()
 
     def _drag_to(self, y: int) -> None:
-        last_line = max(1, self.size.height - 1)
+        last_line = max(1, self._height - 1)
         if y >= last_line:
             self.follow = True
         else:
