@@ -28,9 +28,15 @@ def trainer_run(steps: int, *, every: int = 10, step_s: float = 5.0, total: int 
     lines = []
     for step in range(every, steps + 1, every):
         at = step * step_s
-        lines.append(line(at, f"\r {step * 100 // total}%|██  | {step}/{total} [1:02:03<7:10:44,  {step_s:.2f}s/it]"))
+        lines.append(
+            line(at, f"\r {step * 100 // total}%|██  | {step}/{total} [1:02:03<7:10:44,  {step_s:.2f}s/it]")
+        )
         loss = 1 + 100 / step
-        lines.append(line(at + 0.2, f"{{'loss': {loss:.4f}, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}}"))
+        lines.append(
+            line(
+                at + 0.2, f"{{'loss': {loss:.4f}, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}}"
+            )
+        )
         lines.append(line(at + 1.0, "NCCL INFO something else", "node-1"))
     return lines
 
@@ -90,14 +96,19 @@ def test_the_bar_of_an_evaluation_is_not_the_run():
     during = fold(lines)
     assert (during.step, during.total_steps) == (500, 9000)
     lines.append(line(2620, "{'eval_loss': 1.05, 'eval_runtime': 101.0, 'epoch': 1.3}"))
-    later = [replace(entry, timestamp_ns=entry.timestamp_ns + 120 * SECOND) for entry in trainer_run(600)[150:]]
+    later = [
+        replace(entry, timestamp_ns=entry.timestamp_ns + 120 * SECOND) for entry in trainer_run(600)[150:]
+    ]
     after = fold(lines + later)
     assert (after.step, after.total_steps, after.eval_loss) == (600, 9000, 1.05)
     assert [step for step, _ in after.loss_by_step] == list(range(10, 601, 10))
 
 
 def test_a_second_stage_takes_over_once_it_prints_losses():
-    second = [replace(entry, timestamp_ns=entry.timestamp_ns + 9000 * SECOND) for entry in trainer_run(80, total=300)]
+    second = [
+        replace(entry, timestamp_ns=entry.timestamp_ns + 9000 * SECOND)
+        for entry in trainer_run(80, total=300)
+    ]
     snapshot = fold(trainer_run(100) + second)
     assert (snapshot.step, snapshot.total_steps) == (80, 300)
 
@@ -111,7 +122,11 @@ def test_a_run_that_began_again_at_a_checkpoint():
 
 
 def test_of_ranks_that_print_the_same_the_first_is_shown():
-    lines = [line(at + rank / 10, f"step={at} loss={2 + rank}", f"node-{rank}") for at in range(20) for rank in (10, 2, 1)]
+    lines = [
+        line(at + rank / 10, f"step={at} loss={2 + rank}", f"node-{rank}")
+        for at in range(20)
+        for rank in (10, 2, 1)
+    ]
     snapshot = fold(lines)
     assert (snapshot.replica, snapshot.loss) == ("node-1", 3)
     assert len(snapshot.loss_by_step) == 20
@@ -178,7 +193,12 @@ def test_checkpoints():
 def test_trend():
     falling = [line(step, f"step={step} loss={10 - step / 10}") for step in range(50)]
     assert loss_trend(fold(falling)) == "↓"
-    assert loss_trend(fold([replace(entry, message=entry.message.replace("loss=", "loss=1")) for entry in falling[:5]])) == "↓"
+    assert (
+        loss_trend(
+            fold([replace(entry, message=entry.message.replace("loss=", "loss=1")) for entry in falling[:5]])
+        )
+        == "↓"
+    )
     rising = [line(step, f"step={step} loss={1 + step / 10}") for step in range(50)]
     assert loss_trend(fold(rising)) == "↑"
     assert loss_trend(fold([line(step, f"step={step} loss=1.5") for step in range(50)])) == "→"

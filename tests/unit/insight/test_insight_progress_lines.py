@@ -35,8 +35,18 @@ HF = {"loss": 0.9132, "grad_norm": 0.71, "learning_rate": 1.9e-05, "epoch": 1.3}
 def test_hugging_face_trainer():
     check("{'loss': 0.9132, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}", **HF)
     check("{'loss': '0.9132', 'grad_norm': '0.71', 'learning_rate': '1.9e-05', 'epoch': '1.3'}", **HF)
-    check("[rank0]: {'loss': 0.5, 'learning_rate': 2e-05, 'epoch': 0.1}", loss=0.5, learning_rate=2e-05, epoch=0.1, rank=0)
-    check("{'eval_loss': 1.052, 'eval_runtime': 41.7, 'eval_samples_per_second': 96.1, 'epoch': 2.0}", eval_loss=1.052, epoch=2.0)
+    check(
+        "[rank0]: {'loss': 0.5, 'learning_rate': 2e-05, 'epoch': 0.1}",
+        loss=0.5,
+        learning_rate=2e-05,
+        epoch=0.1,
+        rank=0,
+    )
+    check(
+        "{'eval_loss': 1.052, 'eval_runtime': 41.7, 'eval_samples_per_second': 96.1, 'epoch': 2.0}",
+        eval_loss=1.052,
+        epoch=2.0,
+    )
     # TRL adds rewards and what not; the bar may stand on the same line.
     check(
         " 46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it]"
@@ -89,7 +99,10 @@ def test_tqdm():
 
 
 def test_of_a_bar_that_overwrote_itself_the_last_state_counts():
-    states = [f"\r\x1b[32m {n // 90}%|██        | {n}/9000 [01:00<21:00,  5.30s/it]\x1b[0m" for n in (4118, 4119, 4120)]
+    states = [
+        f"\r\x1b[32m {n // 90}%|██        | {n}/9000 [01:00<21:00,  5.30s/it]\x1b[0m"
+        for n in (4118, 4119, 4120)
+    ]
     check("".join(states), step=4120, total_steps=9000, step_time_s=5.3, from_bar=True)
     check("".join(states * 500), step=4120, total_steps=9000, step_time_s=5.3, from_bar=True)
 
@@ -173,7 +186,11 @@ def test_torchtitan():
         "gradient accumulation steps 1, sequence length 4096, total steps 1000 (warmup 200)",
         step=0, total_steps=1000,
     )  # fmt: skip
-    check("[titan] - INFO - validate step: 100  loss:  1.0500  memory: 61.2GiB(77%)  tps: 1,234", step=100, eval_loss=1.05)
+    check(
+        "[titan] - INFO - validate step: 100  loss:  1.0500  memory: 61.2GiB(77%)  tps: 1,234",
+        step=100,
+        eval_loss=1.05,
+    )
 
 
 def test_nemo():
@@ -211,11 +228,23 @@ def test_deepspeed():
         " CurrSamplesPerSec=12.4, MemAllocated=10.2GB, MaxMemAllocated=14GB",
         step=4120, samples_per_s=12.4,
     )  # fmt: skip
-    check("steps: 4120 loss: 0.9132 iter time (s): 5.312 samples/sec: 24.1", step=4120, loss=0.9132, step_time_s=5.312, samples_per_s=24.1)
+    check(
+        "steps: 4120 loss: 0.9132 iter time (s): 5.312 samples/sec: 24.1",
+        step=4120,
+        loss=0.9132,
+        step_time_s=5.312,
+        samples_per_s=24.1,
+    )
 
 
 def test_json_lines():
-    check('{"step": 310, "total_steps": 1000, "loss": 0.41, "lr": 1e-05}', step=310, total_steps=1000, loss=0.41, learning_rate=1e-5)
+    check(
+        '{"step": 310, "total_steps": 1000, "loss": 0.41, "lr": 1e-05}',
+        step=310,
+        total_steps=1000,
+        loss=0.41,
+        learning_rate=1e-5,
+    )
     check('{"time": "12:00", "global_step": 12, "metrics": {"train_loss": 2.5}}', step=12, loss=2.5)
     check(
         '2024-05-01 | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "7.123", "num_updates": "100",'
@@ -264,7 +293,10 @@ def test_lines_people_write_themselves(line, expected):
     [
         ("Saving model checkpoint to /mnt/ckpts/checkpoint-4000", "checkpoint-4000"),
         ("Model weights saved in /mnt/ckpts/checkpoint-4000/model.safetensors", "checkpoint-4000"),
-        ("[INFO|trainer.py:3705] 2025-01-02 03:04:05,678 >> Saving model checkpoint to ./out/checkpoint-60", "checkpoint-60"),
+        (
+            "[INFO|trainer.py:3705] 2025-01-02 03:04:05,678 >> Saving model checkpoint to ./out/checkpoint-60",
+            "checkpoint-60",
+        ),
         ("saving checkpoint at iteration    4000 to /mnt/ckpts in torch_dist format", "iter_0004000"),
         ("  successfully saved checkpoint from iteration    4000 to /mnt/ckpts", "iter_0004000"),
         ("[titan] - root - INFO - Saving the checkpoint (or staging if async is enabled).", ""),
@@ -316,16 +348,35 @@ def test_other_lines_tell_nothing(line):
 
 
 def test_numbers_beyond_reason_are_not_taken_for_steps():
-    assert parse("step=99999999999999999999 loss=1.0") is None or parse("step=99999999999999999999 loss=1.0").step is None
+    assert (
+        parse("step=99999999999999999999 loss=1.0") is None
+        or parse("step=99999999999999999999 loss=1.0").step is None
+    )
     reading = parse('{"step": ' + "9" * 400 + ', "loss": 1.5}')
     assert reading is not None
     assert reading.step is None
 
 
-vocabulary = st.sampled_from(
-    ["loss", "step", " ", "=", ":", "/", "|", "%|", "1", "40/900", "0.5", "nan", "{'loss': ", "}", '{"step": ', ", ", "'", "["]
-    + ["iteration", "checkpoint", "sav", "saving ", "Epoch ", "it/s]", "[00:10<00:20, ", "━━━", " - ", "lr", "\r", "\x1b[0m"]
-)  # fmt: skip
+SIGNS = [
+    " ",
+    "=",
+    ":",
+    "/",
+    "|",
+    "%|",
+    ", ",
+    "'",
+    "[",
+    "}",
+    " - ",
+    "\r",
+    "\x1b[0m",
+    "━━━",
+    "it/s]",
+    "[00:10<00:20, ",
+]
+WORDS = ["loss", "step", "lr", "iteration", "checkpoint", "saving ", "Epoch ", "{'loss': ", '{"step": ']
+vocabulary = st.sampled_from([*SIGNS, *WORDS, "1", "40/900", "0.5", "nan"])
 
 
 @given(st.text() | st.lists(vocabulary, max_size=40).map("".join))
@@ -333,11 +384,34 @@ def test_no_line_is_too_strange(line):
     parse(line)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["step ", "loss=", "1", "1,", "a/", "step 1", "checkpoint saved ", "saving checkpoint ", "{'loss': 1, ", '{"a":', "%|", "[", "iteration 1/"]
-    + ["saving checkpoint a", "epoch ", "'a': '", "- loss: ", "━", " ", "step: 1  loss: ", "Training starts at step 1", "1e", "lr=1e5e"],
-)  # fmt: skip
+REPEATED = [
+    "step ",
+    "step 1",
+    "loss=",
+    "- loss: ",
+    "epoch ",
+    "1",
+    "1,",
+    "1e",
+    "lr=1e5e",
+    "a/",
+    "%|",
+    "[",
+    " ",
+    "━",
+]
+REPEATED += [
+    "{'loss': 1, ",
+    "'a': '",
+    '{"a":',
+    "iteration 1/",
+    "step: 1  loss: ",
+    "Training starts at step 1",
+]
+REPEATED += ["checkpoint saved ", "saving checkpoint ", "saving checkpoint a"]
+
+
+@pytest.mark.parametrize("piece", REPEATED)
 def test_long_repetition_is_read_in_linear_time(piece):
     # A pattern that goes back over such a line at every place would take minutes here.
     for _ in range(20):

@@ -1,0 +1,126 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from metrics_payloads import START_S, node_series, payload
+
+from api_client.streams.records import LogLine
+from tui.insight.health import Finding, FindingKind, findings
+from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
+from tui.insight.progress import ProgressFold, ProgressSnapshot
+
+RUNNING = "TRAINING_JOB_RUNNING"
+TEN_MINUTES = range(0, 600, 5)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(START_S + seconds, UTC)
+
+
+def progress_of(messages: dict[float, str]) -> ProgressSnapshot:
+    folding = ProgressFold()
+    folding.add(LogLine(round((START_S + at) * 1e9), text, "node-0", None) for at, text in messages.items())
+    return folding.snapshot()
+
+
+def metrics_of(**levels: object) -> MetricsSnapshot:
+    folding = MetricsFold()
+    return folding.fold(
+        payload({name.replace("_", "-"): node_series(TEN_MINUTES, level) for name, level in levels.items()})
+    )
+
+
+def steps(until: float, every: float = 5.0, loss: str = "1.0") -> dict[float, str]:
+    return {n * every: f"step={n} loss={loss}" for n in range(1, int(until / every) + 1)}
+
+
+def kinds(found: tuple[Finding, ...]) -> list[str]:
+    return [finding.kind.value for finding in found]
+
+
+HEALTHY = metrics_of(node_0=0.97, node_1=0.96, node_2=0.95)
+
+
+def test_a_healthy_run_has_no_findings():
+    assert findings(RUNNING, progress_of(steps(600)), HEALTHY, moment(605)) == ()
+    assert findings(RUNNING, None, None, moment(0)) == ()
+    assert findings(RUNNING, ProgressSnapshot(), MetricsSnapshot(), moment(0)) == ()
+
+
+def test_a_hang_at_full_utilisation_is_a_stall():
+    (found,) = findings(RUNNING, progress_of(steps(600)), HEALTHY, moment(600 + 540))
+    assert (found.kind, found.severity) == (FindingKind.STALLED, "critical")
+    assert found.text == "no step and no log line for 9m, usually every 5s"
+    assert found.since == moment(600)
+
+
+def test_a_stall_is_judged_by_the_rhythm_of_the_run():
+    slow = progress_of(steps(6000, every=120))
+    assert findings(RUNNING, slow, None, moment(6000 + 590)) == ()
+    assert kinds(findings(RUNNING, slow, None, moment(6000 + 610))) == ["stalled"]
+
+
+def test_log_lines_without_steps_are_signs_of_life():
+    talking = progress_of({**steps(600), 1100: "still saving the checkpoint"})
+    assert findings(RUNNING, talking, None, moment(1140)) == ()
+
+
+def test_a_run_that_never_told_a_step_cannot_stall():
+    assert findings(RUNNING, progress_of({1: "downloading"}), None, moment(9000)) == ()
+
+
+@pytest.mark.parametrize(
+    "status", ["TRAINING_JOB_COMPLETED", "TRAINING_JOB_DEPLOYING", "TRAINING_JOB_NEW", ""]
+)
+def test_only_running_jobs_are_judged(status):
+    assert findings(status, progress_of(steps(600)), None, moment(9000)) == ()
+
+
+@pytest.mark.parametrize("loss", ["nan", "inf"])
+def test_a_loss_that_is_no_number(loss):
+    messages = steps(300) | {at: text for at, text in steps(600, loss=loss).items() if at > 300}
+    (found,) = findings(RUNNING, progress_of(messages), HEALTHY, moment(605))
+    assert (found.kind, found.severity, found.text) == (
+        FindingKind.LOSS_NOT_FINITE,
+        "critical",
+        f"loss is {loss}",
+    )
+    assert found.since == moment(305)
+
+
+def test_a_loss_that_recovered_is_fine():
+    messages = steps(600) | {300: "step=60 loss=nan"}
+    assert findings(RUNNING, progress_of(messages), None, moment(605)) == ()
+
+
+def test_a_straggler():
+    (found,) = findings(RUNNING, None, metrics_of(node_0=0.97, node_1=0.96, node_2=0.61), moment(600))
+    assert (found.kind, found.severity, found.node) == (FindingKind.STRAGGLER, "warning", "node-2")
+    assert found.text == "node-2 lags behind the other nodes: GPUs at 61 %"
+
+
+def test_gpus_that_stopped_working():
+    stopped = lambda time: 0.9 if time < 200 else 0.01  # noqa: E731
+    (found,) = findings(RUNNING, None, metrics_of(node_0=stopped, node_1=stopped), moment(600))
+    assert (found.kind, found.node) == (FindingKind.GPU_IDLE, None)
+    assert found.since == moment(200)
+    assert found.text == "GPUs idle (below 5 %) for 6m"
+
+
+def test_one_node_that_stopped_working_is_idle_and_not_slow_too():
+    stopped = lambda time: 0.9 if time < 200 else 0.01  # noqa: E731
+    (found,) = findings(RUNNING, None, metrics_of(node_0=0.9, node_1=stopped), moment(600))
+    assert (found.kind, found.node) == (FindingKind.GPU_IDLE, "node-1")
+
+
+def test_gpus_that_have_not_begun_or_only_pause_are_not_idle():
+    assert findings(RUNNING, None, metrics_of(node_0=0.0, node_1=0.01), moment(600)) == ()
+    pausing = lambda time: 0.9 if time < 400 else 0.01  # noqa: E731
+    assert findings(RUNNING, None, metrics_of(node_0=pausing, node_1=pausing), moment(600)) == ()
+
+
+def test_the_worst_comes_first():
+    broken = replace(progress_of(steps(600)), loss=float("nan"))
+    metrics = metrics_of(node_0=0.97, node_1=0.96, node_2=0.5)
+    found = findings(RUNNING, broken, metrics, moment(600) + timedelta(minutes=10))
+    assert kinds(found) == ["stalled", "loss-not-finite", "straggler"]

@@ -1,0 +1,167 @@
+import math
+
+import pytest
+from metrics_payloads import START_S, node_series, payload, samples
+
+from api_client.models.metrics import JobMetrics
+from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
+from tui.insight.stragglers import slow_nodes
+
+MINUTE = range(0, 60, 5)
+TEN_MINUTES = range(0, 600, 5)
+
+
+def fold(*answers: JobMetrics) -> MetricsSnapshot:
+    folding = MetricsFold()
+    for answer in answers:
+        folding.fold(answer)
+    return folding.snapshot
+
+
+def test_before_the_first_sample_there_is_nothing():
+    assert fold(JobMetrics()) == MetricsSnapshot()
+
+
+def test_a_node_with_all_it_has():
+    snapshot = fold(
+        payload(
+            {"node-0": node_series(MINUTE)}, cache={"usage_bytes": samples(MINUTE, 7e9), "utilization": []}
+        )
+    )
+    (node,) = snapshot.nodes
+    assert snapshot.at == START_S + 55
+    assert node.name == "node-0"
+    assert node.gpus == ("0", "1")
+    assert node.gpu_utilization_now == (0.97, 0.97)
+    assert node.gpu_memory_now == (60e9, 61e9)
+    assert node.mean_utilization_now == pytest.approx(0.97)
+    assert node.mean_memory_now == 60.5e9
+    assert (node.cpu_now, node.cpu_memory_now) == (12.5, 200e9)
+    assert (node.disk_usage_now, node.disk_utilization_now) == (5e9, 0.25)
+    assert len(node.gpu_utilization[1]) == len(node.mean_memory) == 12
+    assert set(node.mean_memory.values) == {60.5e9}
+    assert (snapshot.cache_usage_now, snapshot.cache_utilization_now) == (7e9, None)
+
+
+def test_nodes_and_gpus_stand_in_natural_order():
+    series = node_series(MINUTE, gpus=12)
+    snapshot = fold(payload(dict.fromkeys(("node-10", "node-2", "node-0"), series)))
+    assert [node.name for node in snapshot.nodes] == ["node-0", "node-2", "node-10"]
+    assert snapshot.nodes[0].gpus == tuple(str(gpu) for gpu in range(12))
+    assert snapshot.node("node-2") is snapshot.nodes[1]
+    assert snapshot.node("node-3") is None
+
+
+def test_an_answer_without_nodes_shows_the_leader_until_nodes_are_named():
+    leader_only = JobMetrics.model_validate(node_series(MINUTE))
+    folding = MetricsFold()
+    assert [node.name for node in folding.fold(leader_only).nodes] == ["leader"]
+    named = payload({"node-0": node_series(MINUTE), "node-1": node_series(MINUTE)})
+    assert [node.name for node in folding.fold(named).nodes] == ["node-0", "node-1"]
+    # An answer for a stretch in which nothing was sampled by node does not bring the leader back.
+    assert [node.name for node in folding.fold(leader_only).nodes] == ["node-0", "node-1"]
+
+
+def test_series_that_are_null_or_missing_are_empty():
+    answer = JobMetrics.model_validate(
+        {
+            "gpu_utilization": None,
+            "gpu_memory_usage_bytes": {"0": None},
+            "cpu_usage": samples(MINUTE, 1.0),
+            "ephemeral_storage": None,
+            "cache": None,
+            "per_node_metrics": None,
+        }
+    )
+    (node,) = fold(answer).nodes
+    assert node.gpus == ("0",)
+    assert node.gpu_utilization_now == (None,)
+    assert node.mean_utilization_now is None
+    assert node.cpu_now == 1.0
+    assert len(node.disk_usage) == 0
+
+
+def test_a_null_value_is_a_gap():
+    (node,) = fold(payload({"node-0": node_series(MINUTE, lambda time: None if time == 55 else 0.5)})).nodes
+    assert math.isnan(node.gpu_utilization[0].values[-1])
+    assert node.gpu_utilization_now == (None, None)
+
+
+def test_overlapping_and_unordered_answers_give_the_same_as_one():
+    level = lambda time: time / 1000  # noqa: E731
+    whole = fold(payload({"node-0": node_series(TEN_MINUTES, level)}))
+    parts = [
+        payload({"node-0": node_series(range(start, start + 120, 5), level)})
+        for start in (300, 0, 60, 480, 180, 240, 390)
+    ]
+    assert fold(*parts) == whole
+
+
+def test_unchanged_nodes_are_the_same_objects():
+    folding = MetricsFold()
+    first = folding.fold(payload({name: node_series(MINUTE) for name in ("node-0", "node-1")}))
+    assert folding.fold(payload({"node-0": node_series(MINUTE), "node-1": node_series(MINUTE)})) is first
+    second = folding.fold(payload({"node-0": node_series(range(60, 65, 5)), "node-1": node_series(MINUTE)}))
+    assert second is not first
+    assert second.nodes[0] is not first.nodes[0]
+    assert second.nodes[1] is first.nodes[1]
+    assert second.nodes[0].gpu_utilization[0].values[:12] == first.nodes[0].gpu_utilization[0].values
+
+
+def test_a_node_that_vanished_keeps_its_history_and_says_nothing_about_now():
+    folding = MetricsFold()
+    both = {"node-0": node_series(MINUTE), "node-1": node_series(MINUTE)}
+    assert folding.fold(payload(both)).nodes[1].mean_utilization_now is not None
+    gone = folding.fold(payload({"node-0": node_series(TEN_MINUTES)})).nodes[1]
+    assert gone.mean_utilization_now is None
+    assert gone.gpu_memory_now == (None, None)
+    assert len(gone.mean_utilization) == 12
+
+
+def test_samples_far_apart_still_say_what_is_true_now():
+    hourly = range(0, 7200, 600)
+    other = {"node-0": node_series(hourly), "node-1": node_series(range(0, 6600, 600))}
+    assert fold(payload(other)).nodes[1].cpu_now == 12.5
+
+
+def test_a_gpu_that_appears_later_joins_the_mean():
+    folding = MetricsFold()
+    folding.fold(payload({"node-0": node_series(MINUTE, 0.4, gpus=1)}))
+    more = node_series(range(60, 120, 5), 0.4, gpus=1)
+    more["gpu_utilization"]["1"] = samples(range(60, 120, 5), 0.8)
+    (node,) = folding.fold(payload({"node-0": more})).nodes
+    assert node.gpus == ("0", "1")
+    assert node.mean_utilization.values[0] == 0.4
+    assert node.mean_utilization.values[-1] == pytest.approx(0.6)
+
+
+def four_nodes(level) -> dict[str, dict[str, object]]:
+    levels = {"node-0": 0.97, "node-1": 0.96, "node-2": level, "node-3": 0.97}
+    return {name: node_series(TEN_MINUTES, level) for name, level in levels.items()}
+
+
+@pytest.mark.parametrize(
+    ("level", "slow"),
+    [
+        (0.61, {"node-2"}),
+        (0.9, set()),
+        (lambda time: 0.1 if 400 < time < 450 else 0.97, set()),  # it saved a checkpoint
+        (lambda time: 0.61 if time > 560 else 0.97, set()),  # not long enough to tell
+        (lambda time: 0.61 if time > 300 else 0.97, {"node-2"}),
+        (lambda time: None, set()),  # silent, not slow
+    ],
+)
+def test_slow_nodes(level, slow):
+    assert slow_nodes(fold(payload(four_nodes(level)))) == slow
+
+
+def test_of_two_nodes_the_slower_one_is_slow():
+    two = {"node-0": node_series(TEN_MINUTES, 0.95), "node-1": node_series(TEN_MINUTES, 0.5)}
+    assert slow_nodes(fold(payload(two))) == {"node-1"}
+
+
+def test_nobody_is_slow_where_nobody_works_or_nobody_can_be_compared():
+    idle = {"node-0": node_series(TEN_MINUTES, 0.02), "node-1": node_series(TEN_MINUTES, 0.001)}
+    assert slow_nodes(fold(payload(idle))) == frozenset()
+    assert slow_nodes(fold(payload({"node-0": node_series(TEN_MINUTES, 0.5)}))) == frozenset()
+    assert slow_nodes(MetricsSnapshot()) == frozenset()
