@@ -116,6 +116,8 @@ class JobRun:
     async def _run(self) -> Outcome:
         check_can_start(self._spec, max_nodes=self._services.max_nodes)
         self._on_status(JobStatus.DEPLOYING)
+        if self._spec.gpu_count:
+            await asyncio.to_thread(self._services.gpus.names)  # the first look may take a while
         self._say_where()
         argv, environments = await asyncio.to_thread(self._prepare)
         for rank, environment in enumerate(environments):

@@ -19,6 +19,8 @@ MINIMUM_SPACING_NS = 2_000
 read. Readers page by milliseconds and get no more than 1,000 lines a page (API facts, 2.2)."""
 FULL_CHARACTERS = 32 * 1024 * 1024
 """Above this much unwritten text, the jobs' pipes are left alone until it is written."""
+LINE_OVERHEAD_CHARACTERS = 200
+"""What a line takes in memory besides its text."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_PER_US = 1_000
@@ -64,7 +66,7 @@ class LogWriter:
         for message in messages:
             last_ns = max(now_ns, last_ns + MINIMUM_SPACING_NS)
             self._lines.append(StoredLine(job_id, last_ns, node_rank, detect_level(message), message))
-            self._characters += len(message)
+            self._characters += len(message) + LINE_OVERHEAD_CHARACTERS
         self._last_stamp_ns[job_id] = last_ns
         self._arrived.set()
         if self._task is None:

@@ -33,6 +33,8 @@ def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_ar
     The archive is a tar, compressed or not (API facts, 3.5); the "data" filter refuses absolute paths,
     ``..``, devices and links that lead outside. Raises ``CannotStart``.
     """
+    if artifacts and not hasattr(tarfile, "data_filter"):
+        raise CannotStart("this Python cannot unpack archives safely: it needs 3.11.4 or newer")
     for artifact in artifacts:
         archive = open_artifact(artifact.bucket, artifact.key)
         if archive is None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from local_world import job_spec, local_world
 
-from api_client.emulator.runner.gpus import share_of
+from api_client.emulator.runner.gpus import Gpus, share_of
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.job_metrics import GpuReading, MetricStore, NodeReading
+from api_client.models import NodeMetrics
 
 BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"
 
@@ -76,3 +80,60 @@ def test_nodes_get_gpus_of_their_own_if_there_are_enough() -> None:
     assert share_of(names, gpus_per_node=2, node_count=2, rank=1) == ["2", "3"]
     assert share_of(names, gpus_per_node=8, node_count=2, rank=1) == names
     assert share_of([], gpus_per_node=8, node_count=2, rank=0) == []
+
+
+class FakeNvml:
+    """Two GPUs, one of which tells no utilisation."""
+
+    class NVMLError(Exception):
+        """What NVML raises."""
+
+    def nvmlInit(self) -> None:
+        """Nothing to do."""
+
+    nvmlShutdown = nvmlInit
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        if index > 1:
+            raise self.NVMLError
+        return index
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:
+        return SimpleNamespace(used=1000 + handle)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> SimpleNamespace:
+        if handle == 1:
+            raise self.NVMLError
+        return SimpleNamespace(gpu=75)
+
+
+async def test_gpus_are_shared_out_and_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())  # type: ignore[arg-type]
+    spec = job_spec("echo gpu $CUDA_VISIBLE_DEVICES; sleep 1000", nodes=2)
+    spec["compute"]["accelerator"] = {"accelerator": "H100", "count": 1}
+    async with local_world(tmp_path, environ={"PATH": os.environ["PATH"]}) as world:
+        await world.create("job1", spec)
+
+        def nodes() -> list[NodeMetrics]:
+            return world.backend.metrics("job1", start_s=None, end_s=None, step_s=1).per_node_metrics
+
+        await world.until(lambda: len(nodes()) == 2 and bool(nodes()[1].metrics.gpu_memory_usage_bytes))
+        first, second = (node.metrics for node in nodes())
+        assert first.gpu_utilization["0"][-1].value == 0.75
+        assert first.gpu_memory_usage_bytes["0"][-1].value == 1000
+        assert second.gpu_memory_usage_bytes["0"][-1].value == 1001
+        assert second.gpu_utilization == {}
+        assert [world.messages("job1", f"node-{rank}") for rank in (0, 1)] == [["gpu 0"], ["gpu 1"]]
+
+
+def test_only_visible_gpus_are_used_and_none_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())  # type: ignore[arg-type]
+    assert Gpus({}).names() == ["0", "1"]
+    assert Gpus({"CUDA_VISIBLE_DEVICES": "1"}).names() == ["1"]
+    assert Gpus({"CUDA_VISIBLE_DEVICES": "7"}).names() == []
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert Gpus({}).names() == []
+    assert Gpus({}).read(["0"]) == ()
