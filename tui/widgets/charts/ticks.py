@@ -22,6 +22,8 @@ _TIME_STEPS_S = (
 )
 
 _DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_FLAT = 1e-9  # data spread less than this share of itself are one value
+_TINY = 1e-200  # nearer to zero there is no arithmetic for ticks
 _FLAT_MARGIN = 0.5
 """How far the axis reaches either way around a series of one value, as a share of it."""
 
@@ -57,14 +59,8 @@ def value_ticks(
     """
     bottom = low if fixed_low is None else fixed_low
     top = high if fixed_high is None else fixed_high
-    if top <= bottom:
-        margin = abs(bottom) * _FLAT_MARGIN or 1.0
-        top = bottom + margin if fixed_high is None else top
-        bottom = bottom - margin if fixed_low is None else bottom
-        if top <= bottom:
-            return (bottom, bottom + 1.0)
-        if fixed_low is None and low >= 0 > bottom:
-            bottom = 0.0
+    if top - bottom <= max(abs(top), abs(bottom)) * _FLAT or top - bottom < _TINY:
+        bottom, top = _around(bottom, top, fixed_low, fixed_high)
     most = max(2, most)
     step = nice_step(top - bottom, most - 1, base=base)
     while True:
@@ -81,6 +77,18 @@ def value_ticks(
     if len(ticks) == 1:
         ticks.append(ticks[0] + step)
     return tuple(ticks)
+
+
+def _around(
+    bottom: float, top: float, fixed_low: float | None, fixed_high: float | None
+) -> tuple[float, float]:
+    """Ends of an axis around data of one value; a fixed end stays, and zero is not crossed."""
+    margin = abs(bottom) * _FLAT_MARGIN if abs(bottom) > _TINY else 1.0
+    if fixed_low is None:
+        bottom = 0.0 if 0.0 <= bottom < margin else bottom - margin
+    if fixed_high is None or top <= bottom:
+        top = max(top, bottom) + margin
+    return bottom, top
 
 
 def default_label(step: float) -> Callable[[float], str]:

@@ -49,12 +49,18 @@ class LogModel:
         self._shift(added)
         return accepted
 
+    def go(self, place: Place) -> None:
+        """Take the reader to a place."""
+        self.top = place
+        self._place_ns = None  # from now on this place counts, not the one from before the filter
+
     def clear(self) -> None:
         """Forget all entries; the filter stays."""
         self.visible.clear()
         self.top = Place()
         self.match = None
         self.unseen = 0
+        self._place_ns = None
 
     def set_filter(self, wanted: LineFilter) -> None:
         """Show other entries from now on; call `build` until it says that it is complete."""

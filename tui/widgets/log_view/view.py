@@ -209,7 +209,7 @@ class LogView(LogCanvas, can_focus=True):
 
     def _read_at(self, top: Place) -> None:
         bottom = last_page(self._model.rows, self._height, self._lines_of)
-        self._model.top = earlier(top, bottom)
+        self._model.go(earlier(top, bottom))
         self.follow = False
         self._paint()
 
@@ -276,8 +276,8 @@ class LogView(LogCanvas, can_focus=True):
     def watch_follow(self, follow: bool) -> None:
         """Count anew, and tell."""
         self._model.unseen = 0
-        self._paint()
         self.post_message(messages.FollowChanged(self, follow))
+        self._paint()
 
     def watch_wrap(self) -> None:
         """Lay out anew; the reader's top line stays on top."""

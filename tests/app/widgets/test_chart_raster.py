@@ -1,0 +1,105 @@
+"""The braille raster keeps every extreme and every gap."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.insight.series import Series
+from tui.widgets.charts import braille
+from tui.widgets.charts.braille import Grid
+
+COLUMNS = 24
+DOT_ROWS = 40
+START, END = 1000.0, 1024.0
+
+samples = st.lists(
+    st.tuples(
+        st.floats(START - 5, END + 5),
+        st.one_of(st.floats(-100, 100), st.just(math.nan)),
+    ),
+    max_size=80,
+    unique_by=lambda sample: sample[0],
+).map(sorted)
+
+
+def make(points: list[tuple[float, float]]) -> Series:
+    return Series("s", tuple(time for time, _ in points), tuple(value for _, value in points))
+
+
+def rows_of(bits: int) -> list[int]:
+    return [row for row in range(bits.bit_length()) if bits >> row & 1]
+
+
+@given(samples)
+def test_lowest_and_highest_of_every_column_are_drawn(points: list[tuple[float, float]]) -> None:
+    grid = Grid.over(START, END, COLUMNS)
+    bits = braille.dot_columns(braille.reduce_to_spans(make(points), grid), COLUMNS, DOT_ROWS, -100, 100)
+    wanted: dict[int, list[float]] = {}
+    for time, value in points:
+        column = grid.column(time)
+        if 0 <= column < COLUMNS and not math.isnan(value):
+            wanted.setdefault(column, []).append(value)
+    for column, values in wanted.items():
+        drawn = rows_of(bits[column])
+        low = int((min(values) + 100) / 200 * (DOT_ROWS - 1) + 0.5)
+        high = int((max(values) + 100) / 200 * (DOT_ROWS - 1) + 0.5)
+        assert drawn[0] <= low
+        assert drawn[-1] >= high
+        assert {low, high} <= set(drawn)
+
+
+@given(samples)
+def test_nothing_is_drawn_outside_the_raster(points: list[tuple[float, float]]) -> None:
+    grid = Grid.over(START, END, COLUMNS)
+    bits = braille.dot_columns(braille.reduce_to_spans(make(points), grid), COLUMNS, DOT_ROWS, -10, 10)
+    assert all(0 <= column < COLUMNS and 0 < mask < 1 << DOT_ROWS for column, mask in bits.items())
+    for row, column, character in braille.cells(bits, DOT_ROWS // 4):
+        assert 0 <= row < DOT_ROWS // 4
+        assert 0 <= column < COLUMNS // 2
+        assert 0x2800 < ord(character) < 0x2900
+
+
+def test_a_missing_sample_is_bridged_but_a_gap_is_not() -> None:
+    grid = Grid.over(0, 10, 10)
+    far = Series("s", (1.5, 7.5), (0.2, 0.8))
+    spans = braille.reduce_to_spans(far, grid)
+    first = grid.column(1.5)
+    assert set(braille.dot_columns(spans, 10, 8, 0, 1)) == set(range(first, first + 7))
+    gap = Series("s", (1.5, 4.5, 7.5), (0.2, math.nan, 0.8))
+    assert set(braille.dot_columns(braille.reduce_to_spans(gap, grid), 10, 8, 0, 1)) == {first, first + 6}
+
+
+def test_joined_columns_have_no_holes() -> None:
+    series = Series("s", (1.5, 2.5, 3.5), (0.0, 1.0, 0.0))
+    grid = Grid.over(0, 10, 10)
+    bits = braille.dot_columns(braille.reduce_to_spans(series, grid), 10, 16, 0, 1)
+    assert len(bits) == 3
+    together = 0
+    for mask in bits.values():
+        together |= mask
+    assert together == (1 << 16) - 1
+
+
+def test_samples_keep_their_columns_while_the_window_slides() -> None:
+    series = Series(
+        "s", tuple(float(time) for time in range(100)), tuple(math.sin(time) for time in range(100))
+    )
+    first = Grid.over(10.0, 60.0, 20)
+    second = Grid.over(11.3, 61.3, 20)
+    shift = second.first - first.first
+    before = {span[0]: span[1:3] for span in braille.reduce_to_spans(series, first) if 1 <= span[0] < 20}
+    after = {span[0]: span[1:3] for span in braille.reduce_to_spans(series, second) if 1 <= span[0] < 20}
+    shared = [column for column in before if 1 <= column - shift < 19 and column < 19]
+    assert shared
+    assert all(before[column] == after[column - shift] for column in shared)
+
+
+def test_infinite_values_are_drawn_at_the_edge_and_do_not_stretch_the_axis() -> None:
+    series = Series("s", (1.0, 2.0, 3.0), (1.0, math.inf, 3.0))
+    assert braille.value_range(series, 0, 10) == (1.0, 3.0)
+    grid = Grid.over(0, 10, 10)
+    bits = braille.dot_columns(braille.reduce_to_spans(series, grid), 10, 8, 1, 3)
+    assert rows_of(bits[grid.column(2.0)])[-1] == 7

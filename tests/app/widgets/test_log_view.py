@@ -1,0 +1,348 @@
+"""The log view follows, keeps still under a reader, filters, finds, and shows everything as inert text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC
+
+import pytest
+from log_lines import NS_PER_S, START_NS, line, lines
+from textual import events
+from textual.message import Message
+from textual.pilot import Pilot
+from widget_text import WidgetApp, full_lines, shown
+
+from api_client.streams.records import LogEntry, LogGap
+from tui.widgets.log_view.view import LogView
+
+SIZE = (60, 20)
+
+
+class LogApp(WidgetApp):
+    """Keeps what the log view says."""
+
+    def __init__(self, view: LogView) -> None:
+        super().__init__(view)
+        self.heard: list[Message] = []
+
+    def on_log_view_follow_changed(self, message: LogView.FollowChanged) -> None:
+        self.heard.append(message)
+
+    def on_log_view_unseen_changed(self, message: LogView.UnseenChanged) -> None:
+        self.heard.append(message)
+
+    def on_log_view_match_changed(self, message: LogView.MatchChanged) -> None:
+        self.heard.append(message)
+
+    def on_log_view_oldest_reached(self, message: LogView.OldestReached) -> None:
+        self.heard.append(message)
+
+
+@asynccontextmanager
+async def running(
+    entries: list[LogEntry] | None = None, size: tuple[int, int] = SIZE, max_lines: int = 10_000
+) -> AsyncIterator[tuple[LogView, Pilot[None], LogApp]]:
+    view = LogView(timezone=UTC, max_lines=max_lines)
+    app = LogApp(view)
+    async with app.run_test(size=size) as pilot:
+        view.focus()
+        if entries:
+            await give(view, pilot, entries)
+        yield view, pilot, app
+
+
+async def give(view: LogView, pilot: Pilot[None], entries: list[LogEntry]) -> None:
+    view.append(entries)
+    view.flush()
+    await pilot.pause()
+
+
+def messages(view: LogView) -> list[str]:
+    """The text of the lines on the screen, without gutter, scroll bar and badge."""
+    return [row.rstrip("│┃ ").split("↓")[0].rstrip()[14:] for row in shown(view)]
+
+
+async def search(view: LogView, pilot: Pilot[None]) -> None:
+    await view.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def test_an_empty_log_says_so() -> None:
+    async with running() as (view, _, _):
+        assert any("no log lines yet" in row for row in shown(view))
+
+
+async def test_a_line_shows_time_node_and_level() -> None:
+    entries = [line(0, "loss 0.5", 0), line(1, "WARNING slow", 2), line(2, "plain", None)]
+    async with running(list(entries)) as (view, _, _):
+        assert shown(view)[:3] == [
+            "22:13:20 n0   loss 0.5",
+            "22:13:21 n2 W WARNING slow",
+            "22:13:22      plain",
+        ]
+
+
+async def test_it_follows_the_end() -> None:
+    async with running(list(lines(0, 100))) as (view, pilot, _):
+        assert messages(view) == [f"line {number}" for number in range(80, 100)]
+        await give(view, pilot, list(lines(100, 130)))
+        assert messages(view)[-1] == "line 129"
+
+
+async def test_text_stays_under_a_reader_who_scrolled_up() -> None:
+    async with running(list(lines(0, 100))) as (view, pilot, app):
+        await pilot.press("pageup")
+        assert not view.follow
+        before = messages(view)
+        assert before[0] == "line 61"
+        await give(view, pilot, list(lines(100, 150)))
+        assert messages(view)[:-1] == before[:-1]
+        await give(view, pilot, [line(3.5, "late", 1, late=True)])
+        assert view.prepend([line(-number, f"older {number}") for number in range(30, 0, -1)]) == 30
+        view.flush()
+        await pilot.pause()
+        assert messages(view)[:-1] == before[:-1]
+        assert view.unseen == 50
+        assert "↓ 50 new" in shown(view)[-1]
+        await pilot.press("G")
+        assert messages(view)[-1] == "line 149"
+        assert view.unseen == 0
+        assert [type(message).__name__ for message in app.heard] == [
+            "FollowChanged",
+            "UnseenChanged",
+            "FollowChanged",
+            "UnseenChanged",
+        ]
+
+
+async def test_scrolling_down_to_the_end_follows_again() -> None:
+    async with running(list(lines(0, 100))) as (view, pilot, _):
+        await pilot.press("k", "k")
+        assert not view.follow
+        assert messages(view)[-1] == "line 97"
+        await pilot.press("j")
+        assert not view.follow
+        await pilot.press("j")
+        assert view.follow
+
+
+async def test_keys_reach_both_ends() -> None:
+    async with running(list(lines(0, 100))) as (view, pilot, app):
+        await pilot.press("g")
+        assert messages(view)[0] == "line 0"
+        assert any(isinstance(message, LogView.OldestReached) for message in app.heard)
+        await pilot.press("pagedown")
+        assert messages(view)[0] == "line 19"
+        await pilot.press("end")
+        assert messages(view)[-1] == "line 99"
+        await pilot.press("f")
+        assert not view.follow
+        assert messages(view)[-1] == "line 99"
+
+
+async def test_the_wheel_scrolls_and_the_badge_follows() -> None:
+    async with running(list(lines(0, 100))) as (view, pilot, _):
+        await pilot._post_mouse_events([events.MouseScrollUp], view, offset=(5, 5))
+        await pilot.pause()
+        assert messages(view)[-1] == "line 96"
+        await give(view, pilot, list(lines(100, 110)))
+        await pilot.click(view, offset=(SIZE[0] - 5, SIZE[1] - 1))
+        assert view.follow
+
+
+async def test_the_scroll_bar_can_be_clicked() -> None:
+    async with running(list(lines(0, 1000))) as (view, pilot, _):
+        await pilot.click(view, offset=(SIZE[0] - 1, 10))
+        assert not view.follow
+        assert 400 < int(messages(view)[0].removeprefix("line ")) < 600
+        await pilot.click(view, offset=(SIZE[0] - 1, SIZE[1] - 1))
+        assert view.follow
+
+
+async def test_late_lines_stand_where_they_belong_and_are_marked() -> None:
+    async with running([*lines(0, 5)]) as (view, pilot, _):
+        await give(view, pilot, [line(2.5, "was late", 3, late=True), line(5, "line 5", 1)])
+        assert messages(view)[:7] == ["line 0", "line 1", "line 2", "was late", "line 3", "line 4", "line 5"]
+        assert shown(view)[3].startswith("22:13:22↶n3")
+
+
+async def test_gaps_are_seen() -> None:
+    gap = LogGap(START_NS + 5 * NS_PER_S, START_NS + 9 * NS_PER_S, "the server answered 500")
+    async with running([*lines(0, 5), gap, *lines(9, 12)]) as (view, _, _):
+        assert shown(view)[5].startswith("── gap 22:13:25–22:13:29: the server answered 500 ──")
+
+
+async def test_nodes_and_text_filter_together() -> None:
+    async with running(list(lines(0, 400))) as (view, pilot, _):
+        view.set_visible_nodes({"node-1"})
+        view.set_filter("LINE 3")
+        view.flush()
+        await pilot.pause()
+        kept = [number for number in range(400) if number % 4 == 1 and str(number).startswith("3")]
+        assert view.shown_count == len(kept)
+        assert messages(view)[-1] == f"line {kept[-1]}"
+        await give(view, pilot, [line(400, "line 3x", 2), line(401, "line 3y", 1)])
+        assert messages(view)[-1] == "line 3y"
+        view.set_visible_nodes(set())
+        view.flush()
+        await pilot.pause()
+        assert any("no line passes the filter" in row for row in shown(view))
+        view.set_visible_nodes(None)
+        view.set_filter("")
+        assert view.shown_count == view.line_count == 402
+
+
+async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
+    async with running(list(lines(0, 400))) as (view, pilot, _):
+        view.scroll_to_time(START_NS + 100 * NS_PER_S)
+        view.set_visible_nodes({"node-2"})
+        view.flush()
+        await pilot.pause()
+        assert messages(view)[0] == "line 102"
+        view.set_visible_nodes(None)
+        view.flush()
+        await pilot.pause()
+        assert messages(view)[0] == "line 102"
+
+
+async def test_find_goes_from_match_to_match_and_around() -> None:
+    async with running(list(lines(0, 300))) as (view, pilot, app):
+        view.find("LINE 5")
+        await search(view, pilot)
+        assert not view.follow
+        assert "line 59" in messages(view)
+        view.find("line 150")
+        await search(view, pilot)
+        await pilot.press("n")
+        await search(view, pilot)
+        assert "line 150" in messages(view)
+        view.find("line 29")
+        await search(view, pilot)
+        found = [message.entry.message for message in app.heard if isinstance(message, LogView.MatchChanged)]
+        assert found == ["line 59", "line 150", "line 150", "line 290"]
+        await pilot.press("N")
+        await search(view, pilot)
+        await pilot.press("N")
+        await search(view, pilot)
+        found = [message.entry.message for message in app.heard if isinstance(message, LogView.MatchChanged)]
+        assert found[4:] == ["line 29", "line 299"]
+        view.find("nowhere")
+        await search(view, pilot)
+        assert app.heard[-1].entry is None  # type: ignore[attr-defined]
+
+
+async def test_matches_are_marked() -> None:
+    async with running([line(0, "a needle in a needle stack")]) as (view, pilot, _):
+        view.find("Needle")
+        await search(view, pilot)
+        marked = [segment.text for segment in view.render_line(0) if segment.style and segment.style.reverse]
+        assert marked == ["needle", "needle"]
+
+
+async def test_wrapping_and_panning_show_the_rest_of_long_lines() -> None:
+    text = " ".join(f"word{number}" for number in range(30))
+    async with running([line(0, "short"), line(1, text)]) as (view, pilot, _):
+        assert "word29" not in "\n".join(shown(view))
+        await pilot.press("w")
+        assert "word29" in "\n".join(shown(view)).replace("\n" + " " * 14, "")
+        await pilot.press("w")
+        await pilot.press("right")
+        assert shown(view)[1].startswith("22:13:21 n0   ")
+        for _ in range(20):
+            view.action_pan(1)
+        assert "word29" in shown(view)[1]
+        assert shown(view)[1].startswith("22:13:21 n0")
+        for _ in range(20):
+            view.action_pan(-1)
+        await pilot.press("left")
+        assert shown(view)[0].endswith("short")
+
+
+async def test_time_modes_take_turns() -> None:
+    async with running([line(0, "a"), line(65, "b")]) as (view, pilot, _):
+        await pilot.press("t")
+        assert view.time_mode == "relative"
+        await pilot.press("t")
+        assert shown(view)[1] == " 0:01:05 n0   b"
+        await pilot.press("t")
+        assert shown(view)[1] == " n0   b"
+        await pilot.press("t")
+        assert shown(view)[1] == "22:14:25 n0   b"
+
+
+HOSTILE = (
+    "\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b5m [bold red]markup[/] \x00 \u202eevil\u202c \ud800 "
+    "日本語 tab\tend"
+)
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+async def test_hostile_lines_are_inert(wrap: bool) -> None:
+    entries = [line(0, HOSTILE), line(1, HOSTILE * 2000), line(2, "x" * 1_000_000), line(3, "last")]
+    async with running(list(entries)) as (view, pilot, app):
+        view.wrap = wrap
+        await pilot.press("g")
+        for row in full_lines(view):
+            assert row.isprintable()
+        assert "[bold red]markup[/]" in "".join(shown(view))
+        await pilot.press("G")
+        assert "last" in shown(view)[-1] or "last" in shown(view)[3]
+        assert "\x1b[31m" not in app.export_screenshot()
+
+
+async def test_memory_is_bounded() -> None:
+    async with running(max_lines=100) as (view, pilot, _):
+        for first in range(0, 1000, 50):
+            view.append(lines(first, first + 50))
+        view.flush()
+        await pilot.pause()
+        assert view.line_count <= 100
+        assert view.line_count + view.dropped == 1000
+        assert messages(view)[-1] == "line 999"
+
+
+async def test_resizing_keeps_the_top_line_and_the_size() -> None:
+    async with running(list(lines(0, 100)), size=(100, 30)) as (view, pilot, _):
+        view.scroll_to_time(START_NS + 40 * NS_PER_S)
+        for size in ((60, 20), (30, 5), (10, 2), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            full_lines(view)
+        assert messages(view)[0] == "line 40"
+
+
+async def test_many_appends_between_two_paints_are_painted_once() -> None:
+    now = [0.0]
+    view = LogView(timezone=UTC, monotonic_s=lambda: now[0])
+    async with LogApp(view).run_test(size=SIZE) as pilot:
+        now[0] = 10.0
+        view.append(lines(0, 50))
+        await pilot.pause()
+        assert messages(view)[-1] == "line 49"
+        paints = []
+        original = view.refresh
+        view.refresh = lambda *regions, **options: paints.append(regions) or original(*regions, **options)  # type: ignore[method-assign]
+        for number in range(50, 60):
+            view.append(lines(number, number + 1))
+        assert paints == []
+        view.flush()
+        assert len(paints) == 1
+        assert messages(view)[-1] == "line 59"
+
+
+async def test_a_long_label_moves_all_lines_alike() -> None:
+    async with running(list(lines(0, 5))) as (view, pilot, _):
+        await give(view, pilot, [line(5, "far", 123)])
+        texts = shown(view)[:6]
+        assert {row.index("line") for row in texts[:5]} == {texts[5].index("far")}
+
+
+async def test_clear_begins_anew() -> None:
+    async with running(list(lines(0, 100))) as (view, pilot, _):
+        await pilot.press("g")
+        view.clear()
+        await pilot.pause()
+        assert any("no log lines yet" in row for row in shown(view))
+        await give(view, pilot, list(lines(5, 7)))
+        assert messages(view)[:2] == ["line 5", "line 6"]
