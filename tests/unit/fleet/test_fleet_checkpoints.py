@@ -29,6 +29,16 @@ def test_the_live_run_has_a_checkpoint_of_minutes_ago_and_goes_on_saving(world: 
     assert [each.checkpoint_id for each in later][-2:] == ["checkpoint-4000", "checkpoint-4500"]
 
 
+def test_a_checkpoint_that_is_being_written_is_not_listed_yet(world: World) -> None:
+    job = world.named(LIVE)
+    counts = set()
+    for after_s in range(1960, 2040, 4):
+        saved = world.after(after_s).fleet.checkpoints(job.id)
+        counts.add(len(saved))
+        assert all(each.created_at is not None and each.created_at <= world.now for each in saved)
+    assert counts == {8, 9}
+
+
 def test_checkpoints_are_of_every_kind(world: World) -> None:
     kinds = {}
     for job in world.fleet.jobs():
@@ -81,6 +91,11 @@ def test_small_json_files_are_json(world: World) -> None:
     adapter = json.loads(content(by_name["adapter_config.json"]) or b"")
     assert adapter["r"] == 16
     assert adapter["base_model_name_or_path"] == "meta-llama/Llama-3.1-8B-Instruct"
+    weights = by_name["adapter_model.safetensors"]
+    length = int.from_bytes(synthetic_bytes(weights, 0, 8), "little")
+    header = json.loads(synthetic_bytes(weights, 8, 8 + length))
+    name = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
+    assert header[name]["shape"] == [16, 4096]
     state = json.loads(content(by_name["trainer_state.json"]) or b"")
     assert state["global_step"] == 1800
     assert state["log_history"][-1]["loss"] < state["log_history"][0]["loss"]

@@ -17,20 +17,28 @@ SPEEDS = st.sampled_from([0.25, 0.333, 1.0, 1.5, 7.0, 60.0, 1000.0])
 MOMENTS = st.integers(-(10**16), 10**16).map(lambda offset: ns(EPOCH) + offset)
 
 
-@given(SPEEDS, MOMENTS, MOMENTS)
-def test_a_window_of_wall_time_is_exactly_a_window_of_script_time(
-    speed: float, script_ns: int, wall_ns: int
-) -> None:
-    tempo = Tempo(EPOCH, speed)
-    assert (tempo.to_wall(script_ns) <= wall_ns) == (script_ns <= tempo.to_script(wall_ns))
+def check_edges(tempo: Tempo, moment_ns: int) -> None:
+    """``to_wall(script) <= wall`` exactly if ``script <= to_script(wall)``, tried at its edges."""
+    script_ns = tempo.to_script(moment_ns)
+    assert tempo.to_wall(script_ns) <= moment_ns < tempo.to_wall(script_ns + 1)
+    wall_ns = tempo.to_wall(moment_ns)
+    assert tempo.to_script(wall_ns - 1) < moment_ns <= tempo.to_script(wall_ns)
 
 
-@given(SPEEDS, SPEEDS, st.integers(1, 10**15), MOMENTS, MOMENTS)
-def test_that_holds_after_the_speed_was_changed(
-    speed: float, later_speed: float, after_ns: int, script_ns: int, wall_ns: int
+@given(SPEEDS, MOMENTS)
+def test_a_window_of_wall_time_is_exactly_a_window_of_script_time(speed: float, moment_ns: int) -> None:
+    check_edges(Tempo(EPOCH, speed), moment_ns)
+
+
+@given(SPEEDS, SPEEDS, st.integers(1, 10**12), st.integers(-5_000, 5_000))
+def test_that_holds_where_the_speed_was_changed(
+    speed: float, later_speed: float, after_us: int, beside_ns: int
 ) -> None:
-    tempo = Tempo(EPOCH, speed).changed(EPOCH + timedelta(microseconds=after_ns // 1000), later_speed)
-    assert (tempo.to_wall(script_ns) <= wall_ns) == (script_ns <= tempo.to_script(wall_ns))
+    changed_at = EPOCH + timedelta(microseconds=after_us)
+    tempo = Tempo(EPOCH, speed).changed(changed_at, later_speed)
+    check_edges(tempo, ns(changed_at) + beside_ns)
+    check_edges(tempo, tempo.to_script(ns(changed_at)) + beside_ns)
+    check_edges(tempo, tempo.to_script(ns(changed_at)))
 
 
 @given(st.sampled_from([1.0, 2.0, 60.0]), MOMENTS)
