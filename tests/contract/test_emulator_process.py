@@ -94,7 +94,8 @@ from api_client.emulator.child import EmulatorChild
 child = EmulatorChild(world="empty")
 child.launch()
 child.wait_ready()
-print(json.dumps({"pid": child.pid, "url": child.url, "key": child.key, "dir": str(child.data_dir)}), flush=True)
+told = {"pid": child.pid, "url": child.url, "key": child.key, "dir": str(child.data_dir)}
+print(json.dumps(told), flush=True)
 signal.pause()
 """
 

@@ -1,0 +1,133 @@
+"""Our own client on the emulator's routes, over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from fake_backend import START, START_MS
+from pydantic import SecretStr
+from served_platform import KEY, Served
+
+from api_client import NotFound, Remote, TrainingClient, Unauthorized
+from api_client.emulator.backend import StoredFile
+from api_client.models import CachedFile, JobStatus
+from api_client.streams.records import LogBatch, LogEnd, LogLine
+
+SPEC = {
+    "name": "mine",
+    "image": {"base_image": "python:3.11"},
+    "runtime": {"start_commands": ["true"]},
+    "interactive_session": {"trigger": "on_demand"},
+}
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDg0cGVyc29uYWxseSBtYWRlIHVwIGtleSBoZXJl me@here"
+
+
+def client_of(served: Served, key: str = KEY) -> TrainingClient:
+    remote = Remote(
+        name="emulator", app_url=served.url, api_url=served.url, key=SecretStr(key), key_origin="a test"
+    )
+    return TrainingClient(remote)
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[TrainingClient]:
+    async with client_of(served) as opened:
+        yield opened
+
+
+async def test_projects_and_jobs(client: TrainingClient, served: Served) -> None:
+    (project,) = await client.projects.list()
+    assert (project.id, project.team_name) == (served.project_id, "Research")
+    team = next(team for team in await client.account.teams() if team.default)
+    assert (await client.projects.upsert("llama-sft", team_id=team.id)).id == project.id
+    assert [job.id for job in await client.jobs.list(project.id)] == [served.job_id]
+    assert (await client.jobs.find(served.job_id)).project_id == project.id
+    made = await client.jobs.create(project.id, SPEC)
+    assert (made.name, made.current_status) == ("mine", JobStatus.CREATED)
+    assert [job.id for job in await client.jobs.search(statuses=[JobStatus.CREATED])] == [made.id]
+    served.backend.set_status(made.id, JobStatus.PENDING)
+    assert (await client.jobs.update(project.id, made.id, priority=4)).priority == 4
+    assert (await client.jobs.stop(project.id, made.id)).is_finished
+    twin = await client.jobs.recreate(project.id, made.id)
+    assert (await client.jobs.delete(project.id, twin.id)).id == twin.id
+    with pytest.raises(NotFound):
+        await client.jobs.find(twin.id)
+    with pytest.raises(NotFound):
+        await client.jobs.download_urls(project.id, made.id)
+    assert (await client.jobs.queue_context(made.id)).events
+    assert (await client.projects.delete(project.id)).deleted
+    assert await client.projects.list() == []
+
+
+async def test_what_a_job_shows(client: TrainingClient, served: Served) -> None:
+    ids = (served.project_id, served.job_id)
+    metrics = await client.metrics.get(*ids)
+    assert [node.node_id for node in metrics.per_node_metrics] == ["node-0", "node-1"]
+    lora, root = await client.checkpoints.list(*ids)
+    assert (lora.checkpoint_type, root.checkpoint_id) == ("lora", ".")
+    modified = START.isoformat()
+    served.backend.stored_files[served.job_id] = [
+        StoredFile(f"checkpoint-1/{number}", 0, 1, modified, synthetic_seed=1) for number in range(3)
+    ]
+    assert [file.relative_file_name[-1] async for file in client.checkpoints.files(*ids)] == ["0", "1", "2"]
+    assert await client.cache.summary(served.project_id) is None
+    served.backend.caches[served.project_id] = [CachedFile(path="hub")]
+    summary = await client.cache.summary(served.project_id)
+    assert summary is not None
+    assert [file.path for file in summary.file_summaries] == ["hub"]
+
+
+async def test_a_jobs_log_is_followed_to_its_end(client: TrainingClient, served: Served) -> None:
+    served.backend.lines[served.job_id] = [
+        {
+            "timestamp": f"{START_MS + number // 3}{number % 3:06d}",
+            "message": str(number),
+            "replica": "node-0",
+        }
+        for number in range(2500)
+    ]
+    served.backend.set_status(served.job_id, JobStatus.COMPLETED)
+    served.clock.moment = datetime.now(UTC)
+    lines: list[str] = []
+    end: LogEnd | None = None
+    ids = (served.project_id, served.job_id)
+    async for part in client.logs.history(*ids, start=START, end=START + timedelta(minutes=5)):
+        lines += [entry.message for entry in part.entries if isinstance(entry, LogLine)]
+    assert lines == [str(number) for number in range(2500)]
+    recent = served.clock.moment - timedelta(hours=1)
+    async for part in client.logs.follow(*ids, start=recent):
+        assert isinstance(part, LogBatch | LogEnd)
+        end = part if isinstance(part, LogEnd) else end
+    assert end is not None
+    assert end.job.current_status == JobStatus.COMPLETED
+
+
+async def test_sessions_account_and_the_rest(client: TrainingClient, served: Served) -> None:
+    made = await client.jobs.create(served.project_id, SPEC)
+    ids = (served.project_id, made.id)
+    (code,) = await client.sessions.auth_codes(*ids)
+    changed = await client.sessions.update(*ids, code.session_id, timeout_minutes=30)
+    assert changed.interactive_session.timeout_minutes == 510
+    signed = await client.sessions.sign_ssh(*ids, public_key=PUBLIC_KEY, replica_id="0")
+    assert "emulator" in signed.proxy_address
+    assert (await client.account.me()).user_id
+    assert await client.account.instance_types()
+    assert all(price.price for price in await client.account.instance_type_prices())
+    await client.account.upsert_secret("hf", "value")
+    assert [secret.name for secret in await client.account.secrets()] == ["hf"]
+    await client.account.delete_secret("hf")
+    assert await client.account.secrets() == []
+    assert {item.gpu_type for item in (await client.capacity.get()).gpu_capacities} >= {"H100", "H200"}
+    assert await client.models.list() == []
+    credentials = await client.blobs.training_credentials()
+    assert credentials.s3_bucket == "bt-emulator"
+    data = await client.graphql.execute("{ teams { name } }")
+    assert data["teams"] == [{"name": "Research"}]
+
+
+async def test_a_wrong_key_names_the_remote(served: Served) -> None:
+    async with client_of(served, key="not-the-key") as client:
+        with pytest.raises(Unauthorized, match=r"emulator.*a test"):
+            await client.projects.list()
