@@ -145,3 +145,13 @@ async def test_the_priority_of_a_waiting_job_can_be_changed(tmp_path: Path) -> N
         await world.until(lambda: world.backend.job("second").current_status == JobStatus.RUNNING)
         assert world.backend.job("first").current_status == JobStatus.PENDING
         assert (await world.backend.stop("first")).current_status == JobStatus.STOPPED
+
+
+async def test_a_waiting_job_survives_a_restart(tmp_path: Path) -> None:
+    async with local_world(tmp_path, max_running_nodes=1) as world:
+        await world.create("running", job_spec("sleep 1000"))
+        await world.create("waiting", job_spec("echo my turn"))
+    async with local_world(tmp_path, max_running_nodes=1) as world:
+        assert (await world.finished("waiting")).current_status == JobStatus.COMPLETED
+        assert world.messages("waiting") == ["my turn"]
+        assert world.backend.job("running").current_status == JobStatus.FAILED
