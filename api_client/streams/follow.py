@@ -3,14 +3,15 @@
 Lines may arrive up to a minute after their stamp, so a stretch is *settled* only when it was read more than
 ``lateness_s`` after its time on the server's clock, as the lines themselves show it: our own clock proves
 nothing. What is settled is never read again. What is not is re-read: wholly at every poll while it fits a
-page (a deep read), else its last seconds at every poll (an edge read) and all of it from time to time. The
-ledger tells the lines of such a read that are new.
+page (a deep read); else its last seconds at every poll (an edge read), the last minute more rarely (a recent
+read) and all of it from time to time. The ledger tells the lines of such a read that are new.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from math import inf
 
 from api_client.clock import Clock
 from api_client.streams.follow_options import FollowOptions
@@ -31,6 +32,7 @@ from api_client.streams.records import (
     LogLine,
     stamp_ns,
 )
+from api_client.streams.rhythm import Rhythm
 from api_client.streams.server_time import ServerTime
 
 QUIET_READS_AT_THE_END = 2
@@ -63,9 +65,9 @@ class Follower:
         self._delivered_s = clock.monotonic()
         self._interval_s = options.busy_interval_s
         self._is_quiet = False
-        self._edge_at_s = 0.0
-        self._deep_at_s = 0.0
-        self._deep_interval_s = options.deep_interval_s
+        self._edge = Rhythm(clock, pages_per_s=inf, interval_s=options.busy_interval_s, limit_s=inf)
+        self._recent = self._rhythm()
+        self._deep = self._rhythm()
         self._deep_server_ns: int | None = None
         self._has_delays = False
         self._quiet_reads = 0
@@ -74,8 +76,8 @@ class Follower:
         """Batches, and at last the end with the finished job. Raises RequestErrors that will not pass."""
         await self._look.look()
         await self._find_the_newest_line()
-        reader = self._reader(self._settled_ms, confirm=True)
-        async with aclosing(self._deep_read(reader, is_caught_up=False)) as batches:
+        history = self._reader(self._settled_ms, confirm=True)
+        async with aclosing(self._read(history, self._deep, is_caught_up=False)) as batches:
             async for batch in batches:
                 yield batch
         yield LogBatch((), caught_up=True)
@@ -123,39 +125,53 @@ class Follower:
                 self._server_time.saw_line(newest_ns)
                 return
 
+    def _rhythm(self) -> Rhythm:
+        return Rhythm(
+            self._clock,
+            pages_per_s=self._options.deep_pages_per_s,
+            interval_s=self._options.deep_interval_s,
+            limit_s=self._options.deep_interval_limit_s,
+        )
+
     async def _poll(self) -> AsyncGenerator[LogBatch, None]:
         """One look at what is new; at late lines too, if they are cheap to look for or it is time."""
         count = self._delivered_count
-        deep_interval_s = self._deep_interval_s
-        if self._look.finished_s is not None:
-            deep_interval_s = min(deep_interval_s, LONGEST_DRAIN_DEEP_INTERVAL_S)
-        if self._ledger.line_count <= self._options.cheap_lines:
-            deep_reader: RangeReader | None = self._reader(self._settled_ms)
-        else:
-            edge_ms = self._edge_start_ms()
-            is_due = self._clock.monotonic() - self._deep_at_s >= deep_interval_s
-            deep_reader = self._reader(self._settled_ms, edge_ms) if is_due else None
-            async with aclosing(self._edge_read()) as batches:
-                async for batch in batches:
-                    yield batch
-        if deep_reader is not None:
-            async with aclosing(self._deep_read(deep_reader, is_caught_up=True)) as batches:
+        reads = self._due_reads()
+        for reader, rhythm in reads:
+            async with aclosing(self._read(reader, rhythm, is_caught_up=True)) as batches:
                 async for batch in batches:
                     yield batch
         has_news = self._delivered_count != count
         if has_news or self._look.finished_s is None:
             self._quiet_reads = 0
-        elif deep_reader is not None:
+        elif any(rhythm is self._deep for _, rhythm in reads):
             self._quiet_reads += 1
         self._is_quiet = not has_news
         longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
         self._interval_s = self._options.busy_interval_s if has_news else longer_s
 
-    async def _deep_read(self, reader: RangeReader, *, is_caught_up: bool) -> AsyncGenerator[LogBatch, None]:
-        """Read on from where the log is settled, and settle what can be."""
-        self._deep_at_s = self._clock.monotonic()
+    def _due_reads(self) -> list[tuple[RangeReader, Rhythm]]:
+        if self._ledger.line_count <= self._options.cheap_lines:
+            return [(self._reader(self._settled_ms), self._deep)]
+        edge_ms = self._edge_start_ms()
+        reads = [(self._reader(edge_ms), self._edge)]
+        is_ending = self._look.finished_s is not None
+        if self._deep.is_due(within_s=LONGEST_DRAIN_DEEP_INTERVAL_S if is_ending else None):
+            reads.append((self._reader(self._settled_ms, edge_ms), self._deep))
+        elif self._recent.is_due():
+            # Most late lines are not later than this, and need not wait for the deep read.
+            lower_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS
+            recent_ms = max(self._settled_ms, lower_ms - int(self._options.lateness_s * MS_PER_S))
+            reads.append((self._reader(recent_ms, edge_ms), self._recent))
+        return reads
+
+    async def _read(
+        self, reader: RangeReader, rhythm: Rhythm, *, is_caught_up: bool
+    ) -> AsyncGenerator[LogBatch, None]:
+        """Read it all; the deep read starts where the log is settled, and settles what can be."""
+        rhythm.begin()
         server_ns = self._server_time.lower_ns()
-        may_settle = True
+        may_settle = rhythm is self._deep
         while not reader.is_done:
             # Taken before the request: lines that arrive while it is answered may be missing from it.
             final_before_ms = self._final_before_ms()
@@ -168,43 +184,32 @@ class Follower:
             self._settle(settled_ms)
             if fresh:
                 yield LogBatch(fresh, caught_up=is_caught_up)
-            if self._is_edge_due(reader):
-                async with aclosing(self._edge_read()) as batches:
+            # A long re-reading of older lines must not keep the new ones waiting.
+            is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
+            if is_behind_the_edge and self._edge.is_due():
+                edge_reader = self._reader(self._edge_start_ms())
+                async with aclosing(self._read(edge_reader, self._edge, is_caught_up=True)) as batches:
                     async for batch in batches:
                         yield batch
-        self._deep_server_ns = server_ns
-        pages_s = reader.page_count / self._options.deep_pages_per_s
-        longest_s = self._options.deep_interval_limit_s
-        self._deep_interval_s = min(max(pages_s, self._options.deep_interval_s), longest_s)
-
-    def _is_edge_due(self, reader: RangeReader) -> bool:
-        """Whether a long re-reading of older lines keeps the new ones waiting."""
-        if reader.is_done or reader.end_ms * NS_PER_MS > self._delivered_ns:
-            return False
-        return self._clock.monotonic() - self._edge_at_s >= self._options.busy_interval_s
+        rhythm.end(reader.page_count)
+        if rhythm is self._deep:
+            self._deep_server_ns = server_ns
 
     def _edge_start_ms(self) -> int:
         overlap_ms = 0 if self._is_quiet else int(self._options.edge_overlap_s * MS_PER_S)
         return max(self._settled_ms, self._delivered_ns // NS_PER_MS - overlap_ms)
 
-    async def _edge_read(self) -> AsyncGenerator[LogBatch, None]:
-        """Read the last seconds only."""
-        self._edge_at_s = self._clock.monotonic()
-        reader = self._reader(self._edge_start_ms())
-        while not reader.is_done:
-            fresh = self._fresh(await reader.next_batch(), remember_from_ms=self._settled_ms)
-            if fresh:
-                yield LogBatch(fresh, caught_up=True)
-
     def _final_before_ms(self) -> int:
         """A read made now is final before this: older lines have all arrived, and newer ones never have."""
-        lower_ns = self._server_time.lower_ns()
-        if lower_ns is None or self._server_time.newest_ns is None:
+        if self._ledger.line_count <= self._options.generous_lines:
+            lower_ns, lateness_s = self._server_time.cautious_ns(), self._options.generous_lateness_s
+        else:
+            lower_ns, lateness_s = self._server_time.lower_ns(), self._options.lateness_s
+        newest_ns = self._server_time.newest_ns
+        if lower_ns is None or newest_ns is None:
             return self._settled_ms
-        is_sparse = self._ledger.line_count <= self._options.cheap_lines
-        lateness_s = self._options.sparse_lateness_s if is_sparse else self._options.lateness_s
         final_ms = lower_ns // NS_PER_MS - int(lateness_s * MS_PER_S)
-        return min(final_ms, self._server_time.newest_ns // NS_PER_MS)
+        return min(final_ms, newest_ns // NS_PER_MS)
 
     def _settle(self, before_ms: int) -> None:
         if before_ms > self._settled_ms:

@@ -14,15 +14,17 @@ class FollowOptions:
     - ``busy_interval_s`` to ``quiet_interval_s``: from one poll to the next while lines flow, growing by
       ``interval_growth`` a poll when they don't; a line is first seen within 3 s of its arrival.
     - ``job_interval_s``: from one look at the job to the next.
-    - ``lateness_s``: a line may arrive that long after its stamp (API facts: about a minute);
-      ``sparse_lateness_s`` while the lines of that stretch are so few (``cheap_lines``) that re-reading
-      them takes one page.
+    - ``lateness_s``: a line may arrive that long after its stamp (API facts: about a minute).
+    - ``generous_lateness_s``: allowed to lines while those of that stretch are no more than
+      ``generous_lines``, for nodes whose clocks are minutes behind the others'. So long, stamps later than
+      our own present prove no time: their node's clock may be wrong.
+    - ``cheap_lines``: so few unsettled lines are all re-read at every poll, as they fit a page.
     - ``edge_overlap_s``: how much a poll of a busy log re-reads.
     - ``deep_pages_per_s``: what re-reading everything unsettled of a busy log may cost on average, within
       ``deep_interval_s`` to ``deep_interval_limit_s`` from one such read to the next.
     - ``drain_s``: a finished job's log must have been quiet that long; ``lateness_s`` since the end if
       lines were seen to come late.
-    - ``clock_margin_s``: how far the server's clock may be ahead of ours.
+    - ``clock_margin_s``: how far the server's clock may be ahead of ours and of the newest line.
     - ``page_limit``: lines a page, at most what the API allows.
     """
 
@@ -31,12 +33,13 @@ class FollowOptions:
     interval_growth: float = 1.4
     job_interval_s: float = 5.0
     lateness_s: float = 75.0
-    sparse_lateness_s: float = 300.0
+    generous_lateness_s: float = 300.0
+    generous_lines: int = 100_000
     cheap_lines: int = 600
     edge_overlap_s: float = 2.0
     deep_pages_per_s: float = 2.0
     deep_interval_s: float = 2.5
     deep_interval_limit_s: float = 60.0
     drain_s: float = 10.0
-    clock_margin_s: float = 600.0
+    clock_margin_s: float = 24 * 3600.0
     page_limit: int = MAX_PAGE_LINES

@@ -48,6 +48,11 @@ class ServerTime:
         lower_ms = (self.lower_ns() or 0) // NS_PER_MS
         return max(_epoch_ms(self._clock.now()), self._job_ms, lower_ms) + int(margin_s * MS_PER_S)
 
+    def cautious_ns(self) -> int | None:
+        """``lower_ns``, but not after our own present: a line from further on may have a wrong clock."""
+        lower_ns = self.lower_ns()
+        return None if lower_ns is None else min(lower_ns, _epoch_ms(self._clock.now()) * NS_PER_MS)
+
 
 def _epoch_ms(moment: datetime) -> int:
     return int(moment.timestamp() * MS_PER_S)

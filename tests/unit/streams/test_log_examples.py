@@ -78,6 +78,40 @@ async def test_what_one_stamp_hides_becomes_a_gap(shuffles):
     ]
 
 
+async def test_a_single_shared_line_does_not_prove_that_nothing_is_hidden():
+    before = [at(-60, f"before {n}", plus_ns=n) for n in range(999)]
+    hidden = [at(-60, f"tied {n}", plus_ns=5000) for n in range(9)]
+    after = [at(-60, f"after {n}", plus_ns=6000 + n) for n in range(999)]
+    api = api_of([*before, *hidden, *after], mirrored=False)
+
+    entries = await read(api, -100, 0)
+
+    assert sum(multiset(entries).values()) == 1999
+    assert [gap.start_ns for gap in gaps_of(entries)] == [hidden[0].stamp_ns]
+
+
+async def test_the_order_of_a_shuffled_page_proves_nothing():
+    """Two lines of the tie would seem to be shared in order, by chance, while a third is hidden."""
+    tie = [at(-60, name, plus_ns=5000) for name in ("a", "b", "c")]
+    before = [at(-60, f"before {n}", plus_ns=n) for n in range(998)]
+    after = [at(-60, f"after {n}", plus_ns=6000 + n) for n in range(998)]
+    api = api_of([*before, *tie, *after])
+    fetch = api.fetch
+
+    async def fetch_unsorted(**window):
+        page = await fetch(**{**window, "direction": "asc"})
+        if window["direction"] == "desc":
+            page = [{"timestamp": str(line.stamp_ns), "message": line.message} for line in [*tie[:2], *after]]
+            page.insert(0, page.pop())
+            page[1:3] = reversed(page[1:3])
+        return page
+
+    api.fetch = fetch_unsorted
+    entries = await read(api, -100, 0)
+
+    assert len(gaps_of(entries)) == 1
+
+
 async def test_too_many_lines_in_a_millisecond_leave_a_gap_where_they_are_missing():
     dense = [at(-60, f"line {n}", plus_ns=n * 100) for n in range(3000)]
     api = api_of([at(-61), *dense, at(-59)])
@@ -139,12 +173,12 @@ async def test_a_quiet_job_costs_less_than_a_request_a_second():
     assert (api.pages + api.looks) / (2 * HOUR_S) < 0.65
 
 
-@pytest.mark.parametrize("rate", [0.2, 5, 100])
+@pytest.mark.parametrize("rate", [0.2, 5, 60])
 async def test_a_line_is_seen_within_three_seconds_of_its_arrival(rate):
     dice = random.Random(1)
-    lines = [at(n / rate, f"line {n}") for n in range(int(60 * rate))]
-    lines += [at(second, f"late {second}", delay_s=dice.uniform(5, 55)) for second in range(-50, 60, 10)]
-    api = api_of(lines, finishes_s=180)
+    lines = [at(n / rate, f"line {n}") for n in range(int(40 * rate))]
+    lines += [at(second, f"late {second}", delay_s=dice.uniform(5, 55)) for second in range(-50, 40, 10)]
+    api = api_of(lines, finishes_s=100)
 
     followed = await follow(api)
 
@@ -180,6 +214,25 @@ async def test_the_servers_clock_may_be_off(skew_s, end):
     assert not any(entry.late for entry in followed.entries)
 
 
+async def test_the_servers_clock_may_be_hours_ahead():
+    lines = [at(-4 * HOUR_S, "an hour before our present"), at(20, "three hours after it")]
+    api = api_of(lines, skew_s=3 * HOUR_S, finishes_s=40)
+
+    followed = await follow(api, from_s=-5 * HOUR_S)
+
+    assert multiset(followed.entries) == world(lines)
+
+
+async def test_a_long_history_is_read_once():
+    lines = [at(-DAY_S + n, f"line {n}") for n in range(60_000)]
+    api = api_of(lines, finishes_s=20)
+
+    followed = await follow(api, from_s=-2 * DAY_S)
+
+    assert multiset(followed.entries) == world(lines)
+    assert api.pages < 100
+
+
 async def test_stamps_may_stand_almost_still():
     """A clock that lines prove to run slowly must not make the newest of them look old."""
     lines = [at(-60 + n / 1000, f"line {n}", delay_s=60 + n) for n in range(500)]
@@ -196,6 +249,29 @@ async def test_a_node_whose_clock_is_minutes_behind_is_heard():
         at(second, f"behind {second}", delay_s=150.0, replica="node-1") for second in range(-200, -55, 9)
     ]
     api = api_of(lines, finishes_s=110)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+
+
+async def test_nodes_whose_clocks_differ_by_minutes_are_all_heard_in_a_busy_log():
+    def node(name, off_s):
+        steps = [n / 15 for n in range(15 * 60)]
+        return [at(at_s + off_s, f"{name} {at_s}", delay_s=-off_s, replica=name) for at_s in steps]
+
+    lines = [*node("node-0", 0), *node("node-1", -120), *node("node-2", 120)]
+    api = api_of(lines, finishes_s=70)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+
+
+async def test_a_line_from_a_wrong_clock_hides_no_other():
+    lines = [at(second, f"line {second}") for second in range(0, 400, 2)]
+    lines.append(at(5 * HOUR_S, "five hours ahead", delay_s=-5 * HOUR_S + 30))
+    api = api_of(lines, finishes_s=410)
 
     followed = await follow(api)
 

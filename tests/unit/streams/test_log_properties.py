@@ -11,7 +11,6 @@ from api_client.streams.logs import follow_logs, read_logs
 from api_client.streams.records import LogLine
 
 LIMIT = 20
-OPTIONS = FollowOptions(page_limit=LIMIT, cheap_lines=12)
 DAY_S = 86_400
 HISTORY_S = 9 * DAY_S
 LIVE_S = 150.0
@@ -92,8 +91,9 @@ servers = st.fixed_dictionaries(
     server=servers,
     skew_s=st.sampled_from([-120.0, 0.0, 120.0]),
     is_late_world=st.booleans(),
+    generous_lines=st.sampled_from([0, 100, 100_000]),
 )
-async def test_following_gives_every_line_once(old, live, server, skew_s, is_late_world):
+async def test_following_gives_every_line_once(old, live, server, skew_s, is_late_world, generous_lines):
     lines = [line for segment in old for line in lines_of(segment, -HISTORY_S, 60.0)]
     lines += [line for segment in live for line in lines_of(segment, 0, 60.0 if is_late_world else 0.0)]
     if is_late_world:
@@ -104,8 +104,9 @@ async def test_following_gives_every_line_once(old, live, server, skew_s, is_lat
     api = ModelApi(lines, clock, finishes_s=LIVE_S, max_limit=LIMIT, **server)
     start_ms = int((BEGIN_S - HISTORY_S) * 1000)
 
+    options = FollowOptions(page_limit=LIMIT, cheap_lines=12, generous_lines=generous_lines)
     followed = await gather(
-        follow_logs(api.fetch, api.fetch_job, clock=clock, start_ms=start_ms, options=OPTIONS), clock
+        follow_logs(api.fetch, api.fetch_job, clock=clock, start_ms=start_ms, options=options), clock
     )
 
     assert multiset(followed.entries) == world(lines)
