@@ -56,6 +56,7 @@ def test_base_urls_are_normalised(text: str, normal: str) -> None:
         "https://[::1",
         "https://user:password@host",
         "https://host\\@evil.com",
+        "https://host/path\\@evil.com",
         "https://host/?query",
         "https://host/#fragment",
         "https://-host",

@@ -61,6 +61,8 @@ def test_no_bytes_inside_a_string_crash_it(body: bytes) -> None:
         b'{"logs":[],"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"logs":[],"x":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}",
         b'{"logs":[],"x":' + b"9" * 10_000 + b"}",
+        # Deep enough for us, though not for json, and read the tolerant way because of the \xff.
+        b'{"logs":[],"x":"\xff","y":' + b"[" * 150 + b"]" * 150 + b"}",
         b'{"logs":5}',
         b'{"logs":[5]}',
         b'{"logs":[{"message":"no stamp"}]}',

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from client_support import KEY, SleeplessClock, make_remote
 
-from api_client import RequestEvent, RetryPolicy, TimedOut, TrainingClient, Unreachable
+from api_client import RequestError, RequestEvent, RetryPolicy, TimedOut, TrainingClient, Unreachable
 
 BODY = b'{"training_projects": [{"id": "p"}]}'
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
@@ -162,11 +162,11 @@ async def test_nor_if_the_other_host_needs_one(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_closing_ends_requests_under_way() -> None:
     async with listening(say_nothing) as server, client_of(server.url, []) as client:
-        request = asyncio.create_task(client.projects.list())
+        request = asyncio.create_task(client.projects.upsert("name"))
         async with asyncio.timeout(10):
             await server.asked.wait()
             await client.aclose()
-            with pytest.raises(Exception, match="closed"):
+            with pytest.raises(RequestError, match="the client is closed"):
                 await request
 
 
