@@ -98,12 +98,12 @@ def _status_cell(status: str) -> Cell:
 
 
 def _gpus(job: TrainingJob) -> str:
-    """``4×8 H100``: nodes × GPUs a node; the nodes are left out where the server does not say."""
+    """``4×8 H100``: nodes × GPUs a node; ``8 H100`` for one node, or where the server does not say."""
     machine = job.instance_type
-    if not machine.gpu_count:
-        return f"{job.node_count}× CPU" if job.node_count else (NOTHING if not machine.name else "CPU")
-    nodes = f"{job.node_count}×" if job.node_count else ""
-    return f"{nodes}{machine.gpu_count} {machine.gpu_type or 'GPU'}"
+    nodes = f"{job.node_count}×" if job.node_count and job.node_count > 1 else ""
+    if machine.gpu_count:
+        return f"{nodes}{machine.gpu_count} {machine.gpu_type or 'GPU'}"
+    return f"{nodes}CPU" if nodes or machine.name else NOTHING
 
 
 def _instance(job: TrainingJob) -> str:
