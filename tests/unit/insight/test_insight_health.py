@@ -115,6 +115,8 @@ def test_one_node_that_stopped_working_is_idle_and_not_slow_too():
 
 def test_gpus_that_have_not_begun_or_only_pause_are_not_idle():
     assert findings(RUNNING, None, metrics_of(node_0=0.0, node_1=0.01), moment(600)) == ()
+    loading = lambda time: 0.1 if time < 200 else 0.01  # noqa: E731
+    assert findings(RUNNING, None, metrics_of(node_0=loading, node_1=loading), moment(600)) == ()
     pausing = lambda time: 0.9 if time < 400 else 0.01  # noqa: E731
     assert findings(RUNNING, None, metrics_of(node_0=pausing, node_1=pausing), moment(600)) == ()
 

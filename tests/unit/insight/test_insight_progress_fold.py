@@ -170,6 +170,16 @@ def test_keras_counts_over_epochs():
     assert [step for step, _ in snapshot.loss_by_step] == list(range(10, 271, 10))
 
 
+def test_an_epoch_that_is_told_late_moves_its_steps():
+    heading, *steps = keras_run()[10:20]
+    folding = ProgressFold()
+    folding.add(steps)
+    assert folding.snapshot().loss_by_step[0][0] == 10
+    folding.add([heading])
+    assert folding.snapshot().loss_by_step[0][0] == 100
+    assert folding.snapshot().step == 180
+
+
 def test_a_total_of_a_bar_beside_lines_that_name_their_step():
     lines = []
     for step in range(1, 30):

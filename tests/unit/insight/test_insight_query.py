@@ -25,7 +25,7 @@ ROW = Row()
     ("text", "matches"),
     [
         ("", True), ("   ", True), ("llama", True), ("LLAMA", True), ("whisper", False), ("llama sft", True),
-        ("llama whisper", False), ("lsv3", True), ("l7sft", True), ("vs", False), ("3v7", False), ("ada@", True),
+        ("llama whisper", False), ("lsv3", True), ("l7sft", True), ("vs", False), ("3v7", False), ("l3", False), ("ada@", True),
         ("h100", True), ("running", True), ('"llama-70b"', True), ('"70b llama"', False), ("'70b-sft'", True),
         ("-whisper", True), ("!whisper", True), ("-llama", False), ('-"llama-70b"', False),
         ("status:running", True), ("status:RUNNING", True), ("status:run", True), ("status:failed", False),

@@ -1,4 +1,5 @@
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -89,6 +90,18 @@ def test_a_buffer_depends_on_what_it_holds_not_on_the_order_it_came_in(samples, 
     for time, value in held.items():
         assert repr(shown[float(time)]) == repr(NAN if value is None else value)
     assert list(one.snapshot().times) == sorted(shown)
+
+
+def test_samples_put_in_between_are_shown_however_often_one_looks():
+    rng = random.Random(3)
+    times = [float(time) for time in range(0, 300, 5) if not 100 < time < 160]
+    rng.shuffle(times)
+    buffer = SeriesBuffer("s")
+    for taken, time in enumerate(times, start=1):
+        buffer.add(time, time)
+        fresh = SeriesBuffer("s")
+        fresh.extend((held, held) for held in sorted(times[:taken]))
+        assert same(buffer.snapshot(), fresh.snapshot())
 
 
 def test_the_last_value_said_of_a_moment_holds():
