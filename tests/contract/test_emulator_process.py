@@ -80,6 +80,7 @@ def test_a_job_runs_and_everything_of_it_is_gone_afterwards() -> None:
 def test_no_key_of_ours_reaches_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASETEN_API_KEY", "the-users-real-key")
     with running_emulator() as child, client_of(child) as client:
+        assert "the-users-real-key" not in psutil.Process(child.pid).environ().values()
         path = submit(client, "curious", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; true")
         eventually(has_status(client, path, "COMPLETED"))
         text = "\n".join(messages(client, path))
@@ -132,8 +133,15 @@ def test_it_ends_with_connections_open() -> None:
     child.launch()
     child.wait_ready()
     address = urlsplit(child.url)
+    request = (
+        "POST /v1/training_jobs/search HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Authorization: Bearer {child.key}\r\nContent-Length: 100\r\n\r\n{{"
+    )
     with socket.create_connection((address.hostname, address.port)) as half_a_request:
-        half_a_request.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        half_a_request.sendall(request.encode())
+        # A whole request on another connection: by its answer, the half one has been read too.
+        with client_of(child) as client:
+            assert client.get("/v1/teams").status_code == 200
         started = time.monotonic()
         child.shut_down()
         # Not a measurement: a hanging shutdown would be killed only after twice as long.
