@@ -109,10 +109,10 @@ class ModelApi:
             raise ServerFault("this page cannot be rendered", status=500)
         if self.shuffles:
             self._random.shuffle(page)
-        records = [_record(line) for line in page]
+        records = [record_of(line) for line in page]
         if self.leaks:
-            records.insert(0, _record(Line((start_ms - 5) * MS_NS, "of another window")))
-            records.append(_record(Line((end_ms + 5) * MS_NS, "of another window")))
+            records.insert(0, record_of(Line((start_ms - 5) * MS_NS, "of another window")))
+            records.append(record_of(Line((end_ms + 5) * MS_NS, "of another window")))
         return records
 
     async def fetch_job(self) -> TrainingJob:
@@ -150,7 +150,7 @@ async def gone(**_: object) -> list:
     raise NotFound("no such job", status=404)
 
 
-def _record(line: Line) -> dict:
+def record_of(line: Line) -> dict:
     return {
         "timestamp": str(line.stamp_ns),
         "message": line.message,

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, multiset, world
+from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, multiset, record_of, world
 
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
 from api_client.streams.follow_options import FollowOptions
@@ -91,22 +91,19 @@ async def test_a_single_shared_line_does_not_prove_that_nothing_is_hidden():
 
 
 async def test_the_order_of_a_shuffled_page_proves_nothing():
-    """Two lines of the tie would seem to be shared in order, by chance, while a third is hidden."""
-    tie = [at(-60, name, plus_ns=5000) for name in ("a", "b", "c")]
+    """The newest page seems to begin with the lines that end the oldest, by chance; "c" is hidden."""
     before = [at(-60, f"before {n}", plus_ns=n) for n in range(998)]
+    tie = [at(-60, name, plus_ns=5000) for name in ("a", "b", "c")]
     after = [at(-60, f"after {n}", plus_ns=6000 + n) for n in range(998)]
+    shuffled = [after[0], tie[1], tie[0], *after[1:]]
     api = api_of([*before, *tie, *after])
     fetch = api.fetch
 
-    async def fetch_unsorted(**window):
-        page = await fetch(**{**window, "direction": "asc"})
-        if window["direction"] == "desc":
-            page = [{"timestamp": str(line.stamp_ns), "message": line.message} for line in [*tie[:2], *after]]
-            page.insert(0, page.pop())
-            page[1:3] = reversed(page[1:3])
-        return page
+    async def fetch_shuffled(**window):
+        is_newest = window["direction"] == "desc"
+        return [record_of(line) for line in shuffled] if is_newest else await fetch(**window)
 
-    api.fetch = fetch_unsorted
+    api.fetch = fetch_shuffled
     entries = await read(api, -100, 0)
 
     assert len(gaps_of(entries)) == 1
