@@ -80,7 +80,9 @@ def findings(
         found.extend(_stall(progress, now))
         found.extend(_broken_loss(progress))
     if metrics is not None:
-        idle = tuple(_idle(metrics))
+        # Metrics may reach back an hour only: a run that has told a step worked, whatever they show.
+        worked = progress is not None and progress.last_step_at_ns is not None
+        idle = tuple(_idle(metrics, worked=worked))
         found.extend(idle)
         blamed = {finding.node for finding in idle}
         if None not in blamed:
@@ -127,14 +129,14 @@ def _broken_loss(progress: ProgressSnapshot) -> Iterator[Finding]:
     yield _finding(FindingKind.LOSS_NOT_FINITE, f"loss is {number(progress.loss)}", since=since)
 
 
-def _idle(metrics: MetricsSnapshot) -> Iterator[Finding]:
+def _idle(metrics: MetricsSnapshot, *, worked: bool) -> Iterator[Finding]:
     """GPUs that worked and now do nothing: one finding for the job when it is all of them."""
     if metrics.at is None:
         return
     idle = {
         node.name: since
         for node in metrics.nodes
-        if (since := _idle_since(node.mean_utilization, metrics.at)) is not None
+        if (since := _idle_since(node.mean_utilization, metrics.at, worked=worked)) is not None
     }
     if not idle:
         return
@@ -160,7 +162,7 @@ def _has_gpus(node: NodeSnapshot) -> bool:
     return len(node.mean_utilization) > 0
 
 
-def _idle_since(utilization: Series, at: float) -> float | None:
+def _idle_since(utilization: Series, at: float, *, worked: bool) -> float | None:
     """Since when the GPUs have been doing nothing, if long enough and after having worked."""
     times, values = utilization.times, utilization.values
     first = len(values)
@@ -169,8 +171,10 @@ def _idle_since(utilization: Series, at: float) -> float | None:
     # Samples must reach to now: a node that fell silent may be anything but idle.
     if first == len(values) or at - times[-1] > IDLE_AFTER_S or at - times[first] < IDLE_AFTER_S:
         return None
-    worked = value_range(values[:first])
-    return times[first] if worked is not None and worked[1] >= ACTIVE_FROM else None
+    earlier = value_range(values[:first])
+    if worked or (earlier is not None and earlier[1] >= ACTIVE_FROM):
+        return times[first]
+    return None
 
 
 def _stragglers(metrics: MetricsSnapshot, excused: frozenset[str]) -> Iterator[Finding]:

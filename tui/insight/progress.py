@@ -22,8 +22,9 @@ MAX_POINTS = 20_000
 
 _SECONDARY_SHARE = 16  # other streams keep a sixteenth: they matter only if they become the shown one
 _MAX_STREAMS = 256
-_TREND_READINGS = 10  # losses on each side of the comparison that gives the trend
-_TREND_THRESHOLD = 0.002  # a change below this part of the loss counts as flat
+_TREND_SHARE = 4  # the newest quarter of the losses is compared with the quarter before …
+_TREND_READINGS = 200  # … or so many of them
+_TREND_ERRORS = 3.0  # a change of fewer standard errors than that is noise
 
 Trend = Literal["↓", "↑", "→", ""]
 
@@ -33,7 +34,8 @@ class ProgressSnapshot:
     """How far the training is. ``None`` is what the log does not tell.
 
     Rates are steps a second, times of events epoch nanoseconds, ``eta_s`` counts from ``last_step_at_ns``.
-    ``loss_recent`` is the mean of the newest losses, ``loss_before`` of those just before them.
+    ``loss_recent`` is the mean of the newest losses, ``loss_before`` of those just before them, and
+    ``loss_error`` the standard error of their difference.
     ``step_interval_s`` is how often a new step is usually reported. ``replica`` is whose lines were read.
     """
 
@@ -44,6 +46,7 @@ class ProgressSnapshot:
     loss: float | None = None
     loss_recent: float | None = None
     loss_before: float | None = None
+    loss_error: float | None = None
     eval_loss: float | None = None
     learning_rate: float | None = None
     grad_norm: float | None = None
@@ -71,12 +74,12 @@ class ProgressSnapshot:
 
 
 def loss_trend(snapshot: ProgressSnapshot) -> Trend:
-    """Whether the loss falls ``↓``, rises ``↑`` or stays ``→``; empty while that cannot be said."""
+    """Whether the loss falls ``↓``, rises ``↑`` or stays ``→`` (within its noise); empty while unknown."""
     recent, before = snapshot.loss_recent, snapshot.loss_before
     if recent is None or before is None:
         return ""
     change = recent - before
-    if abs(change) <= _TREND_THRESHOLD * abs(before):
+    if abs(change) <= _TREND_ERRORS * (snapshot.loss_error or 0.0):
         return "→"
     return "↓" if change < 0 else "↑"
 
@@ -169,7 +172,7 @@ class ProgressFold:
             )
         replica, stream = shown
         pace = stream.pace() or self._pace_of_another()
-        recent, before = _recent_means(stream.losses.values)
+        recent, before, error = _compare_recent(stream.losses.values)
         return ProgressSnapshot(
             step=pace.step if pace else None,
             total_steps=pace.total_steps if pace else None,
@@ -178,6 +181,7 @@ class ProgressFold:
             loss=_last(stream.losses.values),
             loss_recent=recent,
             loss_before=before,
+            loss_error=error,
             eval_loss=self._newest_anywhere("eval_loss", stream),
             learning_rate=_last(stream.learning_rates.values),
             grad_norm=_last(stream.grad_norms.values),
@@ -231,13 +235,22 @@ def _last(values: list[float]) -> float | None:
     return values[-1] if values else None
 
 
-def _recent_means(values: list[float]) -> tuple[float | None, float | None]:
-    """The means of the newest losses and of as many before them, undefined ones left out."""
-    finite = [value for value in values[-4 * _TREND_READINGS :] if math.isfinite(value)]
-    size = min(_TREND_READINGS, len(finite) // 2)
-    if size == 0:
-        return (finite[-1] if finite else None), None
-    return math.fsum(finite[-size:]) / size, math.fsum(finite[-2 * size : -size]) / size
+def _compare_recent(values: list[float]) -> tuple[float | None, float | None, float | None]:
+    """The mean of the newest losses, of as many before them, and their difference's standard error.
+
+    Losses that are no numbers are left out.
+    """
+    size = min(_TREND_READINGS, len(values) // _TREND_SHARE)
+    finite = [value for value in values[-2 * max(2, size) :] if math.isfinite(value)]
+    half = len(finite) // 2
+    if half < 2:
+        return (finite[-1] if finite else None), None, None
+    before, recent = finite[-2 * half : -half], finite[-half:]
+    # Plain sums and products: they overflow to infinity, where fsum and ** would raise.
+    mean_before, mean_recent = sum(before) / half, sum(recent) / half
+    squares = sum((value - mean_before) * (value - mean_before) for value in before)
+    squares += sum((value - mean_recent) * (value - mean_recent) for value in recent)
+    return mean_recent, mean_before, math.sqrt(squares / (half - 1) / half)
 
 
 def _eta_s(pace: Pace | None) -> float | None:

@@ -113,6 +113,11 @@ def test_one_node_that_stopped_working_is_idle_and_not_slow_too():
     assert (found.kind, found.node) == (FindingKind.GPU_IDLE, "node-1")
 
 
+def test_gpus_that_are_idle_in_all_that_is_seen_of_a_run_that_told_steps():
+    found = findings(RUNNING, progress_of(steps(100)), metrics_of(node_0=0.0), moment(250))
+    assert kinds(found) == ["gpu-idle"]
+
+
 def test_gpus_that_have_not_begun_or_only_pause_are_not_idle():
     assert findings(RUNNING, None, metrics_of(node_0=0.0, node_1=0.01), moment(600)) == ()
     loading = lambda time: 0.1 if time < 200 else 0.01  # noqa: E731

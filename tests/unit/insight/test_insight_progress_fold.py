@@ -200,22 +200,25 @@ def test_checkpoints():
     assert fold(unnamed).last_checkpoint == ("step-500", (START_S + 2) * SECOND)
 
 
+def losses(values) -> ProgressSnapshot:
+    return fold([line(step, f"step={step} loss={value!r}") for step, value in enumerate(values)])
+
+
 def test_trend():
-    falling = [line(step, f"step={step} loss={10 - step / 10}") for step in range(50)]
-    assert loss_trend(fold(falling)) == "↓"
-    assert (
-        loss_trend(
-            fold([replace(entry, message=entry.message.replace("loss=", "loss=1")) for entry in falling[:5]])
-        )
-        == "↓"
-    )
-    rising = [line(step, f"step={step} loss={1 + step / 10}") for step in range(50)]
-    assert loss_trend(fold(rising)) == "↑"
-    assert loss_trend(fold([line(step, f"step={step} loss=1.5") for step in range(50)])) == "→"
-    assert loss_trend(fold([line(1, "step=1 loss=2")])) == ""
-    broken = fold([*falling, line(60, "step=50 loss=nan"), line(61, "step=51 loss=nan")])
+    rng = random.Random(11)
+    noise = [rng.gauss(0, 0.05) for _ in range(400)]
+    assert loss_trend(losses(10 - step / 10 for step in range(50))) == "↓"
+    assert loss_trend(losses(1 + step / 10 for step in range(50))) == "↑"
+    assert loss_trend(losses(2 - step / 400 + wobble for step, wobble in enumerate(noise))) == "↓"
+    assert loss_trend(losses(2 + wobble for wobble in noise)) == "→"
+    assert loss_trend(losses([1.5] * 50)) == "→"
+    assert loss_trend(losses([2.0, 1.0, 1.5])) == ""
+    assert loss_trend(losses([4.0, 3.0, 2.0, 1.0])) in ("↓", "→")
+    broken = losses([*(10 - step / 10 for step in range(50)), math.nan, math.nan])
     assert math.isnan(broken.loss)
     assert loss_trend(broken) == "↓"
+    assert loss_trend(losses([1.0] * 20 + [math.inf] * 400)) == ""
+    assert losses([1e308, 1e308, 5.0, 4.0]).loss_recent == 4.5
 
 
 def test_the_snapshot_is_the_same_object_until_something_changes():
