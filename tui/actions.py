@@ -14,9 +14,10 @@ from enum import StrEnum
 class Scope(StrEnum):
     """Where an action works."""
 
-    EVERYWHERE = "everywhere"
     HOME = "home"
     JOB = "job"
+    SCREEN = "screen"  # every screen, each in its own way
+    APP = "app"  # the same everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("recreate_job", Scope.JOB, "R", "run again", "Start a new job like this one.", dangerous=True),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
     Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
-    Action("back", Scope.EVERYWHERE, "escape", "back", "One step out: of the filter, then of the screen."),
-    Action("refresh", Scope.EVERYWHERE, "r", "refresh", "Ask the server now."),
-    Action("command_palette", Scope.EVERYWHERE, "colon,ctrl+p", "commands", "Find any action by its name."),
-    Action("help", Scope.EVERYWHERE, "question_mark", "help", "The keys that work here.", in_footer=True),
-    Action("quit", Scope.EVERYWHERE, "q", "quit", "Leave. Jobs go on without it.", in_footer=True),
+    Action("back", Scope.SCREEN, "escape", "back", "One step out: of the filter, then of the screen."),
+    Action("refresh", Scope.SCREEN, "r", "refresh", "Ask the server now."),
+    Action("command_palette", Scope.APP, "colon,ctrl+p", "commands", "Find any action by its name."),
+    Action("help", Scope.APP, "question_mark", "help", "The keys that work here.", in_footer=True),
+    Action("quit", Scope.APP, "q", "quit", "Leave. Jobs go on without it.", in_footer=True),
 )
 """All actions, in the order in which people should meet them."""
 

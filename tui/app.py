@@ -6,6 +6,7 @@ import os
 import webbrowser
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on, work
@@ -17,13 +18,14 @@ from textual.screen import Screen
 from api_client.errors import NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
-from tui.actions import ACTIONS, Scope
+from tui.actions import Scope, actions_of
 from tui.feeds.fleet import FleetFeed
 from tui.feeds.run import RunFeed
 from tui.feeds.session import Session
 from tui.insight.connection import Connection
 from tui.insight.status import status_view
 from tui.insight.text import inert
+from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
     CopyRequested,
@@ -46,10 +48,10 @@ class BtTuiApp(App[WelcomeChoice]):
     """The dashboard on one remote; without a remote, the welcome screen."""
 
     TITLE = "bt-tui"
-    CSS_PATH = "app.tcss"
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    BINDINGS: ClassVar[list[BindingType]] = []
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
     connection: reactive[Connection] = reactive(Connection())
 
@@ -213,34 +215,28 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def action_help(self) -> None:
         """The keys that work here."""
-        if isinstance(self.screen, HelpScreen):
-            self.pop_screen()
-        elif isinstance(self.screen, JobScreen):
-            self.push_screen(HelpScreen((Scope.JOB, Scope.EVERYWHERE)))
-        elif isinstance(self.screen, HomeScreen):
-            self.push_screen(HelpScreen((Scope.HOME, Scope.EVERYWHERE)))
-        else:
-            self.push_screen(HelpScreen((Scope.EVERYWHERE,)))
+        self.push_screen(HelpScreen(self._scopes(self.screen)))
+
+    @staticmethod
+    def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
+        own = {HomeScreen: Scope.HOME, JobScreen: Scope.JOB}.get(type(screen))
+        return (*((own,) if own else ()), Scope.SCREEN, Scope.APP)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every action that works here, and the themes."""
-        scope = {HomeScreen: Scope.HOME, JobScreen: Scope.JOB}.get(type(screen))
-        for action in ACTIONS:
-            if action.scope is scope or (action.scope is Scope.EVERYWHERE and action.id != "command_palette"):
+        for scope in self._scopes(screen):
+            for action in actions_of(scope):
+                if action.id == "command_palette":
+                    continue
+                owner = "app" if scope is Scope.APP else "screen"
                 title = action.label[:1].upper() + action.label[1:]
-                yield SystemCommand(
-                    title, action.help, partial(screen.run_action, self._target(action.id, screen))
-                )
+                yield SystemCommand(title, action.help, partial(self.run_action, f"{owner}.{action.id}"))
         yield SystemCommand("Theme", "Choose another theme, dark or light.", self.action_change_theme)
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG.", self.save_screen)
 
     def save_screen(self) -> None:
         """Save the screen as SVG where the terminal's user keeps downloads."""
         self.deliver_screenshot()
-
-    @staticmethod
-    def _target(action_id: str, screen: Screen[object]) -> str:
-        return action_id if hasattr(screen, f"action_{action_id}") else f"app.{action_id}"
 
 
 def run_dashboard(

@@ -57,6 +57,8 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     RowTable {
         background: $background;
         color: $foreground;
+        scrollbar-size: 0 1;
+        overflow-x: hidden;
         & > .row-table--heading { color: $text-muted; text-style: bold; }
         & > .row-table--cursor { background: $block-cursor-background; text-style: bold; }
         & > .row-table--cursor-blurred { background: $block-cursor-blurred-background; }
@@ -200,7 +202,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen: the heading, a row, or nothing."""
-        width = self.size.width
+        width = self.scrollable_content_region.width
         if width != self._layout_width:
             self._layout, self._layout_width = self._fit(width), width
             self._lines.clear()
@@ -283,10 +285,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
             columns.remove(min(reversed(columns), key=lambda column: column.keep))
         spare = max(0, room - needed())
         shares = sum(column.flex for column in columns)
-        widths = []
-        for column in columns:
-            extra = spare * column.flex // shares if shares else 0
-            widths.append(min(column.width, room) + extra)
+        extras = [spare * column.flex // shares if shares else 0 for column in columns]
+        greediest = max(range(len(columns)), key=lambda position: columns[position].flex)
+        extras[greediest] += spare - sum(extras) if shares else 0
+        widths = [min(column.width, room) + extra for column, extra in zip(columns, extras, strict=True)]
         return tuple(zip(columns, widths, strict=True))
 
     # Moving

@@ -155,3 +155,16 @@ def test_only_unread_lines_that_are_shown_count_as_unseen() -> None:
     finish(model)
     model.append(lines(8, 16), following=False)
     assert model.unseen == 2
+
+
+def test_a_late_line_just_above_the_reader_moves_nothing() -> None:
+    model = LogModel(100)
+    model.append(lines(0, 10), following=False)
+    model.go(Place(5))
+    model.match = 5
+    read = model.rows[5]
+    model.append([line(4.5, "late", late=True)], following=False)
+    assert model.rows[model.top.row] is read
+    assert model.rows[model.match] is read
+    model.append([line(5.0, "late, at the same time", late=True)], following=False)
+    assert model.rows[model.top.row] is read

@@ -17,7 +17,12 @@ from tui.actions import Scope, actions_of
 from tui.keymap import key_signs
 from tui.widgets.tones import tone_styles
 
-HEADINGS = {Scope.HOME: "On this screen", Scope.JOB: "On this screen", Scope.EVERYWHERE: "Everywhere"}
+HEADINGS = {
+    Scope.HOME: "On this screen",
+    Scope.JOB: "On this screen",
+    Scope.SCREEN: "On every screen",
+    Scope.APP: "Everywhere",
+}
 MOVING = (
     ("↑ ↓  j k", "Move by a line; page up and page down by a screenful."),
     ("g  G", "To the beginning, to the end."),

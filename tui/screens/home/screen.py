@@ -44,7 +44,7 @@ class HomeScreen(Screen[None]):
     """All jobs of the remote; ``feed_with`` makes the feed that keeps them fresh."""
 
     CSS_PATH = "home.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.HOME), *bindings_of(Scope.EVERYWHERE)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.HOME), *bindings_of(Scope.SCREEN)]
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),
         (72, "-normal"),
@@ -149,6 +149,8 @@ class HomeScreen(Screen[None]):
 
     def _show_header(self) -> None:
         facts = [[("bt-tui", "key"), (f"  {self._place}", "plain")]]
+        if self._query.problems:
+            facts.append([("filter: " + "; ".join(self._query.problems), "warn")])
         snapshot = self.snapshot
         if snapshot is not None:
             shown, total = len(self._jobs.rows), len(snapshot.jobs)
@@ -158,9 +160,7 @@ class HomeScreen(Screen[None]):
                 facts.append([(f"{snapshot.busy_gpus} GPUs busy", "muted")])
             if snapshot.alarms:
                 facts.append([(f"▲ {snapshot.alarms} need a look", "warn")])
-        if self._query.problems:
-            facts.append([("filter: " + "; ".join(self._query.problems), "warn")])
-        elif self.query_text:
+        if self.query_text and not self._query.problems:
             facts.append([("/", "key"), (self.query_text, "accent")])
         self.query_one("#header", FactLine).set_facts(facts)
 

@@ -1,4 +1,4 @@
-"""The three lines that answer "is it healthy": who and how long, how far, and at what cost."""
+"""The three lines that answer "is it healthy": who and at what cost, how far, and what is wrong."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class RunHeader(Vertical):
     snapshot: reactive[RunSnapshot | None] = reactive(None)
 
     def compose(self) -> ComposeResult:
-        """Identity, progress, resources."""
+        """Identity, progress, health."""
         yield FactLine(id="identity", separator="  ")
         yield FactLine(id="progress")
-        yield FactLine(id="resources")
+        yield FactLine(id="health")
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         """Say it anew; lines that read the same are not painted."""
@@ -43,27 +43,26 @@ class RunHeader(Vertical):
             return
         self.query_one("#identity", FactLine).set_facts(identity(snapshot))
         self.query_one("#progress", FactLine).set_facts(progress(snapshot))
-        self.query_one("#resources", FactLine).set_facts(resources(snapshot))
+        self.query_one("#health", FactLine).set_facts(health(snapshot))
 
 
 def identity(run: RunSnapshot) -> list[Fact]:
-    """Project, job, status, how long, on what."""
+    """The job, how long it has run, on what, at what cost, how old the data is, and the project."""
     job, status = run.job, run.status
-    project = inert(job.training_project.name if job.training_project else "") or job.project_id
+    elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
         [(f"{status.sign} ", status.tone), (inert(job.name or job.id), "strong")],
-        [
-            (status.word.upper(), status.tone),
-            (f" {duration(run.elapsed_s)}" if run.elapsed_s else "", "plain"),
-        ],
+        [(status.word.upper(), status.tone), (elapsed, "plain")],
         [(hardware(job), "plain")],
-        [(f"‹ {project}", "muted")],
+        _cost(run),
     ]
-    if (job.availability_model or "").lower() == "spot":
-        facts.append([("spot", "caution")])
     if not job.is_finished:
         facts.append([(f"seen {age((run.at - run.seen_at).total_seconds())} ago", "muted")])
-    return facts
+    project = inert(job.training_project.name if job.training_project else "") or job.project_id
+    facts.append([(f"‹ {project}", "muted")])
+    if (job.availability_model or "").lower() == "spot":
+        facts.append([("spot", "caution")])
+    return [fact for fact in facts if fact]
 
 
 def progress(run: RunSnapshot) -> list[Fact]:
@@ -100,28 +99,30 @@ def progress(run: RunSnapshot) -> list[Fact]:
     return facts
 
 
-def resources(run: RunSnapshot) -> list[Fact]:
-    """What is wrong, the last checkpoint, and what it has cost."""
+def health(run: RunSnapshot) -> list[Fact]:
+    """What is wrong, if anything, and the last checkpoint."""
     facts: list[Fact] = [
         [(f"▲ {finding.text}", "bad" if finding.severity == "critical" else "warn")]
         for finding in run.findings
     ]
     if not facts and run.status.tone == "running" and run.progress is not None and run.progress.step:
         facts.append([("✓ healthy", "good")])
-    facts.append(_checkpoint(run))
-    if run.gpu_hours is not None:
-        hours: Fact = [(f"{significant(run.gpu_hours)} GPU·h", "plain")]
-        if run.cost_usd is not None:
-            hours.append((f" ≈ {money(run.cost_usd)}", "plain"))
-        facts.append(hours)
-    elif run.cost_usd is not None and run.cost_usd >= CENT:
-        facts.append([(f"≈ {money(run.cost_usd)}", "plain")])
-    return facts
+    return [*facts, _checkpoint(run)]
 
 
 def significant_loss(loss: float) -> str:
     """Four digits where the number has them; NaN and infinity by name."""
     return f"{loss:.4g}"
+
+
+def _cost(run: RunSnapshot) -> Fact:
+    """GPU-hours, and the money where a price is known."""
+    fact: Fact = []
+    if run.gpu_hours is not None:
+        fact.append((f"{significant(run.gpu_hours)} GPU·h", "plain"))
+    if run.cost_usd is not None and run.cost_usd >= CENT:
+        fact.append((f"{' ' if fact else ''}≈ {money(run.cost_usd)}", "plain"))
+    return fact
 
 
 def _checkpoint(run: RunSnapshot) -> Fact:

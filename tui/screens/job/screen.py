@@ -67,7 +67,7 @@ class JobScreen(Screen[None]):
     """The cockpit of one run; ``feed_with`` makes the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.JOB), *bindings_of(Scope.EVERYWHERE)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.JOB), *bindings_of(Scope.SCREEN)]
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),
         (72, "-normal"),
@@ -170,12 +170,22 @@ class JobScreen(Screen[None]):
         with_gpus = any(node.gpus for node in nodes)
         matrix = self.query_one("#matrix", GpuMatrix)
         self.set_class(with_gpus, "-gpus")
-        self.set_class(2 * (len(nodes) + 1) > self.query_one("#nodes").size.height, "-many-nodes")
+        self._make_room(len(nodes))
         if with_gpus:
             matrix.set_data(matrix_rows(run, memory=self.memory_in_matrix))
             matrix.matrix_title = "GPU memory now" if self.memory_in_matrix else "GPU use now"
         self.query_one("#node-table", RowTable).set_rows(nodes)
         self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
+
+    def _make_room(self, nodes: int) -> None:
+        """Both tables of nodes where there is room for both, else the GPUs alone."""
+        self.set_class(2 * (nodes + 1) > self.query_one("#nodes").size.height, "-many-nodes")
+
+    def on_resize(self) -> None:
+        """There may be more room now, or less; what it is, the layout knows afterwards."""
+        run = self.snapshot
+        if run is not None and run.metrics is not None:
+            self.call_after_refresh(self._make_room, len(run.metrics.nodes))
 
     def _show_charts(self, run: RunSnapshot) -> None:
         if self.tab in ("live", "metrics"):

@@ -61,7 +61,7 @@ class WelcomeScreen(Screen[None]):
     """Three ways on; the app ends with the choice, and the command acts on it."""
 
     CSS_PATH = "welcome.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.EVERYWHERE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.SCREEN)
 
     def __init__(self, reason: str) -> None:
         super().__init__()

@@ -207,6 +207,7 @@ class LogCanvas(Widget):
         self._width, self._height = self.size
         self._lay_out()
         self._page = None
+        self.refresh()  # what was painted between the new size and this event was of the old page
 
     def _badge(self) -> str:
         return f" ↓ {self._model.unseen:,} new "

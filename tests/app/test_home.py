@@ -1,0 +1,207 @@
+from datetime import timedelta
+
+import pytest
+
+from support.dashboard import ONE_O_CLOCK, home, loading_home, settle, text_of
+from support.worlds import JOBS, fleet
+from tui.insight.connection import Connection, Link
+from tui.insight.fleet import FleetSnapshot
+from tui.messages import OpenJobRequested
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.help.screen import HelpScreen
+from tui.screens.home.screen import HomeScreen
+from tui.widgets.row_table import RowTable
+
+SIZE = (80, 24)
+
+
+def names(app: object) -> list[str]:
+    return [row.name for row in app.screen.query_one("#jobs", RowTable).rows]  # type: ignore[attr-defined]
+
+
+async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_is_over() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert names(app) == [
+            "whisper-ft",
+            "qwen3-grpo-7",
+            "llama-70b-sft-v3",
+            "llama-8b-long",
+            "llama-8b-ablate",
+            "eval-sweep",
+            "llama-70b-sft-v2",
+            "qwen3-grpo-6",
+            "from-the-future",
+            "flux-lora-2",
+        ]
+        screen = text_of(app)
+        assert "10 jobs" in screen
+        assert "3 running" in screen
+        assert "46%  7h 10m left" in screen
+        assert "▲ no step" in screen
+        assert "hibernating"[:8] in screen
+
+
+async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("slash", *"status", "colon", *"running gpu", "colon", *"h100")
+        await settle(pilot)
+        assert names(app) == ["llama-70b-sft-v3"]
+        await pilot.press("enter", "escape")
+        await settle(pilot)
+        assert len(names(app)) == len(JOBS)
+
+
+async def test_a_filter_that_makes_no_sense_is_told_and_loses_nothing() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("slash", *"age<banana")
+        await settle(pilot)
+        assert "filter:" in text_of(app)
+
+
+async def test_the_place_is_kept_when_newer_jobs_arrive() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("j", "j")
+        table = app.screen.query_one("#jobs", RowTable)
+        before = table.cursor_key
+        newcomer = JOBS[0].model_copy(update={"id": "newer", "created_at": ONE_O_CLOCK})
+        app.screen.snapshot = fleet((newcomer, *JOBS))  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert len(table.rows) == len(JOBS) + 1
+        assert table.cursor_key == before == "llama70"
+
+
+async def test_sorting_by_key_and_by_heading() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("S", "S")
+        assert names(app) == sorted(names(app))
+        await pilot.press("V")
+        assert names(app) == sorted(names(app), reverse=True)
+        await pilot.click("#jobs", offset=(8, 0))
+        await settle(pilot)
+        assert names(app) == sorted(names(app))
+
+
+async def test_a_project_shows_its_jobs_alone() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        app.screen.query_one("#projects").focus()
+        await pilot.press("j")
+        await settle(pilot)
+        projects = {row.project for row in app.screen.query_one("#jobs", RowTable).rows}
+        assert len(projects) == 1
+
+
+async def test_enter_asks_for_the_job_under_the_cursor() -> None:
+    heard: list[OpenJobRequested] = []
+    app = home()
+    async with app.run_test(
+        size=SIZE, message_hook=lambda m: heard.append(m) if isinstance(m, OpenJobRequested) else None
+    ) as pilot:
+        await settle(pilot)
+        await pilot.press("j", "enter")
+        await settle(pilot)
+    assert [message.job.id for message in heard][:1] == ["grpo7"]
+
+
+async def test_stopping_asks_by_name_and_no_is_the_default() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("s")
+        await settle(pilot)
+        assert isinstance(app.screen, ConfirmScreen)
+        assert "Stop whisper-ft (whisper)?" in text_of(app)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen)
+
+
+async def test_a_finished_job_is_not_stopped() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("G", "s")
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen)
+
+
+async def test_read_only_refuses_what_changes_something() -> None:
+    app = home(readonly=True)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press("s")
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen)
+        assert "read-only" in text_of(app)
+
+
+async def test_help_lists_the_keys_of_this_screen_and_goes_away() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("question_mark")
+        await settle(pilot)
+        assert isinstance(app.screen, HelpScreen)
+        assert "Sort by the next column" in text_of(app)
+        await pilot.press("escape")
+        assert isinstance(app.screen, HomeScreen)
+
+
+@pytest.mark.parametrize(
+    ("connection", "expected"),
+    [
+        (
+            Connection(Link.LOST, failing_since=ONE_O_CLOCK, reason="connection refused by 127.0.0.1:9"),
+            "refused by",
+        ),
+        (
+            Connection(Link.UNAUTHORISED, reason="acme refused the key (from BASETEN_API_KEY)"),
+            "BASETEN_API_KEY",
+        ),
+        (
+            Connection(Link.RETRYING, failing_since=ONE_O_CLOCK, retry_at=ONE_O_CLOCK + timedelta(hours=1)),
+            "retrying in",
+        ),
+    ],
+)
+async def test_trouble_before_the_first_answer_says_what_and_why(
+    connection: Connection, expected: str
+) -> None:
+    app = loading_home(connection)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert expected in text_of(app)
+
+
+async def test_an_account_without_jobs_says_so() -> None:
+    app = home(FleetSnapshot((), (), ONE_O_CLOCK))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert "No training jobs here yet" in text_of(app)
+
+
+async def test_hostile_names_are_inert_text() -> None:
+    hostile = JOBS[0].model_copy(update={"name": "[red]x[/red]\x1b[2J\x1b]0;gone\x07\n\x00\u202eevil"})
+    app = home(fleet((hostile,)))
+    async with app.run_test(size=(120, 24)) as pilot:
+        await settle(pilot)
+        screen = text_of(app)
+        assert "[red]x[/red]" in screen
+        assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(screen)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (30, 8), (200, 60), (10, 3)])
+async def test_any_size_shows_something_and_nothing_breaks(size: tuple[int, int]) -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.resize_terminal(*size)
+        await settle(pilot)
+        assert text_of(app).strip()

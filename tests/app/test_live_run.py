@@ -1,0 +1,117 @@
+"""The whole way by keyboard on a real emulator with a real job: Home, the job, its live view, stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+from textual.pilot import Pilot
+
+from api_client import TrainingClient
+from api_client.emulator.child import EmulatorChild
+from api_client.remotes import Remote
+from support.dashboard import text_of
+from support.emulator import running_emulator
+from tui.app import BtTuiApp
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.job.screen import JobScreen
+
+PATIENCE_S = 60.0
+TRAINING = (
+    "for step in $(seq 1 600); do"
+    " echo \"{'loss': $((3000 - step)).5} step $step/600 of rank $BT_NODE_RANK\"; sleep 0.2; done"
+)
+JOB: dict[str, Any] = {
+    "name": "two-nodes",
+    "image": {"base_image": "python:3.11"},
+    "compute": {"node_count": 2, "cpu_count": 1, "memory": "1Gi"},
+    "runtime": {
+        "start_commands": [
+            "mkdir -p $BT_CHECKPOINT_DIR/checkpoint-5",
+            "echo 1 > $BT_CHECKPOINT_DIR/checkpoint-5/model.bin",
+            TRAINING,
+        ],
+        "checkpointing_config": {"enabled": True},
+    },
+}
+
+
+def remote_of(emulator: EmulatorChild) -> Remote:
+    return Remote(
+        name="here",
+        app_url=emulator.url,
+        api_url=emulator.url,
+        key=SecretStr(emulator.key),
+        key_origin="the test",
+    )
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+    """Let the dashboard go on until the condition holds; fails with the screen when it never does."""
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + PATIENCE_S
+    while not condition():
+        assert loop.time() < give_up, text_of(pilot.app)
+        await pilot.pause(0.05)
+
+
+async def test_watch_a_two_node_job_and_stop_it() -> None:
+    with running_emulator("empty") as emulator:
+        remote = remote_of(emulator)
+        async with TrainingClient(remote) as client:
+            project = await client.projects.upsert("real")
+            job = await client.jobs.create(project.id, JOB)
+            app = BtTuiApp(remote)
+            async with app.run_test(size=(80, 24), notifications=True) as pilot:
+                await until(pilot, lambda: "two-nodes" in text_of(app) and "running" in text_of(app))
+                await pilot.press("enter")
+                await until(pilot, lambda: isinstance(app.screen, JobScreen))
+                await until(pilot, lambda: "RUNNING" in text_of(app) and "loss 2" in text_of(app))
+                await until(pilot, lambda: " n0 " in text_of(app) and " n1 " in text_of(app))
+                await until(pilot, lambda: "checkpoint-5" in text_of(app))
+                await pilot.press("right_square_bracket")
+                await until(pilot, lambda: "Log node-0" in text_of(app))
+                assert " n1 " not in text_of(app)
+                await pilot.press("escape", "s")
+                await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+                await pilot.press("y")
+                await until(pilot, lambda: "STOPPED" in text_of(app))
+                await until(pilot, lambda: "complete" in text_of(app))
+                await pilot.press("escape")
+                await until(pilot, lambda: "stopped" in text_of(app))
+            assert (await client.jobs.get(project.id, job.id)).current_status == "TRAINING_JOB_STOPPED"
+
+
+async def test_a_server_that_goes_away_leaves_the_dashboard_up_and_comes_back(tmp_path: Path) -> None:
+    with EmulatorChild(world="demo", data_dir=tmp_path) as emulator:
+        remote = remote_of(emulator)
+        app = BtTuiApp(remote)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: "llama-70b-sft-v3" in text_of(app))
+            emulator.shut_down()
+            await until(pilot, lambda: "No answer since" in text_of(app))
+            assert "llama-70b-sft-v3" in text_of(app)
+            port = int(remote.api_url.rsplit(":", 1)[1])
+            with EmulatorChild(world="demo", data_dir=tmp_path, port=port):
+                await until(pilot, lambda: "● live" in text_of(app) and "No answer" not in text_of(app))
+
+
+async def test_a_wrong_key_is_told_with_the_remote_and_where_the_key_came_from() -> None:
+    with running_emulator("empty") as emulator:
+        wrong = Remote(
+            name="acme",
+            app_url=emulator.url,
+            api_url=emulator.url,
+            key=SecretStr("not-the-key"),
+            key_origin="~/.trussrc, section acme",
+        )
+        app = BtTuiApp(wrong)
+        async with app.run_test(size=(100, 24)) as pilot:
+            await until(pilot, lambda: "key refused" in text_of(app))
+            screen = text_of(app)
+            assert "acme" in screen
+            assert "~/.trussrc" in screen
+            assert "not-the-key" not in screen

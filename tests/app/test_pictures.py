@@ -1,0 +1,57 @@
+"""A few pictures of the screens, to notice when their looks change. New ones: pytest --snapshot-update."""
+
+from collections.abc import Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from support.dashboard import Dashboard, home, job_view, settle
+from tui.app import BtTuiApp
+
+SIZES = [(60, 20), (80, 24), (120, 40)]
+
+Compare = Callable[..., bool]
+
+
+def named(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=named)
+def test_home(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert snap_compare(home(), terminal_size=size, run_before=settle)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=named)
+def test_live(snap_compare: Compare, size: tuple[int, int]) -> None:
+    assert snap_compare(job_view(), terminal_size=size, run_before=settle)
+
+
+def test_live_in_light(snap_compare: Compare) -> None:
+    async def in_light(pilot: Pilot[None]) -> None:
+        pilot.app.theme = "bt-light"
+        await settle(pilot)
+
+    assert snap_compare(job_view(), terminal_size=(80, 24), run_before=in_light)
+
+
+@pytest.mark.parametrize("screen", [home, job_view], ids=["home", "live"])
+def test_without_colour(
+    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, screen: Callable[[], Dashboard]
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert snap_compare(screen(), terminal_size=(80, 24), run_before=settle)
+
+
+def test_help(snap_compare: Compare) -> None:
+    async def ask(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await pilot.press("question_mark")
+        await settle(pilot)
+
+    assert snap_compare(job_view(), terminal_size=(80, 24), run_before=ask)
+
+
+def test_welcome(snap_compare: Compare) -> None:
+    why = "There is no remote: neither BASETEN_API_KEY nor ~/.trussrc is set."
+    assert snap_compare(BtTuiApp(None, why_no_remote=why), terminal_size=(80, 24), run_before=settle)

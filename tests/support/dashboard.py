@@ -1,0 +1,78 @@
+"""The dashboard on fixed worlds, with textual's pilot at the keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from support.worlds import JOBS, ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, run
+from tui.app import BtTuiApp
+from tui.insight.connection import Connection, Link
+from tui.insight.fleet import FleetSnapshot
+from tui.insight.run import RunSnapshot
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+
+LIVE = Connection(Link.LIVE, answered_at=None)
+
+
+class Dashboard(BtTuiApp):
+    """The real app, its first screen on a stub's feed; what it is asked to do is noted, not done."""
+
+    def __init__(self, first: Callable[[], Screen[None]], **options: Any) -> None:
+        super().__init__(None, **options)
+        self._first = first
+        self.connection = LIVE
+
+    def first_screen(self) -> Screen[None]:
+        return self._first()
+
+
+def home(snapshot: FleetSnapshot | None = None, **options: Any) -> Dashboard:
+    shown = fleet() if snapshot is None else snapshot
+
+    def first() -> Screen[None]:
+        screen = HomeScreen(partial(StubFleetFeed, shown), "acme")
+        screen.connection = LIVE
+        return screen
+
+    return Dashboard(first, **options)
+
+
+def loading_home(connection: Connection) -> Dashboard:
+    def first() -> Screen[None]:
+        screen = HomeScreen(partial(StubFleetFeed, None), "acme")
+        screen.connection = connection
+        return screen
+
+    return Dashboard(first)
+
+
+def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: Any) -> Dashboard:
+    shown = run() if snapshot is None else snapshot
+
+    def first() -> Screen[None]:
+        screen = JobScreen(shown.job, partial(StubRunFeed, shown, **feed), tab=tab)
+        screen.connection = LIVE
+        return screen
+
+    return Dashboard(first)
+
+
+def text_of(app: BtTuiApp) -> str:
+    """What is on the screen, as lines of text."""
+    lines = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in lines)
+
+
+async def settle(pilot: Pilot[Any]) -> None:
+    """Let messages, layout and their consequences come to rest."""
+    for _ in range(3):
+        await pilot.pause()
+
+
+__all__ = ["JOBS", "ONE_O_CLOCK", "Dashboard", "home", "job_view", "loading_home", "settle", "text_of"]
