@@ -15,6 +15,7 @@ from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
 from tui.insight.health import findings
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress import ProgressFold
+from tui.insight.run import server_time
 
 LIST_INTERVAL_S = 5.0
 """How often the lists are asked for."""
@@ -140,9 +141,13 @@ class FleetFeed:
         answer = await client.metrics.get(
             job.project_id, job.id, start_ms=start_ms, end_ms=_millis(now.timestamp()), step_s=GLANCE_STEP_S
         )
-        snapshot = MetricsFold().fold(answer)
+        snapshot = await asyncio.to_thread(MetricsFold().fold, answer)
         progress = fold.snapshot()
-        return Glance(progress, _trace(snapshot), findings(job.current_status, progress, snapshot, now))
+        return Glance(
+            progress,
+            _trace(snapshot),
+            findings(job.current_status, progress, snapshot, server_time(snapshot, now)),
+        )
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

@@ -17,7 +17,7 @@ from tui.feeds.session import Session
 from tui.insight.health import findings
 from tui.insight.node_metrics import MetricsFold
 from tui.insight.progress import ProgressFold
-from tui.insight.run import RunSnapshot
+from tui.insight.run import RunSnapshot, server_time
 from tui.insight.stragglers import slow_nodes
 
 STATUS_INTERVAL_S = 3.0
@@ -106,12 +106,13 @@ class RunFeed:
     def _publish(self) -> None:
         now = self._session.clock.now()
         progress, metrics = self._progress.snapshot(), self._metrics.snapshot
+        server_now = server_time(metrics, now)
         self._change(
             at=now,
             progress=progress,
             metrics=metrics,
             slow_nodes=slow_nodes(metrics),
-            findings=findings(self._job.current_status, progress, metrics, now),
+            findings=findings(self._job.current_status, progress, metrics, server_now),
         )
         self._publish_snapshot(self._snapshot)
 
@@ -233,7 +234,7 @@ class RunFeed:
             job.project_id, job.id, start=start, step_s=step_s, interval_s=max(METRICS_INTERVAL_S, step_s / 2)
         )
         async for answer in stream:
-            fold.fold(answer)
+            await asyncio.to_thread(fold.fold, answer)  # the first answer of a large job takes half a second
             self._metrics = fold
             self._change(metrics_at=self._session.clock.now())
             self._publisher.touch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
 from tui.insight.health import Finding
@@ -11,7 +11,20 @@ from tui.insight.node_metrics import MetricsSnapshot
 from tui.insight.progress import ProgressSnapshot
 from tui.insight.status import StatusView, status_view
 
-_MINUTES_PER_HOUR = 60
+_SECONDS_PER_MINUTE = 60
+_NANOSECONDS = 1_000_000_000
+
+
+def server_time(metrics: MetricsSnapshot, local_now: datetime) -> datetime:
+    """Now by the server's clock, as far as its samples tell; ours may be minutes off."""
+    return local_now if metrics.at is None else datetime.fromtimestamp(metrics.at, UTC)
+
+
+def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
+    """Seconds to the last step, counted from ``now``; None where the log does not tell."""
+    if progress.eta_s is None or progress.last_step_at_ns is None:
+        return progress.eta_s
+    return max(0.0, progress.eta_s - max(0.0, now.timestamp() - progress.last_step_at_ns / _NANOSECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,7 @@ class RunSnapshot:
         """An estimate: list price per minute × nodes × minutes run; None without a price."""
         if self.price_per_minute is None or self.elapsed_s is None or not self._has_run:
             return None
-        return self.price_per_minute * self.node_count * self.elapsed_s / _MINUTES_PER_HOUR
+        return self.price_per_minute * self.node_count * self.elapsed_s / _SECONDS_PER_MINUTE
 
     @property
     def _has_run(self) -> bool:

@@ -11,9 +11,9 @@ from textual.reactive import reactive
 from api_client.models import WAITING_STATUSES
 from tui.insight.fleet import hardware
 from tui.insight.progress import loss_trend
-from tui.insight.run import RunSnapshot
+from tui.insight.run import RunSnapshot, seconds_left
 from tui.insight.text import inert
-from tui.insight.units import age, count, duration, money, percent, rate, significant
+from tui.insight.units import age, count, duration, money, number, percent, rate, significant
 from tui.widgets.line import FactLine
 from tui.widgets.tones import Span
 
@@ -82,12 +82,13 @@ def progress(run: RunSnapshot) -> list[Fact]:
         facts.append(
             [
                 ("loss ", "muted"),
-                (significant_loss(told.loss), "strong"),
+                (number(told.loss), "strong"),
                 (f" {loss_trend(told)}".rstrip(), "accent"),
             ]
         )
-    if told is not None and told.eta_s is not None and not run.job.is_finished:
-        facts.append([("ETA ", "muted"), (duration(told.eta_s), "plain")])
+    left_s = seconds_left(told, run.at) if told is not None else None
+    if left_s is not None and not run.job.is_finished:
+        facts.append([("ETA ", "muted"), (duration(left_s), "plain")])
     if told is not None and told.rate_steps_per_s is not None:
         facts.append([(rate(told.rate_steps_per_s), "plain")])
     if told is not None and told.learning_rate is not None:
@@ -108,11 +109,6 @@ def health(run: RunSnapshot) -> list[Fact]:
     if not facts and run.status.tone == "running" and run.progress is not None and run.progress.step:
         facts.append([("✓ healthy", "good")])
     return [*facts, _checkpoint(run)]
-
-
-def significant_loss(loss: float) -> str:
-    """Four digits where the number has them; NaN and infinity by name."""
-    return f"{loss:.4g}"
 
 
 def _cost(run: RunSnapshot) -> Fact:
