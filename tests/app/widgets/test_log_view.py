@@ -22,6 +22,18 @@ SIZE = (60, 20)
 class LogApp(WidgetApp):
     """Keeps what the log view says."""
 
+    # The screen around the view binds these: they are in its table of actions.
+    BINDINGS = [
+        ("f", "view('toggle_follow')"),
+        ("w", "view('toggle_wrap')"),
+        ("t", "view('next_time_mode')"),
+        ("n", "view('next_match')"),
+        ("N", "view('previous_match')"),
+    ]
+
+    def action_view(self, name: str) -> None:
+        getattr(self.query_one(LogView), f"action_{name}")()
+
     def __init__(self, view: LogView) -> None:
         super().__init__(view)
         self.heard: list[Message] = []

@@ -46,16 +46,11 @@ class LogView(LogCanvas, can_focus=True):
         Binding("down,j", "scroll_lines(1)", "Down", show=False, id="log.down"),
         Binding("up,k", "scroll_lines(-1)", "Up", show=False, id="log.up"),
         Binding("pagedown,space", "scroll_pages(1)", "Page down", show=False, id="log.page_down"),
-        Binding("pageup,b", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
+        Binding("pageup", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
         Binding("home,g", "first", "First line", show=False, id="log.first"),
         Binding("end,G", "last", "Last line, follow", show=False, id="log.last"),
-        Binding("f", "toggle_follow", "Follow", id="log.follow"),
-        Binding("w", "toggle_wrap", "Wrap", id="log.wrap"),
-        Binding("t", "next_time_mode", "Time", id="log.time"),
         Binding("left", "pan(-1)", "Left", show=False, id="log.left"),
         Binding("right", "pan(1)", "Right", show=False, id="log.right"),
-        Binding("n", "next_match", "Next match", show=False, id="log.next_match"),
-        Binding("N", "previous_match", "Previous match", show=False, id="log.previous_match"),
     ]
 
     time_mode: reactive[TimeMode] = reactive[TimeMode]("clock", repaint=False)
