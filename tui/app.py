@@ -14,6 +14,7 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.worker import Worker, WorkerState
 
 from api_client.errors import NotFound, RequestError
 from api_client.models import TrainingJob
@@ -210,6 +211,22 @@ class BtTuiApp(App[WelcomeChoice]):
         if not webbrowser.open(link):
             self.copy_to_clipboard(link)
             self.notify(f"No browser here; the link was copied: {link}", markup=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A feed or an action that broke says so; what it had shown stays."""
+        if event.state is WorkerState.ERROR:
+            error = event.worker.error
+            # A group of tasks wraps what one of them raised.
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            self.log.error(f"{event.worker.name}: {error!r}")
+            self.notify(
+                f"{type(error).__name__}: {inert(str(error))}\nThe {event.worker.name} has stopped; leave and return.",
+                title="Something unexpected",
+                severity="error",
+                timeout=30,
+                markup=False,
+            )
 
     # Actions that work everywhere
 

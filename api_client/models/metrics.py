@@ -7,6 +7,9 @@ cores, memory and storage in bytes. The top-level series are the leader node's (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 from api_client.models.base import ApiModel, TolerantDict, TolerantList, UtcDatetime
 from api_client.models.jobs import TrainingJob
@@ -15,6 +18,8 @@ from api_client.models.jobs import TrainingJob
 @dataclass(frozen=True, slots=True)
 class MetricSample:
     """One sample of one series; a plain dataclass, as a payload holds tens of thousands of them."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")  # not the models' "allow": slots
 
     timestamp: UtcDatetime
     value: float | None = None

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
-from textual.pilot import Pilot
 
 from api_client import TrainingClient
 from api_client.emulator.child import EmulatorChild
 from api_client.remotes import Remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
+from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.job.screen import JobScreen
 
-PATIENCE_S = 60.0
 TRAINING = (
     "for step in $(seq 1 600); do"
     " echo \"{'loss': $((3000 - step)).5} step $step/600 of rank $BT_NODE_RANK\"; sleep 0.2; done"
@@ -47,15 +44,6 @@ def remote_of(emulator: EmulatorChild) -> Remote:
         key=SecretStr(emulator.key),
         key_origin="the test",
     )
-
-
-async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
-    """Let the dashboard go on until the condition holds; fails with the screen when it never does."""
-    loop = asyncio.get_running_loop()
-    give_up = loop.time() + PATIENCE_S
-    while not condition():
-        assert loop.time() < give_up, text_of(pilot.app)
-        await pilot.pause(0.05)
 
 
 async def test_watch_a_two_node_job_and_stop_it() -> None:

@@ -215,12 +215,14 @@ class RunFeed:
             following = asyncio.create_task(self._keep(self._follow_metrics))
             changed = asyncio.create_task(self._span_changed.wait())
             try:
+                await asyncio.wait({following, changed}, return_when=asyncio.FIRST_COMPLETED)
+                if following.done():
+                    following.result()  # what went wrong beyond a failed request ends the feed, not silently
                 await changed
             finally:
-                following.cancel()
                 changed.cancel()
-                with suppress(asyncio.CancelledError):
-                    await following
+                following.cancel()
+                await asyncio.gather(following, changed, return_exceptions=True)
 
     async def _follow_metrics(self) -> None:
         job, now = self._job, self._session.clock.now()

@@ -1,0 +1,117 @@
+"""The dashboard on a server that keeps the published API and was not written by us."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from api_client.remotes import Remote, resolve_remote
+from support.dashboard import text_of
+from support.stranger import Answer, Asked, Stranger, job, line, project
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.screens.job.screen import JobScreen
+
+SIZE = (100, 30)
+PLAIN = {"id": "x", "name": "8xH100", "memory_limit_mib": 1, "millicpu_limit": 1, "gpu_count": 8}
+
+
+def remote_of(server: Stranger, key: str | None = None) -> Remote:
+    return resolve_remote(environ=server.environ(key), trussrc_path=Path("no-such-file"))
+
+
+def metrics_now(asked: Asked) -> Answer:
+    """Samples of the leader alone, newest first and one of them twice, with a series that is null."""
+    now = time.time()
+    moments = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - 10 * n)) for n in (0, 1, 2, 2, 3)]
+    samples = [{"value": 0.8, "timestamp": moment, "surprise": 1} for moment in moments]
+    return Answer(
+        body={
+            "gpu_memory_usage_bytes": None,
+            "gpu_utilization": {"0": samples, "1": samples},
+            "cpu_usage": samples,
+            "cpu_memory_usage_bytes": [],
+            "ephemeral_storage": {"usage_bytes": None, "utilization": []},
+            "training_job": job("live", "RUNNING"),
+            "cache": None,
+            "per_node_metrics": None,
+        }
+    )
+
+
+def stranger_with_a_run() -> Stranger:
+    server = Stranger()
+    server.projects.append(project("proj1", "their-project", novelty={"deep": [1]}))
+    server.jobs += [
+        job("live", "RUNNING", name="their-run", instance_type=PLAIN | {"gpu_type": "H100"}, flavour="odd"),
+        job("odd", "TELEPORTING", name="of-a-status-unheard-of"),
+        job("bare", "COMPLETED", name=None, error_message=None),
+    ]
+    now_ms = int(time.time() * 1000)
+    server.logs["live"] = [
+        line(f"step {n}/20 loss {3 - n / 10:.2f}", at_ms=now_ms - 20_000 + n * 1000, shiny=True)
+        for n in range(20)
+    ]
+    server.on("GET", r".*/metrics", metrics_now)
+    return server
+
+
+async def test_home_shows_what_it_knows_and_what_it_does_not() -> None:
+    with stranger_with_a_run() as server:
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "their-run" in text_of(app))
+            screen = text_of(app)
+            assert "teleport" in screen
+            assert "bare" in screen
+
+
+async def test_the_live_tab_works_with_half_the_routes_missing() -> None:
+    with stranger_with_a_run() as server:
+        for path in (r"/v1/training/jobs/[^/]+/queue_context", r"/v1/instance_type_prices"):
+            server.on("GET", path, Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
+        server.on(
+            "GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/checkpoints", Answer(500, b"<html>oops</html>")
+        )
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "their-run" in text_of(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, JobScreen) and "step 19/20" in text_of(app))
+            await until(pilot, lambda: "80 %" in text_of(app))
+            assert "their-run" in text_of(app)
+            assert not [asked for asked in server.asked if "DELETE" in asked.method]
+
+
+async def test_a_server_without_search_is_asked_project_by_project() -> None:
+    with stranger_with_a_run() as server:
+        server.on(
+            "POST",
+            r"/v1/training_jobs/search",
+            Answer(404, {"code": "NOT_FOUND", "message": "no such route"}),
+        )
+        app = BtTuiApp(remote_of(server))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "their-run" in text_of(app))
+
+
+async def test_a_job_asked_for_by_id_opens_and_an_unknown_one_is_told() -> None:
+    with stranger_with_a_run() as server:
+        app = BtTuiApp(remote_of(server), job_id="live")
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, JobScreen) and "their-run" in text_of(app))
+        unknown = BtTuiApp(remote_of(server), job_id="nobody")
+        async with unknown.run_test(size=SIZE, notifications=True) as pilot:
+            await until(pilot, lambda: "There is no job nobody" in text_of(unknown))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_key_is_told_with_its_origin(status: int) -> None:
+    with stranger_with_a_run() as server:
+        app = BtTuiApp(remote_of(server, key="wrong-key-of-mine"))
+        server.on("GET", r"/v1/training_projects", Answer(status, {"code": "NO", "message": "bad key"}))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "key refused" in text_of(app))
+            screen = text_of(app)
+            assert "BASETEN_API_KEY" in screen
+            assert "wrong-key-of-mine" not in screen

@@ -1,0 +1,23 @@
+"""Wait for what should come, not for time to pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from textual.pilot import Pilot
+
+from support.dashboard import text_of
+
+PATIENCE_S = 60.0
+LOOK_EVERY_S = 0.05
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+    """Let the dashboard go on until the condition holds; fails with the screen when it never does."""
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + PATIENCE_S
+    while not condition():
+        assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
+        await pilot.pause(LOOK_EVERY_S)
