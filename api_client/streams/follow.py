@@ -43,6 +43,9 @@ LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
 SHORTEST_PAUSE = 0.3
 """The least pause between polls, as a part of the interval, when the polls themselves take long."""
 
+LONGEST_READ_S = 5.0
+"""A read of new lines stops here even if they never do, and the next poll goes on."""
+
 WINDOWS_SEARCHED_FOR_THE_NEWEST = 8
 
 
@@ -71,6 +74,11 @@ class Follower:
         self._deep_server_ns: int | None = None
         self._has_delays = False
         self._quiet_reads = 0
+
+    @property
+    def remembered_lines(self) -> int:
+        """Of how many lines account is kept now."""
+        return self._ledger.line_count
 
     async def stream(self) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Batches, and at last the end with the finished job. Raises RequestErrors that will not pass."""
@@ -153,7 +161,7 @@ class Follower:
     def _due_reads(self) -> list[tuple[RangeReader, Rhythm]]:
         if self._ledger.line_count <= self._options.cheap_lines:
             return [(self._reader(self._settled_ms), self._deep)]
-        edge_ms = self._edge_start_ms()
+        edge_ms = self._edge_start_ms(0 if self._is_quiet else self._options.edge_overlap_s)
         reads = [(self._reader(edge_ms), self._edge)]
         is_ending = self._look.finished_s is not None
         if self._deep.is_due(within_s=LONGEST_DRAIN_DEEP_INTERVAL_S if is_ending else None):
@@ -170,6 +178,7 @@ class Follower:
     ) -> AsyncGenerator[LogBatch, None]:
         """Read it all; the deep read starts where the log is settled, and settles what can be."""
         rhythm.begin()
+        began_s = self._clock.monotonic()
         server_ns = self._server_time.lower_ns()
         may_settle = rhythm is self._deep
         while not reader.is_done:
@@ -181,13 +190,19 @@ class Follower:
                 settled_ms = max(settled_ms, min(final_before_ms, reader.position_ms))
                 may_settle = final_before_ms >= reader.position_ms
             fresh = self._fresh(entries, remember_from_ms=settled_ms)
+            if self._ledger.line_count > self._options.ledger_lines:
+                settled_ms = max(settled_ms, self._final_before_ms())
             self._settle(settled_ms)
             if fresh:
                 yield LogBatch(fresh, caught_up=is_caught_up)
-            # A long re-reading of older lines must not keep the new ones waiting.
+            await self._look.look_when_due()
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
+            is_long = is_caught_up and self._clock.monotonic() - began_s > LONGEST_READ_S
+            if is_long and fresh and not is_behind_the_edge:
+                break  # a flood: look at late lines before reading on
+            # A long re-reading of older lines must not keep the new ones waiting.
             if is_behind_the_edge and self._edge.is_due():
-                edge_reader = self._reader(self._edge_start_ms())
+                edge_reader = self._reader(self._edge_start_ms(overlap_s=0))
                 async with aclosing(self._read(edge_reader, self._edge, is_caught_up=True)) as batches:
                     async for batch in batches:
                         yield batch
@@ -195,9 +210,8 @@ class Follower:
         if rhythm is self._deep:
             self._deep_server_ns = server_ns
 
-    def _edge_start_ms(self) -> int:
-        overlap_ms = 0 if self._is_quiet else int(self._options.edge_overlap_s * MS_PER_S)
-        return max(self._settled_ms, self._delivered_ns // NS_PER_MS - overlap_ms)
+    def _edge_start_ms(self, overlap_s: float) -> int:
+        return max(self._settled_ms, self._delivered_ns // NS_PER_MS - int(overlap_s * MS_PER_S))
 
     def _final_before_ms(self) -> int:
         """A read made now is final before this: older lines have all arrived, and newer ones never have."""

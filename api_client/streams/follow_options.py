@@ -18,7 +18,9 @@ class FollowOptions:
     - ``generous_lateness_s``: allowed to lines while those of that stretch are no more than
       ``generous_lines``, for nodes whose clocks are minutes behind the others'. So long, stamps later than
       our own present prove no time: their node's clock may be wrong.
-    - ``cheap_lines``: so few unsettled lines are all re-read at every poll, as they fit a page.
+    - ``cheap_lines``: so few unsettled lines are all re-read at every poll, as they fit a small page.
+    - ``ledger_lines``: never keep account of more; lines of a flood like that are settled without having
+      been read again, so late ones among them are not found.
     - ``edge_overlap_s``: how much a poll of a busy log re-reads.
     - ``deep_pages_per_s``: what re-reading everything unsettled of a busy log may cost on average, within
       ``deep_interval_s`` to ``deep_interval_limit_s`` from one such read to the next.
@@ -35,7 +37,8 @@ class FollowOptions:
     lateness_s: float = 75.0
     generous_lateness_s: float = 300.0
     generous_lines: int = 100_000
-    cheap_lines: int = 600
+    cheap_lines: int = 240
+    ledger_lines: int = 1_000_000
     edge_overlap_s: float = 2.0
     deep_pages_per_s: float = 2.0
     deep_interval_s: float = 2.5

@@ -24,6 +24,9 @@ SMALLEST_LIMIT = 50
 """A refused page is asked for with fewer lines, down to this, before its window is split."""
 
 LIMIT_DIVISOR = 4
+SMALL_PAGE_DIVISOR = 4
+"""A page of less than a quarter of its limit is small: not one that a server's own limit has cut."""
+
 PIECES = 8
 REFUSALS_OF_THE_SMALLEST = 3
 LONGEST_REASON = 200
@@ -38,8 +41,9 @@ class RangeReader:
     """Reads ``start_ms <= t < end_ms`` in batches of whole milliseconds.
 
     Each batch is ascending; batches go forwards in time, or backwards if ``newest_first``. The ranges in
-    ``skip`` (ascending, in ms) are left out. With ``confirm``, the end of a window is believed only when
-    asking again from the last line brings nothing more, so that a page cut short loses nothing.
+    ``skip`` (ascending, in ms) are left out. A page that is not full ends its window if it is a small one;
+    with ``confirm`` only if asking again from its last line brings no more than a small one either, so that
+    a page cut short loses nothing, and new lines that keep trickling in hold nobody up.
     A window that the server cannot answer, while it answers others, is narrowed down and ends as a LogGap.
     """
 
@@ -62,6 +66,7 @@ class RangeReader:
         if not newest_first:
             self._todo.reverse()
         self._limit = pages.limit
+        self._has_confirmed = not confirm
         self._gap: LogGap | None = None
         self._smallest_ms = 1
         self._refusals_of_the_smallest = 0
@@ -112,7 +117,7 @@ class RangeReader:
         last_ms = lines[-1].timestamp_ns // NS_PER_MS
         if page.is_full and last_ms == start_ms:
             return await self._millisecond(start_ms, page), (start_ms + 1, end_ms)
-        if not page.is_full and (last_ms == start_ms or not self._confirm):
+        if self._is_last(page, last_ms == start_ms):
             return list(lines), None
         cut = bisect_left(lines, last_ms * NS_PER_MS, key=_by_stamp)
         return list(lines[:cut]), (last_ms, end_ms)
@@ -125,10 +130,21 @@ class RangeReader:
         first_ms = lines[0].timestamp_ns // NS_PER_MS if lines else end_ms - 1
         if page.is_full and first_ms == end_ms - 1:
             return await self._millisecond(first_ms), (start_ms, first_ms)
-        if not page.is_full and (first_ms == end_ms - 1 or not self._confirm):
+        if self._is_last(page, first_ms == end_ms - 1):
             return list(lines), None
         cut = bisect_left(lines, (first_ms + 1) * NS_PER_MS, key=_by_stamp)
         return list(lines[cut:]), (start_ms, first_ms + 1)
+
+    def _is_last(self, page: Page, is_only_the_seam: bool) -> bool:
+        """Whether nothing is left of the window after this page."""
+        if page.is_full:
+            self._has_confirmed = not self._confirm
+            return False
+        if is_only_the_seam or (self._has_confirmed and len(page.lines) < self._limit // SMALL_PAGE_DIVISOR):
+            self._has_confirmed = not self._confirm
+            return True
+        self._has_confirmed = True
+        return False
 
     async def _millisecond(self, ms: int, oldest: Page | None = None) -> list[LogEntry]:
         """Everything of one millisecond, which may hold more than a page."""

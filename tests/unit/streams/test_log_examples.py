@@ -1,14 +1,16 @@
 """Known troubles of the logs route, one by one, with the API's real limits."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, multiset, record_of, world
 
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
+from api_client.streams.follow import Follower
 from api_client.streams.follow_options import FollowOptions
 from api_client.streams.logs import follow_logs, read_logs
-from api_client.streams.records import LogGap, LogLine
+from api_client.streams.records import LogBatch, LogGap, LogLine
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
@@ -162,6 +164,43 @@ async def test_silence_of_hours_does_not_end_the_stream():
     assert multiset(followed.entries) == world(api.lines)
 
 
+async def test_a_flood_keeps_neither_the_job_nor_late_lines_from_being_seen():
+    """Faster than it can be read: 3,000 lines a second, a page takes 0.4 s."""
+    flood = [at(n / 3000, f"line {n}") for n in range(3000 * 25)]
+    late = [at(second, f"late {second}", delay_s=50.0) for second in range(0, 20, 3)]
+    api = api_of([at(-1), *flood, *late], finishes_s=300, latency_s=0.4)
+    fetch_job = api.fetch_job
+    looked_s = []
+
+    async def fetch_job_noting_when():
+        looked_s.append(api.clock.passed_s)
+        return await fetch_job()
+
+    api.fetch_job = fetch_job_noting_when
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+    assert max(later - earlier for earlier, later in pairwise(looked_s[:-1])) < 10
+
+
+async def test_memory_is_bounded_even_in_a_flood():
+    flood = [at(n / 1000, f"line {n}") for n in range(1000 * 100)]
+    api = api_of(flood, finishes_s=100)
+    follower = Follower(
+        api.fetch,
+        api.fetch_job,
+        clock=api.clock,
+        start_ms=BEGIN_MS,
+        options=FollowOptions(generous_lines=1000, ledger_lines=2000, lateness_s=1.0),
+    )
+    count = 0
+    async for batch in follower.stream():
+        count += len(batch.entries) if isinstance(batch, LogBatch) else 0
+        assert follower.remembered_lines < 5000
+
+    assert count == len(flood)
+
+
 async def test_a_quiet_job_costs_less_than_a_request_a_second():
     api = api_of([at(-5)], finishes_s=2 * HOUR_S)
 
@@ -187,6 +226,53 @@ async def test_a_line_is_seen_within_three_seconds_of_its_arrival(rate):
         if arrived_s[entry.message] > 5 and (rate < 50 or not entry.message.startswith("late"))
     ]
     assert max(waits_s) < 3.0
+
+
+def waits_of(followed, prefix, *, after_s=10.0):
+    """How long the lines of that prefix were there before they were seen, in seconds."""
+    return [
+        seen_s - float(entry.message.split()[-1])
+        for entry, seen_s in zip(followed.entries, followed.seen_s, strict=True)
+        if entry.message.startswith(prefix) and float(entry.message.split()[-1]) > after_s
+    ]
+
+
+async def test_late_lines_of_a_busy_log_need_not_wait_for_the_deepest_read():
+    lines = [at(n / 60, f"line {n / 60}") for n in range(-60 * 290, 60 * 60)]
+    lines += [at(second - 40, f"late {second}", delay_s=40.0) for second in range(0, 60, 7)]
+    api = api_of(lines, finishes_s=90)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+    assert max(waits_of(followed, "late")) < 5.0
+
+
+async def test_re_reading_older_lines_does_not_keep_new_ones_waiting():
+    lines = [at(n / 100, f"line {n / 100}") for n in range(-100 * 200, 100 * 60)]
+    api = api_of(lines, finishes_s=60, latency_s=0.4)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+    assert max(waits_of(followed, "line", after_s=15.0)) < 4.0
+
+
+async def test_the_live_edge_is_reached_though_lines_keep_coming():
+    lines = [at(n / 200, f"line {n}") for n in range(-2000, 200 * 20)]
+    api = api_of(lines, finishes_s=20)
+    seen_s = []
+
+    stream = follow_logs(api.fetch, api.fetch_job, clock=api.clock, start_ms=BEGIN_MS - HOUR_S * 1000)
+    async for batch in stream:
+        if batch.caught_up:
+            seen_s.append(api.clock.passed_s)
+            break
+    entries = await read(api, -HOUR_S, HOUR_S)
+
+    assert seen_s[0] < 1.0
+    assert api.clock.passed_s < 2.0
+    assert len(entries) >= 2000
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
