@@ -220,8 +220,9 @@ class BtTuiApp(App[WelcomeChoice]):
             while isinstance(error, BaseExceptionGroup):
                 error = error.exceptions[0]
             self.log.error(f"{event.worker.name}: {error!r}")
+            what = f"{type(error).__name__}: {inert(str(error))}"
             self.notify(
-                f"{type(error).__name__}: {inert(str(error))}\nThe {event.worker.name} has stopped; leave and return.",
+                f"{what}\nThe {event.worker.name} has stopped; leave and come back.",
                 title="Something unexpected",
                 severity="error",
                 timeout=30,
