@@ -126,6 +126,7 @@ class StubFleetFeed:
         self.snapshot = snapshot
         self.publish = publish
         self.asked = 0
+        self.watched = True
 
     async def run(self) -> None:
         if self.snapshot is not None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from api_client.errors import NotFound, RequestError, Unauthorized
 from api_client.models import RUNNABLE_STATUSES, JobStatus, LogRecord, TrainingJob, TrainingProject
 from api_client.streams.records import LogLine
+from tui.feeds.publisher import Publisher
 from tui.feeds.session import Session
 from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
 from tui.insight.health import findings
@@ -24,9 +25,12 @@ FULL_LIST_EVERY = 6
 FEW_JOBS = 300
 """Up to so many jobs, everything is asked for every time."""
 UNAUTHORISED_INTERVAL_S = 30.0
+UNWATCHED_INTERVAL_S = 30.0
+"""While another screen is in front; nothing is glanced at then."""
+PUBLISH_INTERVAL_S = 1.0
 GLANCE_PAUSE_S = 0.25
 """Between two looks; a look is two requests."""
-GLANCE_MIN_AGE_S = 15.0
+GLANCE_MIN_AGE_S = 30.0
 """No job is looked at more often."""
 GLANCED_JOBS = 24
 """At most so many running jobs are looked at, the newest first."""
@@ -41,7 +45,8 @@ class FleetFeed:
 
     def __init__(self, session: Session, publish: Callable[[FleetSnapshot], object]) -> None:
         self._session = session
-        self._publish = publish
+        self._publish_snapshot = publish
+        self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._jobs: dict[str, TrainingJob] = {}
         self._glances: dict[str, Glance] = {}
@@ -49,11 +54,27 @@ class FleetFeed:
         self._progress: dict[str, ProgressFold] = {}
         self._listed = asyncio.Event()
         self._asked = asyncio.Event()
+        self._watched = asyncio.Event()
+        self._watched.set()
         self._rounds = 0
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody sees what this feed publishes."""
+        return self._watched.is_set()
+
+    @watched.setter
+    def watched(self, watched: bool) -> None:
+        if watched and not self.watched:
+            self._watched.set()
+            self._asked.set()
+        elif not watched:
+            self._watched.clear()
 
     async def run(self) -> None:
         """Feed until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._publisher.run())
             tasks.create_task(self._keep_listing())
             tasks.create_task(self._keep_glancing())
 
@@ -64,7 +85,7 @@ class FleetFeed:
 
     async def _keep_listing(self) -> None:
         while True:
-            pause = LIST_INTERVAL_S
+            pause = LIST_INTERVAL_S if self.watched else UNWATCHED_INTERVAL_S
             try:
                 await self._list()
             except Unauthorized:
@@ -92,7 +113,7 @@ class FleetFeed:
         for gone in self._glances.keys() - self._jobs.keys():
             del self._glances[gone]
         self._listed.set()
-        self._publish_now()
+        self._publisher.touch()
 
     async def _all_jobs(self) -> list[TrainingJob]:
         """Every job, by search; a server without the search route is asked project by project."""
@@ -102,20 +123,21 @@ class FleetFeed:
         except NotFound:
             return [job for project in self._projects for job in await client.jobs.list(project.id)]
 
-    def _publish_now(self) -> None:
+    def _publish(self) -> None:
         now = self._session.clock.now()
-        self._publish(fold_fleet(self._projects, self._jobs.values(), self._glances, now))
+        self._publish_snapshot(fold_fleet(self._projects, self._jobs.values(), self._glances, now))
 
     async def _keep_glancing(self) -> None:
         await self._listed.wait()
         clock = self._session.clock
         while True:
+            await self._watched.wait()
             job = self._next_to_glance()
             if job is not None:
                 self._glanced_at[job.id] = clock.monotonic()
                 with suppress(RequestError):
                     self._glances[job.id] = await self._glance(job)
-                    self._publish_now()
+                    self._publisher.touch()
             await clock.sleep(GLANCE_PAUSE_S if job is not None else LIST_INTERVAL_S)
 
     def _next_to_glance(self) -> TrainingJob | None:

@@ -8,13 +8,16 @@ from collections.abc import Callable
 from api_client.clock import Clock
 
 PUBLISH_INTERVAL_S = 0.25
-"""The least time between two snapshots; faster than that nobody reads."""
+"""The least time between two snapshots, unless told otherwise; faster than that nobody reads."""
 
 
 class Publisher:
-    """Calls ``publish`` soon after ``touch``, and at most four times a second."""
+    """Calls ``publish`` soon after ``touch``, and then not again for ``interval_s`` seconds."""
 
-    def __init__(self, publish: Callable[[], None], clock: Clock) -> None:
+    def __init__(
+        self, publish: Callable[[], None], clock: Clock, *, interval_s: float = PUBLISH_INTERVAL_S
+    ) -> None:
+        self._interval_s = interval_s
         self._publish = publish
         self._clock = clock
         self._touched = asyncio.Event()
@@ -29,4 +32,4 @@ class Publisher:
             await self._touched.wait()
             self._touched.clear()
             self._publish()
-            await self._clock.sleep(PUBLISH_INTERVAL_S)
+            await self._clock.sleep(self._interval_s)

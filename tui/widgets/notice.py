@@ -25,11 +25,14 @@ class ConnectionNotice(Widget):
     }
     """
 
-    connection: reactive[Connection] = reactive(Connection(), layout=True)
+    connection: reactive[Connection] = reactive(Connection(), repaint=False)
 
     def watch_connection(self, connection: Connection) -> None:
-        """Only trouble shows."""
-        self.set_class(connection.link in (Link.LOST, Link.RETRYING, Link.UNAUTHORISED), "-visible")
+        """Only trouble shows, and costs nothing while there is none."""
+        trouble = connection.link in (Link.LOST, Link.RETRYING, Link.UNAUTHORISED)
+        self.set_class(trouble, "-visible")
+        if trouble:
+            self.refresh(layout=True)
 
     def render(self) -> Text:
         """What happened, since when, and what goes on."""

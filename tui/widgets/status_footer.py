@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import reactive
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Footer
 
@@ -27,19 +26,20 @@ class ConnectionBadge(Widget):
     ConnectionBadge { width: auto; height: 1; padding: 0 1; background: $surface; }
     """
 
-    connection: reactive[Connection] = reactive(Connection(), layout=True)
-    _ticking: Timer | None = None
+    connection: reactive[Connection] = reactive(Connection(), repaint=False)
+    _shown = ""
 
     def on_mount(self) -> None:
         """Ages are told in seconds: look once a second whether the words have changed."""
-        self._ticking = self.set_interval(1.0, self._tick)
+        self.set_interval(1.0, self._say)
 
-    def _tick(self) -> None:
-        words = self._words()[0]
-        if words != self._shown:
+    def watch_connection(self) -> None:
+        """Every answer is news, but seldom changes the words."""
+        self._say()
+
+    def _say(self) -> None:
+        if self._words()[0] != self._shown:
             self.refresh(layout=True)
-
-    _shown = ""
 
     def render(self) -> Text:
         """The words, in a tone that fits; the sign alone tells them apart as well."""

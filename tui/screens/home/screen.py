@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.widgets import Input, LoadingIndicator, Static
+from textual.widgets import Input, Static
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
@@ -83,7 +83,7 @@ class HomeScreen(Screen[None]):
                 yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
                 yield RowTable(JOB_COLUMNS, lambda row: row.id, id="jobs")
                 yield Static(id="empty")
-                yield LoadingIndicator(id="loading")
+                yield Static("Asking for projects and jobs…", id="loading")
         yield StatusFooter().data_bind(HomeScreen.connection)
 
     def on_mount(self) -> None:
@@ -100,6 +100,14 @@ class HomeScreen(Screen[None]):
     def _projects(self) -> RowTable[ProjectRow]:
         return self.query_one("#projects", RowTable)
 
+    def on_screen_suspend(self) -> None:
+        """Behind another screen nobody needs the newest."""
+        self._feed.watched = False
+
+    def on_screen_resume(self) -> None:
+        """Seen again: ask at once."""
+        self._feed.watched = True
+
     # What came
 
     @on(FleetChanged)
@@ -114,10 +122,9 @@ class HomeScreen(Screen[None]):
         self._projects.set_rows((everything, *snapshot.projects))
         self._show_jobs()
 
-    def watch_connection(self, connection: Connection) -> None:
-        """The header and the empty states speak of the connection."""
-        if self.is_mounted:
-            self._show_header()
+    def watch_connection(self, before: Connection, connection: Connection) -> None:
+        """While there is nothing to show, the connection says why."""
+        if self.is_mounted and before.link is not connection.link:
             self._show_emptiness()
 
     def watch_query_text(self, text: str) -> None:
