@@ -1,0 +1,106 @@
+"""What users write: the official SDK's classes, by their documented names, defaults and checks.
+
+A ``config.py`` written for the official SDK holds one :class:`TrainingProject` (or one
+:class:`DeployCheckpointsConfig`). Wrong fields and values raise ``pydantic.ValidationError``, which names the
+field, the value and what is allowed (API facts, 3.1).
+"""
+
+from __future__ import annotations
+
+from api_client.definitions.accelerators import Accelerator, AcceleratorSpec, offered_accelerators
+from api_client.definitions.compute import AvailabilityModel, Compute
+from api_client.definitions.deployment import (
+    DEFAULT_LORA_RANK,
+    LORA_RANKS,
+    Checkpoint,
+    CheckpointList,
+    DeployCheckpointsConfig,
+    DeployCheckpointsRuntime,
+    FullCheckpoint,
+    LoRACheckpoint,
+    LoRADetails,
+    ModelWeightsFormat,
+    WhisperCheckpoint,
+)
+from api_client.definitions.images import (
+    AWSAssumeRoleDockerAuth,
+    AWSIAMDockerAuth,
+    AWSOIDCDockerAuth,
+    DockerAuth,
+    DockerAuthType,
+    GCPOIDCDockerAuth,
+    GCPServiceAccountJSONDockerAuth,
+    Image,
+    RegistrySecretDockerAuth,
+)
+from api_client.definitions.jobs import TrainingJob, TrainingProject, Workspace
+from api_client.definitions.loaded_checkpoints import (
+    BasetenCheckpoint,
+    LatestCheckpoint,
+    LoadableCheckpoint,
+    LoadCheckpointConfig,
+    LoopsCheckpoint,
+    LoopsRunCheckpoint,
+    NamedCheckpoint,
+)
+from api_client.definitions.runtime import CacheConfig, CheckpointingConfig, Runtime
+from api_client.definitions.secrets import EnvironmentValue, SecretReference
+from api_client.definitions.sessions import (
+    SESSION_TIMEOUT_MINUTES,
+    InteractiveSession,
+    InteractiveSessionAuthProvider,
+    InteractiveSessionProvider,
+    InteractiveSessionTrigger,
+)
+from api_client.definitions.weights import WeightsAuth, WeightsAuthMethod, WeightsSource
+
+__all__ = [
+    "DEFAULT_LORA_RANK",
+    "LORA_RANKS",
+    "SESSION_TIMEOUT_MINUTES",
+    "AWSAssumeRoleDockerAuth",
+    "AWSIAMDockerAuth",
+    "AWSOIDCDockerAuth",
+    "Accelerator",
+    "AcceleratorSpec",
+    "AvailabilityModel",
+    "BasetenCheckpoint",
+    "CacheConfig",
+    "Checkpoint",
+    "CheckpointList",
+    "CheckpointingConfig",
+    "Compute",
+    "DeployCheckpointsConfig",
+    "DeployCheckpointsRuntime",
+    "DockerAuth",
+    "DockerAuthType",
+    "EnvironmentValue",
+    "FullCheckpoint",
+    "GCPOIDCDockerAuth",
+    "GCPServiceAccountJSONDockerAuth",
+    "Image",
+    "InteractiveSession",
+    "InteractiveSessionAuthProvider",
+    "InteractiveSessionProvider",
+    "InteractiveSessionTrigger",
+    "LatestCheckpoint",
+    "LoRACheckpoint",
+    "LoRADetails",
+    "LoadCheckpointConfig",
+    "LoadableCheckpoint",
+    "LoopsCheckpoint",
+    "LoopsRunCheckpoint",
+    "ModelWeightsFormat",
+    "NamedCheckpoint",
+    "RegistrySecretDockerAuth",
+    "Runtime",
+    "SecretReference",
+    "TrainingJob",
+    "TrainingProject",
+    "WeightsAuth",
+    "WeightsAuthMethod",
+    "WeightsSource",
+    "WhisperCheckpoint",
+    "Workspace",
+    "offered_accelerators",
+]

@@ -1,0 +1,114 @@
+"""Checkpoints to deploy, and what to serve them with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+
+from api_client.definitions.base import OpenDefinition, StrictDefinition, TextEnum
+from api_client.definitions.compute import Compute
+from api_client.definitions.secrets import EnvironmentValue
+
+DEFAULT_LORA_RANK = 16
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""The ranks that can be served, as the SDK's page lists them: the choices of vLLM's ``max_lora_rank``."""
+
+DEPLOYED_CHECKPOINTS_FOLDER = "/tmp/training_checkpoints"
+"""Where a deployment finds them if the config does not say."""
+
+
+class ModelWeightsFormat(TextEnum):
+    """What a checkpoint's weights are."""
+
+    LORA = "lora"
+    FULL = "full"
+    WHISPER = "whisper"
+
+
+class Checkpoint(OpenDefinition):
+    """A checkpoint of a job, by its name."""
+
+    training_job_id: str
+    checkpoint_name: str
+    model_weight_format: ModelWeightsFormat
+
+
+class LoRADetails(OpenDefinition):
+    """What is special about a LoRA."""
+
+    rank: int = DEFAULT_LORA_RANK
+
+    @field_validator("rank")
+    @classmethod
+    def _servable(cls, rank: int) -> int:
+        if rank not in LORA_RANKS:
+            raise ValueError(f"{rank} is no rank that can be served; choose one of {_listed(LORA_RANKS)}")
+        return rank
+
+
+class FullCheckpoint(Checkpoint):
+    """All weights of a model."""
+
+    model_weight_format: ModelWeightsFormat = ModelWeightsFormat.FULL
+
+
+class WhisperCheckpoint(Checkpoint):
+    """All weights of a Whisper model."""
+
+    model_weight_format: ModelWeightsFormat = ModelWeightsFormat.WHISPER
+
+
+class LoRACheckpoint(Checkpoint):
+    """An adapter's weights, to be put on a base model."""
+
+    lora_details: LoRADetails = Field(default_factory=LoRADetails)
+    model_weight_format: ModelWeightsFormat = ModelWeightsFormat.LORA
+
+
+_CLASSES: dict[str, type[Checkpoint]] = {
+    ModelWeightsFormat.FULL.value: FullCheckpoint,
+    ModelWeightsFormat.LORA.value: LoRACheckpoint,
+    ModelWeightsFormat.WHISPER.value: WhisperCheckpoint,
+}
+
+
+def _of_its_format(value: Any) -> Any:
+    """A dict → the class that its format asks for."""
+    if isinstance(value, dict) and isinstance(value.get("model_weight_format"), str):
+        return _CLASSES.get(value["model_weight_format"], Checkpoint).model_validate(value)
+    return value
+
+
+class CheckpointList(StrictDefinition):
+    """Checkpoints to serve together: of training jobs or of Loops runs, never of both."""
+
+    download_folder: str = DEPLOYED_CHECKPOINTS_FOLDER
+    base_model_id: str | None = None
+    checkpoints: list[Annotated[SerializeAsAny[Checkpoint], BeforeValidator(_of_its_format)]] = []
+    loops_checkpoint_ids: list[str] = []
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> CheckpointList:
+        if self.checkpoints and self.loops_checkpoint_ids:
+            raise ValueError("checkpoints and loops_checkpoint_ids cannot be mixed; give only one of them")
+        return self
+
+
+class DeployCheckpointsRuntime(StrictDefinition):
+    """The environment of what serves them."""
+
+    environment_variables: dict[str, EnvironmentValue] = {}
+
+
+class DeployCheckpointsConfig(StrictDefinition):
+    """A deployment; whatever is left out is asked for."""
+
+    checkpoint_details: CheckpointList | None = None
+    model_name: str | None = None
+    runtime: DeployCheckpointsRuntime | None = None
+    compute: Compute | None = None
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(str(number) for number in numbers)

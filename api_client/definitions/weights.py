@@ -1,0 +1,124 @@
+"""Weights and data that are delivered before a job starts."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any
+
+from pydantic import StringConstraints, field_validator, model_validator
+
+from api_client.definitions.base import OpenDefinition, TextEnum
+
+_Text = Annotated[str, StringConstraints(min_length=1)]
+
+_HUGGING_FACE = "hf"
+_HTTPS = "https"
+_LOCAL_FILE = "file"
+_BUCKETS = ("s3", "gs", "azure", "r2", "cw")
+SOURCE_SCHEMES = (_HUGGING_FACE, *_BUCKETS, _HTTPS, _LOCAL_FILE)
+"""What a source may start with. ``file`` is for trying things out on the emulator; the platform has no such
+scheme, and the official SDK refuses it."""
+
+_FORMATS = {
+    _HUGGING_FACE: "hf://owner/repository@revision",
+    _HTTPS: "https://host/path",
+    **{scheme: f"{scheme}://bucket/path" for scheme in _BUCKETS},
+}
+
+
+class WeightsAuthMethod(TextEnum):
+    """Ways to reach a private source."""
+
+    CUSTOM_SECRET = "CUSTOM_SECRET"
+    AWS_OIDC = "AWS_OIDC"
+    GCP_OIDC = "GCP_OIDC"
+    AWS_ASSUME_ROLE = "AWS_ASSUME_ROLE"
+
+
+_FIELDS = {
+    WeightsAuthMethod.CUSTOM_SECRET: ("auth_secret_name",),
+    WeightsAuthMethod.AWS_OIDC: ("aws_oidc_role_arn", "aws_oidc_region"),
+    WeightsAuthMethod.GCP_OIDC: ("gcp_oidc_service_account", "gcp_oidc_workload_id_provider"),
+    WeightsAuthMethod.AWS_ASSUME_ROLE: ("aws_assume_role_arn", "aws_assume_role_region"),
+}
+"""The fields that each method needs; all others must stay away."""
+
+
+class WeightsAuth(OpenDefinition):
+    """How to reach a private source: a method and exactly the fields that belong to it."""
+
+    auth_method: WeightsAuthMethod
+    auth_secret_name: str | None = None
+    aws_oidc_role_arn: str | None = None
+    aws_oidc_region: str | None = None
+    gcp_oidc_service_account: str | None = None
+    gcp_oidc_workload_id_provider: str | None = None
+    aws_assume_role_arn: str | None = None
+    aws_assume_role_region: str | None = None
+
+    @field_validator("auth_method", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) and not isinstance(value, Enum) else value
+
+    @model_validator(mode="after")
+    def _own_fields_only(self) -> WeightsAuth:
+        method = self.auth_method.value
+        wanted = _FIELDS[self.auth_method]
+        missing = [name for name in wanted if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} must be given when auth_method is {method}")
+        others = [
+            name for names in _FIELDS.values() for name in names if name not in wanted and getattr(self, name)
+        ]
+        if others:
+            raise ValueError(f"{', '.join(others)} cannot be given when auth_method is {method}")
+        return self
+
+
+class WeightsSource(OpenDefinition):
+    """A source, and the absolute path where its files are found before the job's commands start.
+
+    ``allow_patterns`` and ``ignore_patterns`` are shell globs, applied in this order.
+    """
+
+    source: _Text
+    mount_location: _Text
+    auth: WeightsAuth | None = None
+    auth_secret_name: str | None = None
+    allow_patterns: list[str] | None = None
+    ignore_patterns: list[str] | None = None
+
+    @property
+    def scheme(self) -> str:
+        """What stands before ``://``."""
+        return self.source.partition("://")[0]
+
+    @field_validator("source")
+    @classmethod
+    def _known_place(cls, source: str) -> str:
+        scheme, separator, place = source.partition("://")
+        if not separator or scheme not in SOURCE_SCHEMES:
+            schemes = ", ".join(f"{name}://" for name in SOURCE_SCHEMES)
+            raise ValueError(f'"{source}" must start with one of {schemes}')
+        if scheme == _LOCAL_FILE:
+            if not place.startswith("/"):
+                raise ValueError(f'"{source}" must name an absolute path: file:///path')
+        elif not place or place.startswith("/"):
+            raise ValueError(f'"{source}" is incomplete; write {_FORMATS[scheme]}')
+        elif scheme in _BUCKETS and "@" in place:
+            raise ValueError(f'"{source}" names a revision with @, which only hf:// sources have')
+        return source
+
+    @field_validator("mount_location")
+    @classmethod
+    def _absolute(cls, path: str) -> str:
+        if not path.startswith("/"):
+            raise ValueError(f'"{path}" must be an absolute path, starting with /')
+        return path
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> WeightsSource:
+        if self.auth_secret_name and self.auth and self.auth.auth_secret_name:
+            raise ValueError("auth_secret_name is given twice; give it either here or inside auth")
+        return self
