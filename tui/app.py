@@ -12,7 +12,7 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -54,7 +54,7 @@ class BtTuiApp(App[WelcomeChoice]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
-    connection: reactive[Connection] = reactive(Connection())
+    connection: var[Connection] = var(Connection())
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from rich.text import Text
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widget import Widget
 
 from tui.insight.connection import Connection, Link
@@ -25,7 +25,7 @@ class ConnectionNotice(Widget):
     }
     """
 
-    connection: reactive[Connection] = reactive(Connection(), repaint=False)
+    connection: var[Connection] = var(Connection())
 
     def watch_connection(self, connection: Connection) -> None:
         """Only trouble shows, and costs nothing while there is none."""

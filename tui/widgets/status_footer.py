@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import Footer
 
@@ -26,7 +26,7 @@ class ConnectionBadge(Widget):
     ConnectionBadge { width: auto; height: 1; padding: 0 1; background: $surface; }
     """
 
-    connection: reactive[Connection] = reactive(Connection(), repaint=False)
+    connection: var[Connection] = var(Connection())
     _shown = ""
 
     def on_mount(self) -> None:
@@ -82,7 +82,7 @@ class StatusFooter(Horizontal):
     }
     """
 
-    connection: reactive[Connection] = reactive(Connection())
+    connection: var[Connection] = var(Connection())
 
     def compose(self) -> ComposeResult:
         """The hints read the bindings of whatever has the focus."""

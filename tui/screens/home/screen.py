@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -51,10 +51,10 @@ class HomeScreen(Screen[None]):
         (120, "-wide"),
     ]
 
-    snapshot: reactive[FleetSnapshot | None] = reactive(None)
-    connection: reactive[Connection] = reactive(Connection())
-    query_text: reactive[str] = reactive("", init=False)
-    sort: reactive[tuple[str, bool]] = reactive(SORT_ORDERS[0], init=False)
+    snapshot: var[FleetSnapshot | None] = var(None)
+    connection: var[Connection] = var(Connection())
+    query_text: var[str] = var("", init=False)
+    sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
 
     class FleetChanged(Message):
         """The feed has a newer snapshot."""

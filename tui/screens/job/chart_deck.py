@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from textual.containers import Container
-from textual.reactive import reactive
+from textual.reactive import var
 
 from tui.insight.series import Series
 from tui.widgets.charts.line_chart import LineChart
@@ -46,7 +46,7 @@ class ChartDeck(Container):
     ChartDeck { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
     """
 
-    front: reactive[str] = reactive("")
+    front: var[str] = var("")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widgets import Static
 
 from tui.insight.fleet import hardware
@@ -24,7 +24,7 @@ MIB = 1024 * 1024
 class Details(VerticalScroll, can_focus=True):
     """The job's fields and the history of its statuses."""
 
-    snapshot: reactive[RunSnapshot | None] = reactive(None)
+    snapshot: var[RunSnapshot | None] = var(None)
 
     def compose(self) -> ComposeResult:
         """One text."""

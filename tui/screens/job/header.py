@@ -6,7 +6,7 @@ from datetime import datetime
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.reactive import reactive
+from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
 from tui.insight.fleet import hardware
@@ -29,7 +29,7 @@ class RunHeader(Vertical):
     RunHeader { height: 3; background: $surface; padding: 0 1; }
     """
 
-    snapshot: reactive[RunSnapshot | None] = reactive(None)
+    snapshot: var[RunSnapshot | None] = var(None)
 
     def compose(self) -> ComposeResult:
         """Identity, progress, health."""

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -75,12 +75,12 @@ class JobScreen(Screen[None]):
     ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-medium"), (34, "-tall")]
 
-    snapshot: reactive[RunSnapshot | None] = reactive(None)
-    connection: reactive[Connection] = reactive(Connection())
-    tab: reactive[str] = reactive("live", init=False)
-    node: reactive[str | None] = reactive(None, init=False)
-    span: reactive[int] = reactive(FIRST_SPAN, init=False)
-    memory_in_matrix: reactive[bool] = reactive(False, init=False)
+    snapshot: var[RunSnapshot | None] = var(None)
+    connection: var[Connection] = var(Connection())
+    tab: var[str] = var("live", init=False)
+    node: var[str | None] = var(None, init=False)
+    span: var[int] = var(FIRST_SPAN, init=False)
+    memory_in_matrix: var[bool] = var(False, init=False)
 
     class RunChanged(Message):
         """The feed has a newer snapshot."""
