@@ -17,12 +17,15 @@ from tui.commands.demo import demo
 from tui.commands.emulator import emulator
 from tui.commands.exit_codes import MEANINGS, ExitCode
 from tui.commands.failures import explain, wants_details
+from tui.commands.init import init
 from tui.commands.job import job
 from tui.commands.jobs import jobs
 from tui.commands.logs import logs
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import Output, OutputClosed
 from tui.commands.projects import projects
+from tui.commands.recreate import recreate
+from tui.commands.stop import stop
 
 PROGRAM = "bt-tui"
 DISTRIBUTION = "bt-tui"
@@ -78,7 +81,7 @@ def cli(context: click.Context) -> ExitCode | None:
     return None
 
 
-for _command in (projects, jobs, job, logs, watch, demo, emulator):
+for _command in (projects, jobs, job, logs, recreate, stop, init, watch, demo, emulator):
     cli.add_command(_command)
 
 

@@ -54,9 +54,9 @@ def logs(settings: Settings, job_id: str, follow: bool, output_format: str) -> E
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         job = await client.jobs.find(job_id)
-        render = _renderer(output, output_format)
+        render = line_renderer(output, output_format)
         if follow:
-            return await _follow(client, job, output, render)
+            return await follow_log(client, job, output, render)
         return await _print_history(client, job, output, render)
 
     return run_on_remote(settings, show)
@@ -72,7 +72,8 @@ async def closing_stream(stream: AsyncIterator[object]) -> AsyncIterator[None]:
             await stream.aclose()
 
 
-def _renderer(output: Output, output_format: str) -> Callable[[LogEntry], str]:
+def line_renderer(output: Output, output_format: str) -> Callable[[LogEntry], str]:
+    """What turns an entry into the text or JSON of its line, ended."""
     from tui.commands.log_lines import TextLines, ndjson_line
 
     return ndjson_line if output_format == NDJSON else TextLines(output).render
@@ -96,10 +97,10 @@ async def _print_history(
     return ExitCode.OK
 
 
-async def _follow(
+async def follow_log(
     client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[LogEntry], str]
 ) -> ExitCode:
-    """Everything there is and will be, until the job ends."""
+    """Print everything there is and will be until the job ends; returns the code that tells how it did."""
     from api_client.streams.records import LogEnd
 
     stream = client.logs.follow(job.project_id, job.id)

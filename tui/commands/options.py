@@ -54,6 +54,11 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
     )
 
 
+def yes_option(command: Command) -> Command:
+    """``--yes``: agree to whatever would be asked."""
+    return click.option("--yes", "-y", "assume_yes", is_flag=True, help="Do not ask.")(command)
+
+
 def examples(*command_lines: str) -> str:
     r"""An epilog for a command's help: the examples, a line each. ``\\b`` keeps click from joining them."""
     return "\b\nExamples:\n" + "\n".join(f"  {command_line}" for command_line in command_lines)

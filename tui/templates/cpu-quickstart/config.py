@@ -1,0 +1,25 @@
+"""A training job on CPUs, small enough to try everything once: loss, cache, checkpoints."""
+
+from truss_train import (
+    CacheConfig,
+    CheckpointingConfig,
+    Compute,
+    Image,
+    Runtime,
+    TrainingJob,
+    TrainingProject,
+)
+
+training_job = TrainingJob(
+    name="first-run",
+    image=Image(base_image="python:3.12-slim"),
+    compute=Compute(cpu_count=1, memory="2Gi"),
+    runtime=Runtime(
+        start_commands=["chmod +x ./run.sh && ./run.sh"],
+        environment_variables={"STEPS": "2000"},
+        cache_config=CacheConfig(enabled=True),
+        checkpointing_config=CheckpointingConfig(enabled=True),
+    ),
+)
+
+training_project = TrainingProject(name="cpu-quickstart", job=training_job)

@@ -1,0 +1,114 @@
+"""Teach a very small network to tell the inside of a ring from its outside. Standard library only.
+
+STEPS in the environment says how long. The points are made once and kept in the project's cache; a
+checkpoint is written every CHECKPOINT_EVERY steps.
+"""
+
+import json
+import math
+import os
+import random
+import struct
+from pathlib import Path
+
+SEED = 7
+POINTS = 2_000
+BATCH = 64
+HIDDEN = 16
+LEARNING_RATE = 0.5
+LOG_EVERY = 50
+CHECKPOINT_EVERY = 500
+
+
+def load_points(cache: Path | None) -> list[tuple[float, float, int]]:
+    """The training set: x, y, and whether the point lies inside; from the cache if it is there."""
+    kept = cache / "ring" / "points.json" if cache else None
+    if kept and kept.exists():
+        print(f"INFO points found in the cache: {kept}")
+        return [tuple(point) for point in json.loads(kept.read_text())]
+    chance = random.Random(SEED)
+    places = [(chance.uniform(-1, 1), chance.uniform(-1, 1)) for _ in range(POINTS)]
+    points = [(x, y, int(math.hypot(x, y) < 0.7)) for x, y in places]
+    if kept:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(points))
+        print(f"INFO points made, and kept in the cache for the next job: {kept}")
+    return points
+
+
+class Network:
+    """Two inputs, one hidden layer of tanh, one output: the probability of lying inside."""
+
+    def __init__(self) -> None:
+        chance = random.Random(SEED)
+        self.hidden = [[chance.gauss(0, 1) for _ in range(3)] for _ in range(HIDDEN)]  # x, y, bias
+        self.output = [chance.gauss(0, 0.5) for _ in range(HIDDEN + 1)]  # one each, bias
+
+    def train(self, batch: list[tuple[float, float, int]], rate: float) -> float:
+        """One step of gradient descent; returns the mean loss before it."""
+        loss = 0.0
+        hidden_slope = [[0.0] * 3 for _ in range(HIDDEN)]
+        output_slope = [0.0] * (HIDDEN + 1)
+        for x, y, inside in batch:
+            values = [math.tanh(a * x + b * y + c) for a, b, c in self.hidden]
+            score = sum(w * v for w, v in zip(self.output, values)) + self.output[-1]
+            guess = 1 / (1 + math.exp(-score))
+            loss -= math.log(max(1e-12, guess if inside else 1 - guess))
+            error = (guess - inside) / len(batch)
+            for index, value in enumerate(values):
+                output_slope[index] += error * value
+                back = error * self.output[index] * (1 - value * value)
+                for place, entered in enumerate((x, y, 1.0)):
+                    hidden_slope[index][place] += back * entered
+            output_slope[-1] += error
+        self.output = [w - rate * s for w, s in zip(self.output, output_slope)]
+        self.hidden = [
+            [w - rate * s for w, s in zip(weights, slopes)]
+            for weights, slopes in zip(self.hidden, hidden_slope)
+        ]
+        return loss / len(batch)
+
+
+def save_checkpoint(root: Path, step: int, network: Network) -> None:
+    """Write a checkpoint as trainers do: a folder with the weights as safetensors and a config."""
+    tensors = {
+        "hidden.weight": ([HIDDEN, 3], [w for weights in network.hidden for w in weights]),
+        "output.weight": ([HIDDEN + 1], network.output),
+    }
+    header, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        packed = struct.pack(f"<{len(values)}f", *values)
+        offsets = [len(data), len(data) + len(packed)]
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
+        data += packed
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    folder = root / f"checkpoint-{step}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    (folder / "config.json").write_text(json.dumps({"model_type": "ring", "hidden_size": HIDDEN}, indent=2))
+    print(f"INFO saved {folder}")
+
+
+def main() -> None:
+    """Train, and report every few steps."""
+    steps = int(os.environ.get("STEPS", "2000"))
+    cache = os.environ.get("BT_PROJECT_CACHE_DIR")
+    checkpoints = os.environ.get("BT_CHECKPOINT_DIR")
+    points = load_points(Path(cache) if cache else None)
+    network = Network()
+    chance = random.Random(SEED)
+    losses: list[float] = []
+    for step in range(1, steps + 1):
+        losses.append(network.train(chance.sample(points, BATCH), LEARNING_RATE))
+        if step % LOG_EVERY == 0 or step == steps:
+            loss = sum(losses) / len(losses)
+            losses.clear()
+            print(f"step {step}/{steps} loss={loss:.4f} lr={LEARNING_RATE}", flush=True)
+        if checkpoints and (step % CHECKPOINT_EVERY == 0 or step == steps):
+            save_checkpoint(Path(checkpoints), step, network)
+    print("INFO done")
+
+
+if __name__ == "__main__":
+    main()

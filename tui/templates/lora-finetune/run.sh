@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+set -euo pipefail
+
+# What is downloaded lies in the project's cache, so that the next job has it at once.
+if [ -n "${BT_PROJECT_CACHE_DIR:-}" ]; then
+    export PIP_CACHE_DIR="$BT_PROJECT_CACHE_DIR/pip"
+    export HF_HOME="$BT_PROJECT_CACHE_DIR/huggingface"
+fi
+
+pip install --quiet --requirement requirements.txt
+python3 train.py
