@@ -8,8 +8,7 @@ def test_samples_with_fields_of_a_newer_server_are_read() -> None:
 
 
 def test_null_series_are_empty_ones() -> None:
-    answer = JobMetrics.model_validate(
-        {"gpu_utilization": {"0": None}, "cpu_usage": None, "ephemeral_storage": None, "per_node_metrics": None}
-    )
+    nulls = {"cpu_usage": None, "ephemeral_storage": None, "per_node_metrics": None}
+    answer = JobMetrics.model_validate({"gpu_utilization": {"0": None}, **nulls})
     assert answer.gpu_utilization == {"0": []}
     assert answer.cpu_usage == answer.per_node_metrics == []
