@@ -4,11 +4,14 @@
 
     ApiClientError
     ├── ConfigurationError          no remote, half a remote, an unreadable credentials file
+    │   ├── ConfigFileError         a config.py that cannot be loaded: its path and line
+    │   └── ArchiveError            a workspace that cannot be archived, or is too large
     └── RequestError                a request that did not give what was asked
         ├── Unreachable             no answer: refused, DNS, reset, TLS
         │   └── TimedOut            no answer in time
         ├── RedirectRefused         the server sent us to another host; the key stays here
         ├── InvalidAnswer           an answer that is not what the API promises
+        ├── UploadFailed            the object store did not take an archive
         └── ErrorAnswer             an answer of status 4xx or 5xx
             ├── BadRequest          400, 409, 422 and the other 4xx
             ├── Unauthorized        401, 403: names the remote and where its key came from
@@ -21,6 +24,8 @@ No message ever holds a key.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class ApiClientError(Exception):
     """Root of the tree."""
@@ -28,6 +33,21 @@ class ApiClientError(Exception):
 
 class ConfigurationError(ApiClientError):
     """There is no usable remote; the message says what to set and where."""
+
+
+class ConfigFileError(ConfigurationError):
+    """A config file gives no config. ``path`` and ``line`` say where, ``problem`` says why."""
+
+    def __init__(self, problem: str, *, path: Path, line: int | None = None) -> None:
+        place = f"{path}:{line}" if line else str(path)
+        super().__init__(f"{place}: {problem}")
+        self.problem = problem
+        self.path = path
+        self.line = line
+
+
+class ArchiveError(ConfigurationError):
+    """The workspace cannot be archived as it is; the message names the file or the setting."""
 
 
 class RequestError(ApiClientError):
@@ -62,6 +82,13 @@ class RedirectRefused(RequestError):
 
 class InvalidAnswer(RequestError):
     """The answer is not JSON, or not of the promised shape."""
+
+
+class UploadFailed(RequestError):
+    """The object store did not take an archive. ``status`` and ``code`` are its own, if it answered."""
+
+    status: int | None = None
+    code: str | None = None
 
 
 class ErrorAnswer(RequestError):

@@ -31,10 +31,16 @@ class Projects:
         path = route(_PROJECTS, project_id)
         return (await self._transport.request("GET", path, answers.PROJECT))["training_project"]
 
-    async def upsert(self, name: str, *, team_id: str | None = None) -> TrainingProject:
-        """The project of that name, made if there is none; in the default team unless told."""
+    async def upsert(
+        self, name: str, *, team_id: str | None = None, team_name: str | None = None
+    ) -> TrainingProject:
+        """The project of that name, made if there is none; in the default team unless told.
+
+        ``team_id`` decides. ``team_name`` is only sent along, as the official client does.
+        """
         path = route(_PROJECTS) if team_id is None else route("teams", team_id, _PROJECTS)
-        body = {"training_project": {"name": name}}
+        project = {"name": name} if team_name is None else {"name": name, "team_name": team_name}
+        body = {"training_project": project}
         return (await self._transport.request("POST", path, answers.PROJECT, body=body))["training_project"]
 
     async def delete(self, project_id: str) -> ProjectTombstone:

@@ -1,0 +1,221 @@
+"""The archive of a job's code: first a plan of what goes in and what does not, then the file.
+
+An uncompressed tar (API facts, 3.5), written straight from where the files lie.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from api_client.errors import ArchiveError
+from api_client.ignore_rules import (
+    IGNORE_FILE,
+    built_in_rules,
+    read_ignore_rules,
+)
+from api_client.workspace_layout import WorkspaceSettings, lay_out
+from api_client.workspace_survey import ArchivedFile, DroppedEntry, Survey
+
+ARCHIVE_NAME = "archive.tgz"
+"""What the file is called, although nothing in it is compressed: the platform's own custom."""
+
+LARGE_BYTES = 1_000_000_000
+"""Over this the documentation advises object storage (API facts, 3.5)."""
+
+MAXIMUM_BYTES = 5 * 1024**3
+"""The platform takes no larger archive (API facts, 3.5)."""
+
+_TELL_EVERY_BYTES = 1024 * 1024
+_PLAIN_NAME_BYTES = 100
+_PERMISSIONS = 0o777
+_PRIVATE_FILE = 0o600
+_NAMES_IN_A_WARNING = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlan:
+    """What an archive will hold, in its order. ``size_bytes`` is the size of the file to be written."""
+
+    files: tuple[ArchivedFile, ...]
+    dropped: tuple[DroppedEntry, ...]
+    size_bytes: int
+    warnings: tuple[str, ...] = ()
+
+
+def plan_archive(config_dir: Path, workspace: WorkspaceSettings | None = None) -> ArchivePlan:
+    """Look at the disk and decide; reads no contents. ``config_dir`` is the folder of the config.
+
+    Raises ArchiveError for a workspace that cannot be laid out, an unusable ``.truss_ignore``, or more
+    than ``MAXIMUM_BYTES``.
+    """
+    layout = lay_out(config_dir, workspace)
+    rules = read_ignore_rules(layout.root) if IGNORE_FILE not in layout.excluded else built_in_rules()
+    survey = Survey(rules, layout)
+    survey.walk(layout.root, "")
+    for external in layout.externals:
+        if survey.is_kept(external.name, is_folder=True):
+            survey.walk(external, external.name + "/")
+    files = tuple(sorted(survey.files, key=lambda each: each.name))
+    size_bytes = _archive_size_bytes(files)
+    if size_bytes > MAXIMUM_BYTES:
+        raise ArchiveError(_too_large(size_bytes, files))
+    return ArchivePlan(
+        files,
+        tuple(sorted(survey.dropped)),
+        size_bytes,
+        (*layout.warnings, *survey.warnings, *_about_rules(survey.surprising), *_about_size(size_bytes)),
+    )
+
+
+def write_archive(
+    plan: ArchivePlan, to: Path, on_progress: Callable[[int, int], object] | None = None
+) -> Path:
+    """Write the planned archive as a new file, readable by its owner alone; returns ``to``.
+
+    ``on_progress`` is called with bytes of content done and in total; what it raises ends the writing.
+    Blocks; memory does not grow with the size. Raises ArchiveError if a file has vanished or cannot be
+    read, or if the disk is full.
+    """
+    total_bytes = sum(each.size_bytes for each in plan.files)
+    meter = _Meter(total_bytes, on_progress)
+    try:
+        descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+        with (
+            open(descriptor, "wb") as raw,  # noqa: PTH123 – it is a descriptor
+            tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for each in plan.files:
+                _add(archive, each, meter)
+                # The tar file remembers every member; we have no use for that.
+                archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ArchiveError(f"the archive cannot be written to {to}: {reason}") from None
+    meter.finish()
+    size_bytes = to.stat().st_size
+    if size_bytes > MAXIMUM_BYTES:
+        raise ArchiveError(_too_large(size_bytes, plan.files))
+    return to
+
+
+class _Meter:
+    """Adds up what was read and tells of it, not more often than is of use."""
+
+    def __init__(self, total_bytes: int, on_progress: Callable[[int, int], object] | None) -> None:
+        self._total_bytes = total_bytes
+        self._on_progress = on_progress
+        self._done_bytes = 0
+        self._told_bytes = 0
+
+    def add(self, size_bytes: int) -> None:
+        self._done_bytes = min(self._done_bytes + size_bytes, self._total_bytes)
+        if self._done_bytes - self._told_bytes >= _TELL_EVERY_BYTES:
+            self._tell()
+
+    def finish(self) -> None:
+        self._done_bytes = self._total_bytes
+        self._tell()
+
+    def _tell(self) -> None:
+        self._told_bytes = self._done_bytes
+        if self._on_progress is not None:
+            self._on_progress(self._done_bytes, self._total_bytes)
+
+
+class _MeteredFile:
+    """A file that tells how much of it was read."""
+
+    def __init__(self, file: IO[bytes], meter: _Meter) -> None:
+        self._file = file
+        self._meter = meter
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._file.read(size)
+        self._meter.add(len(content))
+        return content
+
+
+def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _Meter) -> None:
+    try:
+        if each.path.is_symlink():
+            found = each.path.lstat()
+            member = _member(each.name, found)
+            member.type, member.linkname = tarfile.SYMTYPE, str(each.path.readlink())
+            archive.addfile(member)
+            return
+        source = each.path.open("rb")
+    except OSError as error:
+        raise ArchiveError(f"{each.path} cannot be read: {error.strerror or type(error).__name__}") from None
+    with source:
+        found = os.fstat(source.fileno())
+        member = _member(each.name, found)
+        member.size = found.st_size
+        try:
+            archive.addfile(member, _MeteredFile(source, meter))
+        except OSError as error:
+            if error.errno is None:
+                # tarfile's own word for a file that ended before its size.
+                raise ArchiveError(f"{each.path} became shorter while it was read") from None
+            raise
+
+
+def _member(name: str, found: os.stat_result) -> tarfile.TarInfo:
+    """A header with nothing of this machine in it: no owner, whole seconds."""
+    member = tarfile.TarInfo(name)
+    member.mode = found.st_mode & _PERMISSIONS
+    member.mtime = int(found.st_mtime)
+    return member
+
+
+def _archive_size_bytes(files: tuple[ArchivedFile, ...]) -> int:
+    """The size that the archive of these files will have."""
+    size_bytes = 2 * tarfile.BLOCKSIZE
+    for each in files:
+        size_bytes += _header_bytes(each) + -(-each.size_bytes // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+    return -(-size_bytes // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
+
+
+def _header_bytes(each: ArchivedFile) -> int:
+    is_link = each.size_bytes == 0 and each.path.is_symlink()
+    if not is_link and each.name.isascii() and len(each.name) <= _PLAIN_NAME_BYTES:
+        return tarfile.BLOCKSIZE
+    member = tarfile.TarInfo(each.name)
+    if is_link:
+        member.type, member.linkname = tarfile.SYMTYPE, str(each.path.readlink())
+    return len(member.tobuf(tarfile.PAX_FORMAT))
+
+
+def _about_rules(surprising: list[str]) -> Iterator[str]:
+    if surprising:
+        names = ", ".join(sorted(surprising)[:_NAMES_IN_A_WARNING])
+        more = len(surprising) - _NAMES_IN_A_WARNING
+        yield (
+            f"left out by the official built-in rules: {names}{f' and {more} more' if more > 0 else ''}"
+            f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
+        )
+
+
+def _about_size(size_bytes: int) -> Iterator[str]:
+    if size_bytes > LARGE_BYTES:
+        yield (
+            f"the archive has {_gigabytes(size_bytes)}: over 1 GB, weights and data are better kept in object"
+            " storage (weights=[…]) or in the cache"
+        )
+
+
+def _too_large(size_bytes: int, files: tuple[ArchivedFile, ...]) -> str:
+    largest = sorted(files, key=lambda each: -each.size_bytes)[:_NAMES_IN_A_WARNING]
+    names = ", ".join(f"{each.name} ({_gigabytes(each.size_bytes)})" for each in largest)
+    return (
+        f"the archive would have {_gigabytes(size_bytes)}, and the platform takes at most 5 GiB;"
+        f" the largest files: {names}. Leave some out by exclude_dirs or a {IGNORE_FILE} file"
+    )
+
+
+def _gigabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1_000_000_000:.2f} GB"

@@ -1,0 +1,315 @@
+"""Requests to one object of an S3-compatible store, each repeated until it is answered.
+
+Path-style addresses, at the endpoint that the credentials name, or AWS's own. Neither the platform's key
+nor anything from the environment (but its proxies and certificates) goes there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from html import unescape
+from http import HTTPStatus
+from random import Random
+
+import httpx
+
+from api_client.addresses import BaseUrl, parse_base_url
+from api_client.clock import Clock
+from api_client.connection import CONNECT_TIMEOUT_S, WRITE_TIMEOUT_S, user_agent
+from api_client.errors import UploadFailed
+from api_client.failures import RequestLine, clean, from_exception
+from api_client.models import BlobCredentials
+from api_client.remotes import Remote
+from api_client.retry import RetryPolicy, parse_retry_after
+from api_client.sigv4 import EMPTY_SHA256, SigningKey, quoted_path, quoted_query, signed_headers
+
+DEFAULT_REGION = "us-east-1"
+"""Where AWS looks first; it answers with the bucket's own region if that is another."""
+
+UNREACHABLE_PATIENCE_S = 3600.0
+"""How long a broken connection is tried again once the store has taken anything: credentials of AWS live
+for about an hour, and the parts that are there stay there."""
+
+FIRST_CONTACT_PATIENCE_S = 60.0
+"""The same before the store has answered at all: then an address or a firewall is wrong, not the weather."""
+
+FAULT_ATTEMPTS = 8
+"""How often a request is sent while the store answers that it cannot serve it just now."""
+
+ANSWER_TIMEOUT_S = 60.0
+"""Longest silence of the store after a request."""
+
+_BACKOFF = RetryPolicy(base_s=0.5, cap_s=15.0)
+_MAX_ANSWER_BYTES = 65_536
+_REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
+_TEMPORARY_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_TEMPORARY_CODES = frozenset({"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"})
+_EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
+_WRONG_TIME_CODE = "RequestTimeTooSkewed"
+
+OnNote = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a request carries: ``chunks`` gives it anew for every attempt."""
+
+    size_bytes: int
+    sha256: str
+    chunks: Callable[[], AsyncIterator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAnswer:
+    """A successful answer. ``attempts`` counts all sendings, the answered one too."""
+
+    headers: httpx.Headers
+    text: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """One attempt that did not succeed."""
+
+    reason: str
+    status: int | None = None
+    code: str = ""
+    headers: httpx.Headers = field(default_factory=httpx.Headers)
+
+
+def endpoint_of(credentials: BlobCredentials) -> tuple[BaseUrl, str, bool]:
+    """Address, region, and whether the region is certain. Raises ConfigurationError for an unusable one."""
+    extra = credentials.creds.model_extra or {}
+    region = extra.get("region_name")
+    is_certain = isinstance(region, str) and _REGION.fullmatch(region) is not None
+    chosen = str(region) if is_certain else DEFAULT_REGION
+    url = extra.get("endpoint_url")
+    if isinstance(url, str) and url.strip():
+        return parse_base_url(url, source="the endpoint of the upload credentials"), chosen, True
+    return _aws(chosen), chosen, is_certain
+
+
+def _aws(region: str) -> BaseUrl:
+    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return BaseUrl("https", f"s3.{region}.{suffix}", 443)
+
+
+class ObjectStore:
+    """Sends requests about the one object that ``credentials`` are for.
+
+    ``http`` must put nothing on requests by itself. Not to be used for two objects.
+    """
+
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        credentials: BlobCredentials,
+        *,
+        clock: Clock,
+        on_note: OnNote | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self._http = http
+        self._endpoint, region, self._is_region_certain = endpoint_of(credentials)
+        self._path = f"/{credentials.s3_bucket}/{credentials.s3_key}"
+        self._key = SigningKey(
+            credentials.creds.aws_access_key_id,
+            credentials.creds.aws_secret_access_key,
+            credentials.creds.aws_session_token,
+            region,
+        )
+        self._clock = clock
+        self._on_note = on_note
+        self._random = random or Random()
+        self._clock_is_off_by = timedelta()
+        self._answered_at: float | None = None
+
+    async def send(
+        self,
+        method: str,
+        query: Mapping[str, str],
+        *,
+        what: str,
+        body: Body | None = None,
+        attempts: int | None = None,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+    ) -> StoreAnswer:
+        """Send until it is answered; ``what`` names it in messages. Raises UploadFailed.
+
+        ``attempts`` caps the sendings; without it, patience does.
+        """
+        began_at = self._clock.monotonic()
+        attempt = faults = 0
+        corrected: set[str] = set()
+        while True:
+            attempt += 1
+            outcome = await self._attempt(self._request(method, query, body, answer_timeout_s))
+            if isinstance(outcome, tuple):
+                return StoreAnswer(outcome[0], outcome[1], attempt)
+            if self._corrects(outcome, corrected):
+                continue
+            faults += outcome.status is not None
+            if not self._is_worth_repeating(outcome, faults, began_at) or attempt == attempts:
+                raise self._failure(method, what, outcome, attempt)
+            delay_s = self._delay_s(outcome, attempt)
+            if self._on_note is not None:
+                self._on_note(f"{what}: {outcome.reason}; trying again in {delay_s:.1f} s")
+            await self._clock.sleep(delay_s)
+
+    async def _attempt(self, request: httpx.Request) -> tuple[httpx.Headers, str] | _Refusal:
+        try:
+            response = await self._http.send(request, stream=True)
+            try:
+                text = await _read(response)
+            finally:
+                await response.aclose()
+        except httpx.TransportError as error:
+            remote = _nameless(self._endpoint)
+            line = RequestLine(request.method, self._path)
+            return _Refusal(str(from_exception(error, remote, self._endpoint.netloc, line).error))
+        self._answered_at = self._clock.monotonic()
+        # S3 answers 200 and then, after a while, what went wrong.
+        code = _element(text, "Code") if "<Error" in text else None
+        if response.is_success and code is None:
+            return response.headers, text
+        words = self._without_secrets(_element(text, "Message") or "")
+        status = response.status_code
+        reason = f"{self._endpoint.netloc} answered {status}" + (f" {code}" if code else "")
+        shown = f"{reason}: {words}" if words else reason
+        return _Refusal(self._without_secrets(shown), status, code or "", response.headers)
+
+    def _request(
+        self, method: str, query: Mapping[str, str], body: Body | None, answer_timeout_s: float
+    ) -> httpx.Request:
+        endpoint = self._endpoint
+        path = quoted_path(endpoint.prefix + self._path)
+        sent_query = quoted_query(query)
+        headers = signed_headers(
+            method,
+            path,
+            sent_query,
+            {"host": endpoint.netloc},
+            payload_sha256=EMPTY_SHA256 if body is None else body.sha256,
+            key=self._key,
+            at=self._clock.now() + self._clock_is_off_by,
+        )
+        headers["user-agent"] = user_agent()
+        headers["content-length"] = str(0 if body is None else body.size_bytes)
+        # Names under .localhost are this machine (RFC 6761), though not every resolver knows.
+        host = "localhost" if endpoint.host.endswith(".localhost") else endpoint.url_host
+        url = httpx.URL(
+            scheme=endpoint.scheme,
+            host=host,
+            port=endpoint.port,
+            raw_path=f"{path}?{sent_query}".rstrip("?").encode("ascii"),
+        )
+        return httpx.Request(
+            method,
+            url,
+            headers=headers,
+            content=None if body is None else body.chunks(),
+            extensions={
+                "timeout": httpx.Timeout(
+                    connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, read=answer_timeout_s, pool=None
+                ).as_dict()
+            },
+        )
+
+    def _corrects(self, refusal: _Refusal, corrected: set[str]) -> bool:
+        """Learn from an answer that says what was wrong with the request; once for each kind."""
+        region = refusal.headers.get("x-amz-bucket-region", "")
+        if (
+            not self._is_region_certain
+            and "region" not in corrected
+            and region != self._key.region
+            and _REGION.fullmatch(region)
+        ):
+            corrected.add("region")
+            self._endpoint, self._key = _aws(region), replace(self._key, region=region)
+            return True
+        if refusal.code == _WRONG_TIME_CODE and "time" not in corrected:
+            try:
+                server_now = parsedate_to_datetime(refusal.headers.get("date", ""))
+                self._clock_is_off_by = server_now - self._clock.now()
+            except (ValueError, TypeError):
+                return False
+            corrected.add("time")
+            return True
+        return False
+
+    def _is_worth_repeating(self, refusal: _Refusal, faults: int, began_at: float) -> bool:
+        if refusal.status is None:
+            answered_at = self._answered_at
+            now = self._clock.monotonic()
+            if answered_at is None:
+                return now - began_at < FIRST_CONTACT_PATIENCE_S
+            return now - max(answered_at, began_at) < UNREACHABLE_PATIENCE_S
+        is_temporary = (
+            refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            or refusal.status in _TEMPORARY_STATUSES
+            or refusal.code in _TEMPORARY_CODES
+            # An error inside of an answer of success is the store's own trouble.
+            or refusal.status < HTTPStatus.MULTIPLE_CHOICES
+        )
+        return is_temporary and faults < FAULT_ATTEMPTS
+
+    def _delay_s(self, refusal: _Refusal, attempt: int) -> float:
+        wished_s = parse_retry_after(refusal.headers.get("retry-after"), now=self._clock.now())
+        if wished_s is not None:
+            return min(wished_s, _BACKOFF.retry_after_cap_s)
+        ceiling_s = min(_BACKOFF.cap_s, _BACKOFF.base_s * 2.0 ** min(attempt - 1, 16))
+        # Never at once: a connection that was cut is often cut again.
+        return self._random.uniform(ceiling_s / 2, ceiling_s)
+
+    def _failure(self, method: str, what: str, refusal: _Refusal, attempts: int) -> UploadFailed:
+        reason = refusal.reason
+        if refusal.code in _EXPIRED_CODES:
+            reason = f"the upload credentials have expired ({reason})"
+        error = UploadFailed(f"{what}: {reason}", method=method, path=self._path, attempts=attempts)
+        error.status, error.code = refusal.status, refusal.code or None
+        error.retryable = refusal.status is None or refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        return error
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in (self._key.secret_access_key, self._key.session_token):
+            value = secret.get_secret_value()
+            if value:
+                text = text.replace(value, "[secret]")
+        return clean(text, _nameless(self._endpoint))
+
+
+def _nameless(endpoint: BaseUrl) -> Remote:
+    """The store as something that has no key of ours."""
+    return Remote("object store", str(endpoint), str(endpoint), key=None, key_origin="")
+
+
+def store_remote(credentials: BlobCredentials) -> tuple[Remote, BaseUrl]:
+    """What ``connection.connect`` needs to know of the store. Raises ConfigurationError."""
+    endpoint, _, _ = endpoint_of(credentials)
+    return _nameless(endpoint), endpoint
+
+
+async def _read(response: httpx.Response) -> str:
+    """The beginning of the body; what is longer is no answer of S3's."""
+    content = b""
+    async for part in response.aiter_bytes():
+        content += part
+        if len(content) > _MAX_ANSWER_BYTES:
+            break
+    return content[:_MAX_ANSWER_BYTES].decode("utf-8", errors="replace")
+
+
+def _element(text: str, name: str) -> str | None:
+    """The text of the first element of that name. No XML reader: there is nothing else in these answers."""
+    found = re.search(rf"<{name}>([^<]*)</{name}>", text)
+    return unescape(found[1]).strip() or None if found else None
+
+
+def element(answer: StoreAnswer, name: str) -> str | None:
+    """The text of the first element of that name in an answer, or None."""
+    return _element(answer.text, name)
