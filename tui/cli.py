@@ -24,6 +24,7 @@ from tui.commands.logs import logs
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import Output, OutputClosed
 from tui.commands.projects import projects
+from tui.commands.push import push
 from tui.commands.recreate import recreate
 from tui.commands.stop import stop
 
@@ -81,7 +82,7 @@ def cli(context: click.Context) -> ExitCode | None:
     return None
 
 
-for _command in (projects, jobs, job, logs, recreate, stop, init, watch, demo, emulator):
+for _command in (projects, jobs, job, logs, push, recreate, stop, init, watch, demo, emulator):
     cli.add_command(_command)
 
 

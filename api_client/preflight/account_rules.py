@@ -63,7 +63,7 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
         yield Finding("warning" if holds else "error", field, problem, f"it has {types}")
     elif request.gpu_count > max(counts):
         problem = f"no instance has {request.gpu_count} {request.gpu_type}: the largest has {max(counts)}"
-        remedy = f"{request.gpu_type}:{max(counts)} on more nodes (compute.node_count)"
+        remedy = f"take {request.gpu_type}:{max(counts)} on more nodes, by compute.node_count"
         yield Finding("error", field, problem, remedy)
 
 

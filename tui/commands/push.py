@@ -1,0 +1,244 @@
+"""``bt-tui push``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.confirmation import can_ask, confirm
+from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
+from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option, yes_option
+from tui.commands.output import Output
+from tui.commands.session import run_on_remote
+from tui.commands.submitted import tell_or_tail
+
+if TYPE_CHECKING:
+    from api_client.archive import ArchivePlan
+    from api_client.client import TrainingClient
+    from api_client.definitions import TrainingProject
+    from api_client.overrides import Overrides
+    from api_client.preflight import Finding
+    from api_client.submission import Submission, SubmissionProgress
+
+TRIGGERS = ("on_startup", "on_failure", "on_demand")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A job that is ready to be sent: the project with all overrides, its folder, its archive's plan."""
+
+    project: TrainingProject
+    source_dir: Path
+    plan: ArchivePlan
+    team: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How to go about it."""
+
+    assume_yes: bool
+    dry_run: bool
+    check: bool
+    tail: bool
+    output_format: str
+
+
+@click.command(
+    short_help="Submit a training job.",
+    epilog=examples(
+        "bt-tui push config.py --tail",
+        "bt-tui push config.py --accelerator H100:8 --node-count 2 --job-name wider",
+        "bt-tui push config.py --dry-run -o json | jq .training_job",
+    ),
+)
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("-f", "--tail", is_flag=True, help="Follow its log until it ends; exit as it did.")
+@click.option("--job-name", metavar="NAME", help="Name of the job.")
+@click.option("--team", metavar="NAME", help="Team that owns the project.")
+@click.option("--interactive", type=click.Choice(TRIGGERS), help="Open an interactive session then.")
+@click.option("--interactive-timeout-minutes", type=int, metavar="N", help="How long the session lasts.")
+@click.option("--accelerator", metavar="TYPE[:N]", help="GPUs of a node, as H100:8.")
+@click.option("--node-count", type=int, metavar="N", help="How many nodes.")
+@click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
+@click.option("--priority", type=int, metavar="N", help="Among waiting jobs the higher goes first.")
+@click.option("--spot", is_flag=True, help="On spot capacity, which can be taken away.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing.")
+@click.option("--skip-checks", is_flag=True, help="Do not check the job beforehand.")
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Load the config with this interpreter, for what it imports.",
+)
+@yes_option
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def push(
+    settings: Settings,
+    config: Path,
+    tail: bool,
+    job_name: str | None,
+    team: str | None,
+    interactive: str | None,
+    interactive_timeout_minutes: int | None,
+    accelerator: str | None,
+    node_count: int | None,
+    entrypoint: str | None,
+    priority: int | None,
+    spot: bool,
+    dry_run: bool,
+    skip_checks: bool,
+    python: Path | None,
+    assume_yes: bool,
+    output_format: str,
+) -> ExitCode:
+    """Submit the training job of a config.py, with the folder that it lies in.
+
+    The config is run to load it. Before anything is sent the job is checked: errors stop it, warnings ask
+    (where there is no terminal to ask at they are told, and it goes on). Options win over the config.
+
+    As JSON the created training_project and training_job are printed; with --tail in one line, and after
+    it the log as ndjson. With --dry-run it is what would be sent, archive and findings, in one document.
+    """
+    from api_client.overrides import Overrides
+
+    overrides = Overrides(
+        job_name=job_name,
+        accelerator=accelerator,
+        node_count=node_count,
+        entrypoint=entrypoint,
+        priority=priority,
+        spot=spot,
+        interactive_trigger=interactive,
+        interactive_timeout_minutes=interactive_timeout_minutes,
+    )
+    wishes = Wishes(assume_yes, dry_run, not skip_checks, tail, output_format)
+    draft = _draft(config, python, overrides, team, settings.output)
+    if dry_run:
+        return _rehearse(settings, draft, wishes)
+    return run_on_remote(settings, lambda client, output: _push(client, output, draft, wishes))
+
+
+def _draft(
+    config: Path, python: Path | None, overrides: Overrides, team: str | None, output: Output
+) -> Draft:
+    """Load the config and look at its folder. Raises ConfigurationError."""
+    from api_client.archive import plan_archive
+    from api_client.config_file import load_training_project
+    from api_client.overrides import apply_overrides
+
+    project, replaced = apply_overrides(load_training_project(config, python=python), overrides)
+    for text in replaced:
+        output.remark(text)
+    source_dir = config.absolute().parent
+    return Draft(project, source_dir, plan_archive(source_dir, project.job.workspace), team)
+
+
+async def _push(client: TrainingClient, output: Output, draft: Draft, wishes: Wishes) -> ExitCode:
+    findings = await _findings(client, draft, wishes)
+    _tell(findings, output)
+    _stop_or_ask(findings, wishes)
+    submission = await _submit(client, output, draft)
+    known = set(draft.plan.warnings)
+    for text in submission.warnings:
+        if text not in known:
+            output.remark(text)
+    job = submission.training_job
+    output.remark(f"submitted job {job.id} of project {submission.training_project.name}")
+    return await tell_or_tail(
+        client, output, job, submission.as_dict(), wishes.output_format, tail=wishes.tail
+    )
+
+
+def _rehearse(settings: Settings, draft: Draft, wishes: Wishes) -> ExitCode:
+    """Everything but the sending; without a server the account is left out."""
+    from api_client.errors import Unreachable
+    from api_client.preflight import Finding, check
+    from api_client.remotes import RemoteNotConfigured
+
+    async def with_account(client: TrainingClient, output: Output) -> ExitCode:
+        return _show(output, draft, wishes, await _findings(client, draft, wishes))
+
+    try:
+        return run_on_remote(settings, with_account)
+    except (RemoteNotConfigured, Unreachable) as error:
+        reason = "there is no remote" if isinstance(error, RemoteNotConfigured) else str(error)
+        unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
+        found = check(draft.project, draft.plan) if wishes.check else ()
+        return _show(settings.output, draft, wishes, (*found, unchecked))
+
+
+def _show(output: Output, draft: Draft, wishes: Wishes, findings: Sequence[Finding]) -> ExitCode:
+    from tui.commands.push_report import dry_run_document, print_dry_run
+
+    document = dry_run_document(draft.project, draft.source_dir, draft.plan, findings)
+    if wishes.output_format == JSON:
+        output.json(document)
+    else:
+        print_dry_run(output, document, findings)
+    output.remark("a dry run: nothing was sent")
+    return ExitCode.OK
+
+
+async def _findings(client: TrainingClient, draft: Draft, wishes: Wishes) -> tuple[Finding, ...]:
+    """Settle the team, which secrets and capacity depend on, and check."""
+    from api_client.preflight import preflight
+    from api_client.team_choice import choose_team
+
+    project = draft.project
+    wanted = draft.team or project.team_name or client.remote.team
+    choice = await choose_team(client, project_name=project.name, wanted=wanted)
+    if choice.name is not None:
+        project.team_name = choice.name
+    return await preflight(client, project, draft.plan) if wishes.check else ()
+
+
+def _tell(findings: Sequence[Finding], output: Output) -> None:
+    from tui.commands.push_report import finding_text
+
+    for finding in findings:
+        output.remark(finding_text(finding))
+
+
+def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
+    """Errors raise CommandFailed; warnings ask where somebody can answer, and a no raises click.Abort."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+        raise CommandFailed(
+            f"nothing was sent, for {count} (--skip-checks submits all the same)", ExitCode.USAGE
+        )
+    if any(finding.severity == "warning" for finding in findings) and can_ask():
+        confirm("submit it all the same?", assume_yes=wishes.assume_yes)
+
+
+async def _submit(client: TrainingClient, output: Output, draft: Draft) -> Submission:
+    """Submit with a progress line on a terminal, and a remark for every wait elsewhere."""
+    from api_client.submission import submit
+    from tui.commands.progress_line import ProgressLine
+
+    line = ProgressLine()
+
+    def show(progress: SubmissionProgress) -> None:
+        line.show(progress.phase, progress.done_bytes, progress.total_bytes, progress.note)
+        if progress.note and not line.is_terminal:
+            output.remark(f"{progress.phase}: {progress.note}")
+
+    try:
+        return await submit(
+            client,
+            draft.project,
+            source_dir=draft.source_dir,
+            team=draft.project.team_name,
+            on_progress=show,
+            plan=draft.plan,
+        )
+    finally:
+        line.clear()
