@@ -11,8 +11,11 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
+
+Place = tuple[str | int, ...]
+"""The way to a field: names of fields and positions in lists."""
 
 
 class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in the official SDK, so here too
@@ -34,6 +37,20 @@ class StrictDefinition(BaseModel):
                 details = [_unknown_field(cls, name, values[name]) for name in unknown]
                 raise ValidationError.from_exception_data(cls.__name__, details)
         return values
+
+
+class SentDefinition(StrictDefinition):
+    """A strict class that can carry fields which only a newer SDK knows, from its loading to its sending."""
+
+    _newer_fields: list[tuple[Place, Any]] = PrivateAttr(default_factory=list)
+
+    def keep_newer_field(self, place: Place, value: Any) -> None:
+        """Remember a field by its place, for example ``("compute", "zone")``."""
+        self._newer_fields.append((place, value))
+
+    def newer_fields(self) -> tuple[tuple[Place, Any], ...]:
+        """Places and values, as they came."""
+        return tuple(self._newer_fields)
 
 
 class OpenDefinition(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from api_client.definitions.base import StrictDefinition
+from api_client.definitions.base import SentDefinition, StrictDefinition
 from api_client.definitions.compute import Compute
 from api_client.definitions.images import Image
 from api_client.definitions.runtime import Runtime
@@ -20,7 +20,7 @@ class Workspace(StrictDefinition):
     exclude_dirs: list[str] = []
 
 
-class TrainingJob(StrictDefinition):
+class TrainingJob(SentDefinition):
     """One run of a training script. Among PENDING jobs the higher ``priority`` goes first."""
 
     image: Image
@@ -34,7 +34,7 @@ class TrainingJob(StrictDefinition):
     enable_baseten_workdir: bool = True
 
 
-class TrainingProject(StrictDefinition):
+class TrainingProject(SentDefinition):
     """The project that a job is submitted to; it is made when there is none of its name.
 
     ``job`` is left out of dumps: the project and its job are sent apart.

@@ -1,0 +1,143 @@
+"""Running a config file, and putting into words why that failed.
+
+Standard library only, and no syntax younger than Python 3.8: this file is also read by the interpreters of
+other environments (``in_interpreter.py``).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+_STAND_INS = ("truss", "truss_train")
+_LONGEST_VALUE = 80
+_LONGEST_MESSAGE = 2000
+_INTERPRETER_HINT = "if it is installed in another environment, name that environment's Python with --python"
+
+
+class ConfigFailure(Exception):
+    """A config file that gives no config: why, and at which line of it (1 is the first) if known."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+
+def execute(path: str) -> ModuleType:
+    """Run the file as the official SDK does and return its module (API facts, 3.4).
+
+    The module is named after the file and is not registered; the file's folder is not put on the import
+    path. Raises ConfigFailure, whatever the file does, except for ctrl+c.
+    """
+    file = Path(path).absolute()
+    if not file.is_file():
+        reason = "is a folder" if file.is_dir() else "does not exist"
+        raise ConfigFailure(f"it {reason}; name the Python file that defines the config")
+    path = str(file)
+    spec = importlib.util.spec_from_file_location(file.stem, path)
+    if spec is None or file.suffix != ".py":
+        raise ConfigFailure("it is no Python file; a config's name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        exec(compile(file.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the file may raise anything, SystemExit included
+        raise describe(error, path) from error
+    return module
+
+
+def only_one(module: ModuleType, wanted: type) -> Any:
+    """The module's one object of a class. Two names of one object count as two, as in the official SDK."""
+    names = [name for name, value in vars(module).items() if issubclass(type(value), wanted)]
+    if len(names) == 1:
+        return vars(module)[names[0]]
+    if not names:
+        raise ConfigFailure(f"it defines no {wanted.__name__}; assign one to a name at the top level")
+    listed = ", ".join(sorted(names))
+    raise ConfigFailure(f"it has {len(names)} names for a {wanted.__name__}: {listed}; one is wanted")
+
+
+def refuse_to_push(*_args: object, **_options: object) -> None:
+    """Stands in for ``push`` while a file is only read."""
+    raise RuntimeError(
+        "push() was called while this file was being read as a config, so nothing was sent; "
+        'call it in a script of its own, or below if __name__ == "__main__":'
+    )
+
+
+def describe(error: BaseException, path: str) -> ConfigFailure:
+    """What went wrong in a file, in one message."""
+    if isinstance(error, ConfigFailure):
+        return error
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return ConfigFailure(f"{type(error).__name__}: {error.msg}", error.lineno)
+    line, elsewhere = _place(error.__traceback__, path)
+    if isinstance(error, SystemExit):
+        return ConfigFailure(f"it ended by itself with exit({error.code!r}) before it was read", line)
+    return ConfigFailure(_explain(error) + elsewhere, line)
+
+
+def _explain(error: BaseException) -> str:
+    findings = getattr(error, "errors", None)
+    if callable(findings) and hasattr(error, "title"):
+        try:
+            return _explain_findings(str(error.title), findings())
+        except Exception:  # noqa: BLE001, S110 -- some other class with such a method; its text will do
+            pass
+    message = _one_line(error)
+    if isinstance(error, ImportError):
+        return f"{message}; {_import_hint(error)}"
+    return message
+
+
+def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
+    """A pydantic error: each finding with the field, the value and what is allowed."""
+    lines = []
+    for finding in findings:
+        place = ".".join([title, *(str(step) for step in finding["loc"])])
+        text = str(finding["msg"])
+        text = text.removeprefix("Value error, ")
+        value = finding.get("input")
+        # Objects and groups of fields are left out: too long, and the place names them.
+        is_short = isinstance(value, (str, int, float, bool)) or value is None
+        got = f" (got {_clipped(repr(value), _LONGEST_VALUE)})" if is_short and finding["loc"] else ""
+        lines.append(f"{place}: {text}{got}")
+    return lines[0] if len(lines) == 1 else "\n  ".join(["several fields are wrong:", *lines])
+
+
+def _import_hint(error: ImportError) -> str:
+    name = (error.name or "").partition(".")[0]
+    if name in _STAND_INS:
+        return "only the names for training configs stand in for truss here; " + _INTERPRETER_HINT
+    return _INTERPRETER_HINT
+
+
+def _place(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
+    """The file's last line that was being run, and where the error came up if that is a file beside it."""
+    line, deepest = None, ""
+    folder = Path(path).parent
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file == path:
+            line, deepest = trace.tb_lineno, ""
+        elif Path(file).absolute().parent == folder:
+            deepest = f" (raised in {Path(file).name}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return line, deepest
+
+
+def _one_line(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 -- an exception of the user's own, with a broken __str__
+        text = ""
+    return _clipped(f"{name}: {text}" if text else name, _LONGEST_MESSAGE)
+
+
+def _clipped(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
