@@ -18,6 +18,7 @@ from api_client.emulator.routes import (
     account,
     capacity,
     checkpoints,
+    control,
     files,
     graphql,
     jobs,
@@ -52,6 +53,7 @@ def build_app(platform: Platform, *, key: str) -> Starlette:
             *objects.ROUTES,
             *files.ROUTES,
             *pages.ROUTES,
+            *control.ROUTES,
         ],
         middleware=[
             Middleware(AbsoluteTargets),

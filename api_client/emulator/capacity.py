@@ -5,19 +5,35 @@ from __future__ import annotations
 from collections import defaultdict
 
 from api_client.emulator.catalog import GPU_LIMITS, GpuLimit
-from api_client.emulator.platform import Platform
+from api_client.emulator.platform import HOLDING_STATUSES, Platform, Stores
+from api_client.emulator.runner.node_queue import GpuPool
 from api_client.emulator.store.projects import StoredProject
 from api_client.models import (
     GpuCapacity,
-    JobStatus,
     Team,
     TeamGpuCapacity,
     TrainingCapacity,
     TrainingJob,
 )
 
-HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
-"""A job of these holds its GPUs."""
+
+def gpu_pools(stores: Stores, project_id: str, gpu_type: str) -> list[GpuPool]:
+    """What a project's dedicated jobs of a GPU type draw on: the organisation's GPUs, the team's share.
+
+    A type without a published limit is not limited. Descriptions write A100_40GB where the API has
+    A100-40GB (API facts, 3.2).
+    """
+    listed_type = gpu_type.replace("_", "-")
+    pools = [
+        GpuPool(listed_type, limit.limit, is_fixed=True)
+        for limit in GPU_LIMITS
+        if limit.gpu_type == listed_type
+    ]
+    project = stores.projects.get(project_id)
+    own = stores.teams.gpu_limits().get((project.team_id, listed_type)) if project else None
+    if project is not None and own is not None:
+        pools.append(GpuPool(f"{listed_type} of team {project.team_id}", own[0]))
+    return pools
 
 
 def gpus_of(job: TrainingJob) -> int:

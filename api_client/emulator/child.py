@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import select
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ import threading
 import time
 from pathlib import Path
 from typing import IO, Any, Self
+
+from api_client.emulator.private_files import remove_tree
 
 READY_TIMEOUT_S = 30.0
 POLITE_STOP_S = 6.0
@@ -127,7 +128,7 @@ class EmulatorChild:
         if self._complaints is not None:
             self._complaints.close()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            remove_tree(self._temporary)
 
     async def start(self) -> Self:
         """Launch it and wait until it answers, without holding up the event loop."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import shutil
 from pathlib import Path
 
-from api_client.emulator.private_files import PRIVATE_FILE_MODE, make_private_folder, write_private
+from api_client.emulator.private_files import (
+    PRIVATE_FILE_MODE,
+    make_private_folder,
+    remove_tree,
+    write_private,
+)
 
 DATABASE_NAME = "emulator.db"
 KEY_NAME = "key"
@@ -78,7 +82,7 @@ class DataFolder:
 
     def remove(self) -> None:
         """Delete the folder and all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
 
     def _refuse_foreign(self) -> None:
         """Never tighten, or fill, a folder that somebody uses for something else."""

@@ -19,7 +19,7 @@ from api_client.emulator.faults import ApiFault
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
 """``api.localhost`` is what the official command line makes of ``http://localhost:8000`` (API facts, 4)."""
 
-KEYED_PREFIXES = ("/v1/", "/graphql")
+KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
 """Paths that need the key. Uploads and presigned URLs carry credentials of their own."""
 
 AUTH_SCHEMES = ("bearer", "api-key")

@@ -24,6 +24,7 @@ from api_client.emulator.store.sessions import SessionStore
 from api_client.emulator.store.teams import TeamStore
 from api_client.models import (
     WAITING_STATUSES,
+    JobStatus,
     ProjectSummary,
     Team,
     TrainingJob,
@@ -31,7 +32,10 @@ from api_client.models import (
     is_finished,
 )
 
-AVAILABILITY_MODELS = ("dedicated", "spot")
+SPOT = "spot"
+AVAILABILITY_MODELS = ("dedicated", SPOT)
+HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
+"""A job of these holds its machines."""
 EMULATOR_USER_EMAIL = "you@emulator.example"
 """Who starts jobs here."""
 
@@ -54,6 +58,18 @@ class JobRunner(Backend, Protocol):
         """Start a new job."""
         ...
 
+    async def preempt(self, job_id: str) -> TrainingJob:
+        """Take a running spot job's machine away."""
+        ...
+
+    async def forget_project(self, project_id: str) -> None:
+        """Delete what a project keeps between its jobs."""
+        ...
+
+    def limits_changed(self) -> None:
+        """Look again at who may start."""
+        ...
+
 
 @dataclass(frozen=True)
 class Stores:
@@ -72,7 +88,7 @@ class Stores:
         return cls(
             teams=TeamStore(database),
             projects=ProjectStore(database),
-            secrets=SecretStore(database),
+            secrets=SecretStore(database, data_dir / "secrets"),
             sessions=SessionStore(database),
             artifacts=ArtifactStore(database),
             blobs=BlobStore(data_dir / "blobs"),
@@ -203,6 +219,8 @@ class Platform:
         for job in self.project_jobs(project_id):
             await self.delete_job(project_id, job.id)
         self.stores.projects.delete(project_id)
+        if self._local is not None:
+            await self._local.forget_project(project_id)
 
     async def create_job(self, project_id: str, fields: Mapping[str, Any]) -> TrainingJob:
         """Start a new job on this machine."""
@@ -258,6 +276,25 @@ class Platform:
         if job.current_status not in WAITING_STATUSES:
             raise invalid(f"only a pending job can be updated; this one is {job.current_status}")
         return await self.backend_of(job_id).update(job_id, changes)
+
+    async def preempt_job(self, job_id: str) -> TrainingJob:
+        """Reclaim the machine of a spot job that runs here; 400 for any other job."""
+        job = self.job_by_id(job_id)
+        if self._local is None or not self._local.owns(job_id):
+            raise invalid("only jobs that run on this machine can be preempted; this one is scripted")
+        if (job.availability_model or "").lower() != SPOT:
+            raise invalid("only spot jobs can be preempted; this one is dedicated")
+        if job.current_status not in HOLDING_STATUSES:
+            raise invalid(
+                f"only a job that holds a machine can be preempted; this one is {job.current_status}"
+            )
+        return await self._local.preempt(job_id)
+
+    def set_gpu_limit(self, team: Team, gpu_type: str, max_gpus: int) -> None:
+        """Set how many GPUs of a type a team may use at once; jobs that now fit start."""
+        self.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, self.now())
+        if self._local is not None:
+            self._local.limits_changed()
 
     def _project(self, stored: StoredProject, latest: TrainingJob | None) -> TrainingProject:
         team = self.stores.teams.get(stored.team_id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from pathlib import Path
 
 PRIVATE_FOLDER_MODE = 0o700
@@ -13,6 +15,16 @@ def make_private_folder(path: Path) -> None:
     """Make the folder, or tighten the one that is there."""
     path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER_MODE)
     path.chmod(PRIVATE_FOLDER_MODE)
+
+
+def remove_tree(path: Path) -> None:
+    """Delete a folder and all below it, write-protected folders too; what cannot be deleted is left."""
+    for parent, folders, _ in os.walk(path):
+        for folder in (Path(parent), *(Path(parent) / name for name in folders)):
+            if not folder.is_symlink():
+                with contextlib.suppress(OSError):
+                    folder.chmod(PRIVATE_FOLDER_MODE)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def write_private(path: Path, content: bytes) -> None:

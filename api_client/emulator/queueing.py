@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from api_client.emulator.capacity import HOLDING_STATUSES, gpus_of
+from api_client.emulator.capacity import gpus_of
 from api_client.emulator.catalog import GPU_LIMITS, GpuLimit
-from api_client.emulator.platform import Platform
+from api_client.emulator.platform import HOLDING_STATUSES, Platform
 from api_client.models import (
     ActiveJobAtSubmit,
     CapacityAtSubmit,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from api_client.clock import Clock
 from api_client.emulator.backend import Backend
+from api_client.emulator.capacity import gpu_pools
 from api_client.emulator.job_spec import requested_instance
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, ReadSynthetic, Stores
 from api_client.emulator.presign import Signer
@@ -54,9 +56,11 @@ def create_world(
         database,
         data_dir,
         clock,
-        resolve_secret=stores.secrets.value,
+        resolve_secret=partial(_secret_of, stores),
         open_artifact=stores.blobs.path,
         instance_for=requested_instance,
+        team_of=partial(_team_of, stores),
+        gpu_pools=partial(gpu_pools, stores),
         user_email=EMULATOR_USER_EMAIL,
     )
     scripted, read_synthetic = _fleet(stores, database, clock, speed) if kind == "demo" else ((), None)
@@ -71,6 +75,16 @@ def create_world(
         workspace_name=WORKSPACE_NAMES[kind],
     )
     return World(platform, has_real_job=kind == "demo")
+
+
+def _team_of(stores: Stores, project_id: str) -> str:
+    project = stores.projects.get(project_id)
+    return (project.team_id if project else None) or stores.teams.default().id
+
+
+def _secret_of(stores: Stores, project_id: str, name: str) -> str | None:
+    """A job's secrets are those of its project's team (API facts, 2.3)."""
+    return stores.secrets.value(_team_of(stores, project_id), name)
 
 
 def _fleet(

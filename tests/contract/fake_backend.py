@@ -171,6 +171,17 @@ class FakeBackend:
         """Forget it."""
         del self.by_id[job_id]
 
+    async def preempt(self, job_id: str) -> TrainingJob:
+        """Its machine is gone at once."""
+        return self.set_status(job_id, JobStatus.PREEMPTED)
+
+    async def forget_project(self, project_id: str) -> None:
+        """Nothing is kept."""
+        self.caches.pop(project_id, None)
+
+    def limits_changed(self) -> None:
+        """Nobody waits here."""
+
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
         """Take the changes."""
         self.by_id[job_id] = self.by_id[job_id].model_copy(update=dict(changes))

@@ -146,7 +146,8 @@ def test_a_secrets_value_is_never_answered(http: httpx.Client, served: Served) -
     listed = http.get("/v1/secrets")
     assert [secret["name"] for secret in listed.json()["secrets"]] == ["hf_token"]
     assert "the value itself" not in made.text + listed.text
-    assert served.platform.stores.secrets.value("hf_token") == "the value itself"
+    stores = served.platform.stores
+    assert stores.secrets.value(stores.teams.default().id, "hf_token") == "the value itself"
     assert http.delete("/v1/secrets/hf_token").json() == {"name": "hf_token"}
     assert http.delete("/v1/secrets/hf_token").status_code == 404
 

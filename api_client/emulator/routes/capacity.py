@@ -30,7 +30,7 @@ async def _set_limit(request: Request) -> Response:
     if gpu_type not in known:
         raise not_found("GPU type", gpu_type)
     if max_gpus is not None:
-        platform.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, platform.now())
+        platform.set_gpu_limit(team, gpu_type, max_gpus)
     changed = next(
         item
         for item in training_capacity(platform).team_gpu_capacities

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from api_client.clock import Clock
+from api_client.emulator.runner.cannot_start import CannotStart
 from api_client.emulator.runner.changes import Changes
 from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
 from api_client.emulator.runner.layout import Layout
-from api_client.emulator.runner.loading import choose_checkpoint, copy_checkpoint
+from api_client.emulator.runner.loading import LoadingProject, choose_checkpoint, copy_checkpoint
 from api_client.emulator.runner.node_queue import NodeQueue, WaitingJob
-from api_client.emulator.runner.spec import CannotStart, JobSpec, check_can_start, parse_spec
+from api_client.emulator.runner.spec import JobSpec, check_can_start, parse_spec
 from api_client.emulator.store.job_events import EventStore
 from api_client.emulator.store.jobs import JobRow, JobStore
 from api_client.models import JobStatus, ProjectSummary
 
 CLOSE_TIMEOUT_S = 5.0
+SPOT = "spot"
+"""Spot jobs draw on no pool: they may push the usage above the limit (API facts, 2.2)."""
+STOPPED = Outcome(JobStatus.STOPPED)
 
 
 class Dispatcher:
@@ -37,7 +42,7 @@ class Dispatcher:
         self._services = services
         self._clock = clock
         self._changes = changes
-        self._queue = NodeQueue(services.max_nodes)
+        self._queue = NodeQueue(services.max_nodes, services.gpu_pools)
         self._runs: dict[str, JobRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._closing = False
@@ -53,12 +58,20 @@ class Dispatcher:
         """Put a job in line, or give it the place that its priority now asks for."""
         row = self._jobs.get(job_id)
         spec = parse_spec(row.spec)
+        wanted = WaitingJob(
+            job_id,
+            row.job.priority or 0,
+            row.sequence,
+            spec.node_count,
+            project_id=row.job.project_id,
+            gpu_type=None if row.job.availability_model == SPOT else spec.gpu_type,
+            gpus=spec.gpu_count * spec.node_count,
+        )
         try:
-            check_can_start(spec, max_nodes=self._services.max_nodes)
-            nodes = spec.node_count
+            self._check(row, spec)
         except CannotStart:
-            nodes = 0  # it will say why, and needs no room for that
-        self._queue.add(WaitingJob(job_id, row.job.priority or 0, row.sequence, nodes))
+            wanted = replace(wanted, nodes=0, gpu_type=None)  # it will say why, and needs no room for that
+        self._queue.add(wanted)
 
     def is_waiting(self, job_id: str) -> bool:
         """Whether a job stands in line."""
@@ -75,16 +88,18 @@ class Dispatcher:
             self._runs[job_id] = self._make_run(row, parse_spec(row.spec))
             self._tasks[job_id] = asyncio.create_task(self._run(job_id), name=f"job {job_id}")
 
-    async def end(self, job_id: str, *, kill: bool, timeout_s: float | None) -> None:
-        """Stop a job that waits or runs; returns when it has ended, or after the timeout."""
+    async def end(
+        self, job_id: str, *, kill: bool, timeout_s: float | None, outcome: Outcome = STOPPED
+    ) -> None:
+        """End a job that waits or runs; returns when it has ended, or after the timeout."""
         if self._queue.is_waiting(job_id):
             self._queue.remove(job_id)
-            self.finish(job_id, Outcome(JobStatus.STOPPED))
+            self.finish(job_id, outcome)
             self.admit()
             return
         run, task = self._runs.get(job_id), self._tasks.get(job_id)
         if run is not None and task is not None:
-            run.request_end(Outcome(JobStatus.STOPPED), kill=kill)
+            run.request_end(outcome, kill=kill)
             await asyncio.wait([task], timeout=timeout_s)
 
     async def close(self, reason: str) -> None:
@@ -119,8 +134,21 @@ class Dispatcher:
             self._layout.caches(project.id) if spec.caching else None,
             self._services,
             on_status=lambda status: self.set_status(job.id, status),
+            check=lambda: self._check(row, spec),
             load_checkpoints=lambda: self._load_checkpoints(row, spec),
         )
+
+    def _check(self, row: JobRow, spec: JobSpec) -> None:
+        """Raise ``CannotStart`` for what can never run here, and never gets the GPUs it asks for."""
+        check_can_start(spec, max_nodes=self._services.max_nodes)
+        if spec.gpu_type is None or row.job.availability_model == SPOT:
+            return
+        wanted = spec.gpu_count * spec.node_count
+        for pool in self._services.gpu_pools(row.job.project_id, spec.gpu_type):
+            if pool.is_fixed and wanted > pool.limit:
+                raise CannotStart(
+                    f"the job asks for {wanted} × {spec.gpu_type}, and {pool.limit} is all there is"
+                )
 
     async def _run(self, job_id: str) -> None:
         try:
@@ -140,14 +168,13 @@ class Dispatcher:
         if spec.load_from is None:
             return
         rows = {other.job.id: other for other in reversed(self._jobs.all()) if other.job.id != row.job.id}
-        project = row.job.training_project
         destination = self._layout.job(row).loaded_checkpoints
         destination.mkdir(parents=True, exist_ok=True)
         for source in spec.load_from:
             chosen = choose_checkpoint(
                 source,
                 [other.job for other in rows.values()],
-                project_name=project.name if project else "",
+                project=LoadingProject(row.job.project_id, self._layout.team_of),
                 checkpoints_of=lambda job: self._layout.checkpoints(rows[job.id]),
             )
             copy_checkpoint(chosen, destination)

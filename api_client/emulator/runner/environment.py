@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from api_client.emulator.runner.cannot_start import CannotStart
 from api_client.emulator.runner.folders import CacheFolders, JobFolders
-from api_client.emulator.runner.spec import CannotStart, JobSpec
+from api_client.emulator.runner.spec import JobSpec
 from api_client.models import ProjectSummary
 
 INHERITED = frozenset(
@@ -29,7 +30,11 @@ JOB_MARKER = "BT_TRAINING_JOB_ID"
 FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
 """With the job id it marks the processes of exactly this emulator's job, wherever they escape to."""
 
-ResolveSecret = Callable[[str], str | None]
+MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
+"""Where the container's absolute paths hang; unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model``
+means the right thing in both places."""
+
+SecretByName = Callable[[str], str | None]
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
@@ -41,7 +46,7 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: ResolveSecret) -> dict[str, str]:
+def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: SecretByName) -> dict[str, str]:
     """The user's variables with secrets filled in; raises ``CannotStart`` naming a missing secret."""
     values: dict[str, str] = {}
     for name, value in variables.items():
@@ -86,6 +91,7 @@ def node_environment(
         "BT_NODE_RANK": str(rank),
         "BT_LEADER_ADDR": LEADER_ADDRESS,
         "BT_SCRATCH_DIR": str(node.scratch),
+        MOUNTS_VARIABLE: str(node.mounts),
     }
     if spec.checkpointing:
         platform["BT_CHECKPOINT_DIR"] = str(node.checkpoints)

@@ -5,10 +5,13 @@ A job of the runner sees directories of its own in place of the paths it would f
     <data>/jobs/<job id>/
         start.sh                    the start commands as one script
         loaded_checkpoints/rank-0/  what BT_LOAD_CHECKPOINT_DIR holds
+        weights/0/                  what the first of the job's weights delivered, until the job ends
         node-0/workspace/           working directory, the archive's root
         node-0/scratch/             BT_SCRATCH_DIR, emptied at the end
-        node-0/checkpoints/         BT_CHECKPOINT_DIR (or node-0/mounts/<checkpoint_path>)
+        node-0/checkpoints/         BT_CHECKPOINT_DIR
+        node-0/mounts/              BT_EMULATOR_ROOT: the container's absolute paths, as links to the above
     <data>/caches/<project id>/     BT_RW_CACHE_DIR with user_artifacts/ and team_artifacts/
+    <data>/team_caches/<team id>/   what team_artifacts/ of the team's projects links to
 """
 
 from __future__ import annotations
@@ -16,13 +19,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+NODE_PREFIX = "node-"
+WEIGHTS_FOLDER = "weights"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeFolders:
     """The directories of one node."""
 
     root: Path
-    checkpoints: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """BT_CHECKPOINT_DIR."""
+        return self.root / "checkpoints"
+
+    @property
+    def mounts(self) -> Path:
+        """The container's root as far as something is mounted in it: absolute paths hang below this."""
+        return self.root / "mounts"
 
     @property
     def workspace(self) -> Path:
@@ -40,7 +55,6 @@ class JobFolders:
     """The directories of one job."""
 
     root: Path
-    checkpoint_path: str | None = None
 
     @property
     def script(self) -> Path:
@@ -52,19 +66,21 @@ class JobFolders:
         """Where checkpoints of earlier jobs are put before the start."""
         return self.root / "loaded_checkpoints"
 
+    def weights(self, index: int) -> Path:
+        """Where the weights of that place in the list are delivered."""
+        return self.root / WEIGHTS_FOLDER / str(index)
+
     def node(self, rank: int) -> NodeFolders:
-        """The directories of one node. A custom checkpoint path stays below the node, ``..`` and all."""
-        root = self.root / f"node-{rank}"
-        if self.checkpoint_path is None:
-            return NodeFolders(root, root / "checkpoints")
-        return NodeFolders(root, root / "mounts" / contained(self.checkpoint_path))
+        """The directories of one node."""
+        return NodeFolders(self.root / f"{NODE_PREFIX}{rank}")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFolders:
-    """The read-write cache of a project; the team's part is shared by all projects here."""
+    """The read-write cache of a project; the team's part lies apart, as the team's projects share it."""
 
     base: Path
+    shared: Path
 
     @property
     def project(self) -> Path:
@@ -73,7 +89,7 @@ class CacheFolders:
 
     @property
     def team(self) -> Path:
-        """BT_TEAM_CACHE_DIR: a link to the one team cache of this emulator."""
+        """BT_TEAM_CACHE_DIR: a link to the team's own cache."""
         return self.base / "team_artifacts"
 
     @property
@@ -83,14 +99,13 @@ class CacheFolders:
 
     def make(self) -> None:
         """Create what is missing."""
-        self.project.mkdir(parents=True, exist_ok=True)
-        shared = self.base.parent / "_team"
-        shared.mkdir(exist_ok=True)
+        for folder in (self.project, self.legacy_hugging_face, self.shared):
+            folder.mkdir(parents=True, exist_ok=True)
         if not self.team.is_symlink():
-            self.team.symlink_to(shared, target_is_directory=True)
+            self.team.symlink_to(self.shared, target_is_directory=True)
 
 
 def contained(path: str) -> PurePosixPath:
-    """A path without root and without ``..``, fit to be put below another one."""
+    """A container's path without root and without ``..``, fit to be put below another one."""
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..", ".") and "\0" not in part]
     return PurePosixPath(*parts) if parts else PurePosixPath("root")

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from api_client.emulator.runner.environment import (
-    ResolveSecret,
-    inherited,
-    node_environment,
-    resolved,
-)
+from api_client.emulator.runner.cannot_start import CannotStart
+from api_client.emulator.runner.environment import inherited, node_environment, resolved
 from api_client.emulator.runner.escapees import kill_marked
 from api_client.emulator.runner.folders import CacheFolders, JobFolders
 from api_client.emulator.runner.gpus import Gpus, share_of
 from api_client.emulator.runner.log_writer import LogWriter
+from api_client.emulator.runner.mapping import make_mounts
+from api_client.emulator.runner.mounts import SystemLinks
 from api_client.emulator.runner.node_process import NodeProcess
+from api_client.emulator.runner.node_queue import GpuPools
 from api_client.emulator.runner.preparation import (
     OpenArtifact,
     make_folders,
     shell,
     unpack_artifacts,
+    wipe,
     write_script,
 )
 from api_client.emulator.runner.sampling import Sampling
-from api_client.emulator.runner.spec import CannotStart, JobSpec, check_can_start
+from api_client.emulator.runner.spec import JobSpec
+from api_client.emulator.runner.weights import parse_weights
+from api_client.emulator.runner.weights_delivery import WeightsDelivery
 from api_client.models import JobStatus, ProjectSummary
 
 FAILURE_GRACE_S = 2.0
@@ -47,6 +49,10 @@ class Outcome:
     exit_code: int | None = None
 
 
+ResolveSecret = Callable[[str, str], str | None]
+"""Project id and the secret's name → its value, or None if the project's team has none of that name."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunServices:
     """What every run needs of its backend."""
@@ -59,10 +65,18 @@ class RunServices:
     environ: Mapping[str, str]
     stop_grace_s: float
     max_nodes: int
+    gpu_pools: GpuPools
+    links: SystemLinks
+    mirror: Path
+    monotonic: Callable[[], float]
 
 
 class JobRun:
-    """Runs a job once. ``on_status`` is called for DEPLOYING and RUNNING, ``load`` before the start."""
+    """Runs a job once.
+
+    ``check`` raises ``CannotStart`` for what can never run here, ``on_status`` is called for DEPLOYING and
+    RUNNING, ``load_checkpoints`` before the start, in a thread.
+    """
 
     def __init__(
         self,
@@ -74,6 +88,7 @@ class JobRun:
         services: RunServices,
         *,
         on_status: Callable[[JobStatus], None],
+        check: Callable[[], None],
         load_checkpoints: Callable[[], None],
     ) -> None:
         self._job_id = job_id
@@ -83,13 +98,16 @@ class JobRun:
         self._caches = caches
         self._services = services
         self._on_status = on_status
+        self._check = check
         self._load_checkpoints = load_checkpoints
+        self._delivery = WeightsDelivery(services.environ, services.monotonic, self._say)
         self._nodes: list[NodeProcess] = []
         self._requested_end: Outcome | None = None
 
     def request_end(self, outcome: Outcome, *, kill: bool = False) -> None:
         """End the run with that outcome: politely, or at once."""
         self._requested_end = self._requested_end or outcome
+        self._delivery.cancel()
         for node in self._nodes:
             if kill:
                 node.kill()
@@ -114,11 +132,16 @@ class JobRun:
         return self._requested_end or outcome
 
     async def _run(self) -> Outcome:
-        check_can_start(self._spec, max_nodes=self._services.max_nodes)
-        self._on_status(JobStatus.DEPLOYING)
+        self._check()
         if self._spec.gpu_count:
             await asyncio.to_thread(self._services.gpus.names)  # the first look may take a while
         self._say_where()
+        for line in await asyncio.to_thread(self._make_folders):
+            self._say(line)
+        await self._deliver_weights()
+        if self._requested_end:
+            return self._requested_end
+        self._on_status(JobStatus.DEPLOYING)
         argv, environments = await asyncio.to_thread(self._prepare)
         for rank, environment in enumerate(environments):
             if self._requested_end:
@@ -127,18 +150,41 @@ class JobRun:
         self._on_status(JobStatus.RUNNING)
         return await self._watch()
 
+    def _make_folders(self) -> list[str]:
+        """In a thread: the folders and what stands for a container's paths; returns what to say of them."""
+        try:
+            make_folders(self._folders, self._spec)
+            if self._caches is not None:
+                self._caches.make()
+            return make_mounts(self._job_id, self._spec, self._folders, self._caches, self._services.links)
+        except (OSError, ValueError) as error:
+            raise CannotStart(f"the job's folders cannot be made: {error}") from error
+
+    async def _deliver_weights(self) -> None:
+        """Before DEPLOYING, one source after the other (API facts, 5)."""
+        for index, weights in enumerate(parse_weights(self._spec.weights)):
+            secret = None
+            if weights.secret_name is not None:
+                secret = self._services.resolve_secret(self._project.id, weights.secret_name)
+                if secret is None:
+                    raise CannotStart(
+                        f"the weights {weights.source} need the secret {weights.secret_name!r},"
+                        " which does not exist"
+                    )
+            self._say(f"[emulator] INFO weights {weights.source} are being delivered")
+            await self._delivery.deliver(weights, self._folders.weights(index), self._services.mirror, secret)
+
     def _prepare(self) -> tuple[list[str], list[dict[str, str]]]:
         """In a thread: everything that touches the disk. Returns the command and each node's environment."""
         spec, services = self._spec, self._services
-        user_variables = resolved(spec.environment, services.resolve_secret)
+        user_variables = resolved(
+            spec.environment, lambda name: services.resolve_secret(self._project.id, name)
+        )
         command = [shell(), str(self._folders.script)]
         try:
-            make_folders(self._folders, spec)
-            if self._caches is not None:
-                self._caches.make()
             write_script(self._folders, spec.start_commands)
         except (OSError, ValueError) as error:
-            raise CannotStart(f"the job's folders cannot be made: {error}") from error
+            raise CannotStart(f"the start commands cannot be written down: {error}") from error
         for rank in range(spec.node_count):
             unpack_artifacts(spec.artifacts, self._folders.node(rank), services.open_artifact)
         self._load_checkpoints()
@@ -229,13 +275,6 @@ class JobRun:
             f"[emulator] INFO running {spec.node_count} node{plural} as processes of this machine,"
             f" unsandboxed, in {self._folders.root}"
         )
-        if spec.checkpointing and spec.checkpoint_path:
-            self._say(
-                f"[emulator] INFO checkpoint_path {spec.checkpoint_path} is a folder of each node here:"
-                " write to $BT_CHECKPOINT_DIR"
-            )
-        if spec.caching:
-            self._say(f"[emulator] INFO the cache of {spec.cache_mount} is here in $BT_RW_CACHE_DIR")
         if spec.gpu_count:
             self._say(
                 f"[emulator] INFO {spec.gpu_count} × {spec.gpu_type} a node declared,"
@@ -246,10 +285,10 @@ class JobRun:
         self._services.logs.add(self._job_id, rank, [message])
 
     def _clean_up(self) -> None:
-        """In a thread: kill what escaped, empty the scratch space."""
+        """In a thread: kill what escaped, and take away what does not outlive a job."""
         kill_marked(self._job_id, self._folders.root)
-        for rank in range(min(self._spec.node_count, self._services.max_nodes)):
-            shutil.rmtree(self._folders.node(rank).scratch, ignore_errors=True)
+        self._services.links.release(self._job_id)
+        wipe(self._folders)
 
 
 def describe_exit(code: int) -> str:

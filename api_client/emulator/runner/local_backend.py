@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -12,18 +11,20 @@ from typing import Any
 
 from api_client.clock import Clock, SystemClock
 from api_client.emulator.backend import Direction, StoredFile
+from api_client.emulator.private_files import remove_tree
 from api_client.emulator.runner.cache_files import list_cache
 from api_client.emulator.runner.changes import Changes
 from api_client.emulator.runner.checkpoints import stored_files
 from api_client.emulator.runner.dispatcher import Dispatcher
-from api_client.emulator.runner.environment import ResolveSecret
 from api_client.emulator.runner.escapees import kill_marked
 from api_client.emulator.runner.gpus import Gpus
-from api_client.emulator.runner.job_run import Outcome, RunServices
-from api_client.emulator.runner.layout import Layout, is_safe_id
+from api_client.emulator.runner.job_run import Outcome, ResolveSecret, RunServices
+from api_client.emulator.runner.layout import UNKNOWN_TEAM, Layout, is_safe_id
 from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.metric_answers import answer_metrics
-from api_client.emulator.runner.preparation import OpenArtifact
+from api_client.emulator.runner.mounts import SystemLinks
+from api_client.emulator.runner.node_queue import GpuPools
+from api_client.emulator.runner.preparation import OpenArtifact, wipe
 from api_client.emulator.runner.sampling import Sampling
 from api_client.emulator.runner.spec import parse_spec
 from api_client.emulator.store.database import Database
@@ -51,16 +52,19 @@ STOP_ANSWER_S = 2.0
 SAMPLES_KEPT = timedelta(days=30)
 
 RESTARTED = "the emulator was restarted while this job ran"
+RECLAIMED = "the spot machine was reclaimed"
 SHUT_DOWN = "the emulator was shut down while this job ran"
 
 
 class LocalBackend:
     """Runs jobs as processes of this machine, unsandboxed; implements ``Backend``.
 
-    - ``data_dir`` gets ``jobs/`` and ``caches/``;
-    - ``resolve_secret`` gives a secret's value by its name, or None;
+    - ``data_dir`` gets ``jobs/``, ``caches/``, ``team_caches/`` and ``weights/``;
+    - ``resolve_secret`` gives a secret's value by project id and name, or None;
     - ``open_artifact`` gives the file of an uploaded archive by bucket and key, or None;
-    - ``instance_for`` chooses the instance type that a payload would get.
+    - ``instance_for`` chooses the instance type that a payload would get;
+    - ``team_of`` names the team of a project, by their ids: its projects share a cache;
+    - ``gpu_pools`` gives the GPU limits of a project and GPU type; none without it.
 
     Call ``start`` once before use and ``close`` at the end, both on the event loop that serves.
     """
@@ -74,6 +78,8 @@ class LocalBackend:
         resolve_secret: ResolveSecret,
         open_artifact: OpenArtifact,
         instance_for: Callable[[Mapping[str, Any]], InstanceType],
+        team_of: Callable[[str], str] = lambda _project_id: UNKNOWN_TEAM,
+        gpu_pools: GpuPools = lambda _project_id, _gpu_type: (),
         max_running_nodes: int = MAX_RUNNING_NODES,
         stop_grace_s: float = STOP_GRACE_S,
         environ: Mapping[str, str] | None = None,
@@ -88,7 +94,10 @@ class LocalBackend:
         self._events = EventStore(database)
         self._metrics = MetricStore(database)
         self._changes = Changes()
-        self._layout = Layout(data_dir, max_nodes=max_running_nodes, monotonic=self._clock.monotonic)
+        self._layout = Layout(
+            data_dir, max_nodes=max_running_nodes, monotonic=self._clock.monotonic, team_of=team_of
+        )
+        self._links = SystemLinks(self._layout.links)
         gpus = Gpus(environ)
         self._services = RunServices(
             logs=LogWriter(self._logs, self._clock, self._changes),
@@ -99,6 +108,10 @@ class LocalBackend:
             environ=environ,
             stop_grace_s=stop_grace_s,
             max_nodes=max_running_nodes,
+            gpu_pools=gpu_pools,
+            links=self._links,
+            mirror=self._layout.mirror,
+            monotonic=self._clock.monotonic,
         )
         self._dispatcher = Dispatcher(
             self._jobs, self._events, self._layout, self._services, clock=self._clock, changes=self._changes
@@ -108,11 +121,12 @@ class LocalBackend:
 
     async def start(self) -> None:
         """Take up what a former emulator left: waiting jobs wait on, running ones are FAILED."""
+        await asyncio.to_thread(self._links.clear_leftovers)
         for row in self._jobs.unfinished():
             if row.job.current_status == JobStatus.PENDING:
                 self._dispatcher.enqueue(row.job.id)
                 continue
-            await asyncio.to_thread(kill_marked, row.job.id, self._layout.job(row).root)
+            await asyncio.to_thread(self._clean_up_after, row)
             self._dispatcher.finish(row.job.id, Outcome(JobStatus.FAILED, RESTARTED))
         self._metrics.forget_before((self._clock.now() - SAMPLES_KEPT).timestamp())
         self._dispatcher.admit()
@@ -247,6 +261,22 @@ class LocalBackend:
             self._changes.notify()
         return self.job(job_id)
 
+    async def preempt(self, job_id: str) -> TrainingJob:
+        """Take a job's machine away, as the platform may with spot jobs; its processes get their grace."""
+        outcome = Outcome(JobStatus.PREEMPTED, RECLAIMED)
+        await self._dispatcher.end(job_id, kill=False, timeout_s=STOP_ANSWER_S, outcome=outcome)
+        return self.job(job_id)
+
+    async def forget_project(self, project_id: str) -> None:
+        """Delete the project's cache: it lives as long as the project (API facts, 5)."""
+        caches = self._layout.caches(project_id)
+        if caches is not None:
+            await asyncio.to_thread(remove_tree, caches.base)
+
+    def limits_changed(self) -> None:
+        """Look again at who may start."""
+        self._dispatcher.admit()
+
     async def delete(self, job_id: str) -> None:
         """Kill the job if it runs, then forget it, its data and its files."""
         await self._dispatcher.end(job_id, kill=True, timeout_s=None)
@@ -259,7 +289,13 @@ class LocalBackend:
     def _forget(self, job_id: str, folder: Path) -> None:
         for store in (self._logs, self._metrics, self._events):
             store.delete(job_id)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
+
+    def _clean_up_after(self, row: JobRow) -> None:
+        """In a thread: end and take away what a job left that was lost with its emulator."""
+        folders = self._layout.job(row)
+        kill_marked(row.job.id, folders.root)
+        wipe(folders)
 
     def _shown(self, row: JobRow) -> TrainingJob:
         """The job with the state of its checkpoints, which only the disk knows."""

@@ -8,8 +8,10 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-from api_client.emulator.runner.folders import JobFolders, NodeFolders
-from api_client.emulator.runner.spec import Artifact, CannotStart, JobSpec
+from api_client.emulator.private_files import remove_tree
+from api_client.emulator.runner.cannot_start import CannotStart
+from api_client.emulator.runner.folders import NODE_PREFIX, WEIGHTS_FOLDER, JobFolders, NodeFolders
+from api_client.emulator.runner.spec import Artifact, JobSpec
 
 OpenArtifact = Callable[[str, str], Path | None]
 """Bucket and key → the uploaded file, or None if there is none."""
@@ -25,6 +27,13 @@ def make_folders(folders: JobFolders, spec: JobSpec) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         if spec.checkpointing:
             node.checkpoints.mkdir(parents=True, exist_ok=True)
+
+
+def wipe(folders: JobFolders) -> None:
+    """Take away what does not outlive a job: scratch space and delivered weights."""
+    remove_tree(folders.root / WEIGHTS_FOLDER)
+    for node in folders.root.glob(f"{NODE_PREFIX}*"):
+        remove_tree(NodeFolders(node).scratch)
 
 
 def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_artifact: OpenArtifact) -> None:

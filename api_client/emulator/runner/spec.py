@@ -7,16 +7,17 @@ ignored; what keeps a job from ever starting raises ``CannotStart``, whose text 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api_client.emulator.runner.cannot_start import CannotStart
+from api_client.emulator.runner.weights import parse_weights
+
 DEFAULT_CACHE_MOUNT = "/root/.cache"
 DEFAULT_LOAD_FOLDER = "/tmp/loaded_checkpoints"
-
-
-class CannotStart(Exception):
-    """The job can never start; the message says why, in a user's words."""
+LATEST_CHECKPOINT, NAMED_CHECKPOINT = "baseten_latest_checkpoint", "baseten_named_checkpoint"
+LOOPS_CHECKPOINT = "loops_checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class CheckpointSource:
     project_name: str | None
     job_id: str | None
     name: str | None
+    is_loops: bool = False
+    is_nameless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class JobSpec:
     cache_mount: str
     load_from: tuple[CheckpointSource, ...] | None
     load_folder: str
-    has_weights: bool
+    weights: Sequence[Any]
 
 
 def parse_spec(payload: Mapping[str, Any]) -> JobSpec:
@@ -87,7 +90,7 @@ def parse_spec(payload: Mapping[str, Any]) -> JobSpec:
         load_from=_load_from(_mapping(runtime, "load_checkpoint_config")),
         load_folder=_text(_mapping(runtime, "load_checkpoint_config"), "download_folder")
         or DEFAULT_LOAD_FOLDER,
-        has_weights=bool(_items(payload, "weights")),
+        weights=_items(payload, "weights"),
     )
 
 
@@ -101,8 +104,12 @@ def check_can_start(spec: JobSpec, *, max_nodes: int) -> None:
         raise CannotStart(
             f"compute.node_count is {spec.node_count}: this emulator runs at most {max_nodes} nodes at a time"
         )
-    if spec.has_weights:
-        raise CannotStart("weights are not delivered by the local runner yet: remove them to run here")
+    parse_weights(spec.weights)
+    for source in spec.load_from or ():
+        if source.is_loops:
+            raise CannotStart(
+                "load_checkpoint_config names a Loops checkpoint, which this machine has none of"
+            )
 
 
 def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None:
@@ -113,14 +120,14 @@ def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None
         return (CheckpointSource(None, None, None),)
     return tuple(
         CheckpointSource(
-            _text(item, "project_name"), _text(item, "job_id") or _text(item, "run_id"), _named(item)
+            _text(item, "project_name"),
+            _text(item, "job_id"),
+            None if item.get("typ") == LATEST_CHECKPOINT else _text(item, "checkpoint_name"),
+            is_loops=item.get("typ") == LOOPS_CHECKPOINT,
+            is_nameless=item.get("typ") == NAMED_CHECKPOINT and _text(item, "checkpoint_name") is None,
         )
         for item in listed
     )
-
-
-def _named(item: Mapping[str, Any]) -> str | None:
-    return None if item.get("typ") == "baseten_latest_checkpoint" else _text(item, "checkpoint_name")
 
 
 def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -41,7 +41,7 @@ class LocalWorld:
         self.backend = LocalBackend(
             self.database,
             folder,
-            resolve_secret=self.secrets.get,
+            resolve_secret=lambda project_id, name: self.secrets.get(name),
             open_artifact=lambda bucket, key: self.artifacts.get((bucket, key)),
             instance_for=lambda spec: InstanceType(id="cpu", name="1x2"),
             **options,

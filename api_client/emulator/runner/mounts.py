@@ -1,0 +1,156 @@
+"""A container's absolute paths on this machine.
+
+What a container would find at ``/app/models/llama`` lies below the job's folder here. It is reachable in
+two ways: always at ``$BT_EMULATOR_ROOT/app/models/llama``, as every node has a ``mounts`` folder with links
+in place of the container's paths (on the platform the variable is unset, so the same words work there), and,
+where this machine lets us, at ``/app/models/llama`` itself, by a link that lasts as long as a job needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from api_client.emulator.private_files import write_private
+from api_client.emulator.runner.folders import contained
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """``path`` of the container is ``target`` here; ``what`` names it, ``variable`` leads there, if any.
+
+    ``node_rank`` is given for what every node has of its own.
+    """
+
+    path: str
+    target: Path
+    what: str
+    variable: str | None = None
+    node_rank: int | None = None
+
+
+@dataclass(slots=True)
+class _Link:
+    target: str
+    made_folders: list[str]
+    jobs: set[str] = field(default_factory=set)
+
+
+class CannotLink(Exception):
+    """A path of this machine cannot be made a link; the message says why."""
+
+
+class SystemLinks:
+    """Links at absolute paths of this machine, shared by the jobs that need the same one.
+
+    They are written down in ``record`` before they are made, so that those of an emulator that was killed
+    are taken away by the next one. Safe from any thread.
+    """
+
+    def __init__(self, record: Path) -> None:
+        self._record = record
+        self._lock = threading.Lock()
+        self._links: dict[str, _Link] = {}
+
+    def make(self, job_id: str, path: str, target: Path) -> None:
+        """Make ``path`` a link to ``target`` until the job ends; raises ``CannotLink``."""
+        place = PurePosixPath(path)
+        if not place.is_absolute() or ".." in place.parts or "\0" in path:
+            raise CannotLink("it is no plain absolute path")
+        with self._lock:
+            known = self._links.get(str(place))
+            if known is not None:
+                if known.target != str(target):
+                    raise CannotLink("another job has it")
+                known.jobs.add(job_id)
+                return
+            self._make(job_id, Path(place), target)
+
+    def release(self, job_id: str) -> None:
+        """The job has ended: take away the links that no other job needs."""
+        with self._lock:
+            for path, link in list(self._links.items()):
+                link.jobs.discard(job_id)
+                if not link.jobs:
+                    del self._links[path]
+                    _remove(path, link.target, link.made_folders)
+            self._write()
+
+    def clear_leftovers(self) -> None:
+        """Take away what an emulator left that could not do it itself."""
+        with self._lock:
+            for path, link in self._read().items():
+                with contextlib.suppress(KeyError, TypeError):
+                    _remove(path, str(link["target"]), [str(folder) for folder in link["made_folders"]])
+            self._record.unlink(missing_ok=True)
+
+    def _make(self, job_id: str, place: Path, target: Path) -> None:
+        if any(str(folder) in self._links for folder in place.parents):
+            raise CannotLink("it lies inside of another mount")
+        if os.path.lexists(place):
+            raise CannotLink("this machine has something else there")
+        missing = [folder for folder in reversed(place.parents) if not os.path.lexists(folder)]
+        link = _Link(str(target), [str(folder) for folder in missing], {job_id})
+        self._links[str(place)] = link
+        self._write()
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(target)
+        except OSError as error:
+            del self._links[str(place)]
+            _remove(str(place), link.target, link.made_folders)
+            self._write()
+            raise CannotLink(error.strerror or str(error)) from error
+
+    def _read(self) -> Mapping[str, Any]:
+        try:
+            kept = json.loads(self._record.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return kept if isinstance(kept, dict) else {}
+
+    def _write(self) -> None:
+        if not self._links:
+            self._record.unlink(missing_ok=True)
+            return
+        kept = {
+            path: {"target": link.target, "made_folders": link.made_folders}
+            for path, link in self._links.items()
+        }
+        write_private(self._record, json.dumps(kept).encode())
+
+
+def hang_up(mounts: Sequence[Mount], root: Path, node_rank: int) -> list[Mount]:
+    """Make the container's paths links below a node's ``root``; returns those that could not be made.
+
+    Of two mounts at one path the first wins, and none is made inside of another.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    refused = []
+    for mount in mounts:
+        if mount.node_rank not in (None, node_rank):
+            continue
+        place = root / contained(mount.path)
+        inside = place.relative_to(root).parents
+        if os.path.lexists(place) or any((root / folder).is_symlink() for folder in inside):
+            refused.append(mount)
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(mount.target)
+    return refused
+
+
+def _remove(path: str, target: str, made_folders: list[str]) -> None:
+    """Take away our own link, and the folders made for it, as far as nothing else is in them."""
+    with contextlib.suppress(OSError):
+        if os.readlink(path) == target:  # noqa: PTH115 – pathlib would give a Path that has lost its spelling
+            Path(path).unlink()
+    for folder in reversed(made_folders):
+        with contextlib.suppress(OSError):
+            Path(folder).rmdir()

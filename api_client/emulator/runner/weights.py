@@ -1,0 +1,112 @@
+"""The ``weights`` of a job's configuration: what is delivered before the start, and from where.
+
+Sources, patterns and authentication: API facts, 5. The local runner adds ``file://`` for trying things out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from api_client.emulator.runner.cannot_start import CannotStart
+
+HUGGING_FACE, LOCAL_FILES = "hf", "file"
+OBJECT_STORES = ("s3", "gs", "r2")
+SCHEMES = (HUGGING_FACE, *OBJECT_STORES, LOCAL_FILES)
+
+SECRET_METHOD = "CUSTOM_SECRET"
+"""The one way to authenticate that works off the platform: the others trade the platform's own identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsSource:
+    """One entry of ``weights``.
+
+    ``location`` is what follows ``scheme://``, without the revision; the patterns are shell globs, allow
+    before ignore; an empty ``allow`` lets everything through.
+    """
+
+    source: str
+    scheme: str
+    location: str
+    revision: str | None
+    mount_location: str
+    secret_name: str | None
+    allow: tuple[str, ...]
+    ignore: tuple[str, ...]
+
+
+def parse_weights(items: Sequence[Any]) -> tuple[WeightsSource, ...]:
+    """Read all entries; raises ``CannotStart`` that names the first one that cannot be delivered."""
+    return tuple(_parse(item, f"weights[{index}]") for index, item in enumerate(items))
+
+
+def _parse(item: Any, where: str) -> WeightsSource:
+    if not isinstance(item, Mapping):
+        raise CannotStart(f"{where} is no object")
+    source = item.get("source")
+    if not isinstance(source, str) or not source.strip():
+        raise CannotStart(f"{where}.source is missing")
+    scheme, separator, location = source.strip().partition("://")
+    if not separator or scheme not in SCHEMES:
+        raise CannotStart(
+            f"{where}.source {source!r}: the local runner delivers {', '.join(f'{s}://' for s in SCHEMES)}"
+        )
+    location, revision = _without_revision(scheme, location, where)
+    if not location.strip("/"):
+        raise CannotStart(f"{where}.source {source!r} names nothing after {scheme}://")
+    mount = item.get("mount_location")
+    if not isinstance(mount, str) or not mount.startswith("/") or not mount.strip("/"):
+        raise CannotStart(f"{where}.mount_location must be an absolute path, not {mount!r}")
+    if ".." in PurePosixPath(mount).parts or "\0" in mount:
+        raise CannotStart(f"{where}.mount_location must not contain '..' or NUL: {mount!r}")
+    return WeightsSource(
+        source=source.strip(),
+        scheme=scheme,
+        location=location,
+        revision=revision,
+        mount_location=mount,
+        secret_name=_secret_name(item, where),
+        allow=_patterns(item, "allow_patterns", where),
+        ignore=_patterns(item, "ignore_patterns", where),
+    )
+
+
+def _without_revision(scheme: str, location: str, where: str) -> tuple[str, str | None]:
+    """Only Hugging Face has revisions; elsewhere ``@`` is a character like any other."""
+    if scheme != HUGGING_FACE:
+        return location, None
+    location, separator, revision = location.partition("@")
+    if separator and not revision:
+        raise CannotStart(f"{where}.source ends with '@' but names no revision")
+    return location, revision or None
+
+
+def _secret_name(item: Mapping[str, Any], where: str) -> str | None:
+    top_level = item.get("auth_secret_name")
+    auth = item.get("auth")
+    if auth is None:
+        return str(top_level) if top_level else None
+    if not isinstance(auth, Mapping):
+        raise CannotStart(f"{where}.auth is no object")
+    method, name = auth.get("auth_method"), auth.get("auth_secret_name")
+    if method != SECRET_METHOD:
+        raise CannotStart(
+            f"{where}.auth.auth_method {method!r} works on the platform alone: use {SECRET_METHOD} here"
+        )
+    if not name:
+        raise CannotStart(f"{where}.auth.auth_secret_name is missing")
+    if top_level:
+        raise CannotStart(f"{where} names a secret twice: in auth and in auth_secret_name")
+    return str(name)
+
+
+def _patterns(item: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    patterns = item.get(key)
+    if patterns is None:
+        return ()
+    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise CannotStart(f"{where}.{key} must be a list of strings")
+    return tuple(patterns)
