@@ -16,10 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from api_client.archive import ArchivePlan, plan_archive, write_archive
     from api_client.client import TrainingClient
     from api_client.clock import Clock, SystemClock
     from api_client.errors import (
         ApiClientError,
+        ArchiveError,
         BadRequest,
         ConfigurationError,
         ErrorAnswer,
@@ -32,17 +34,23 @@ if TYPE_CHECKING:
         TimedOut,
         Unauthorized,
         Unreachable,
+        UploadFailed,
     )
     from api_client.events import RequestEvent, RequestListener
+    from api_client.overrides import Overrides
+    from api_client.programmatic import push
     from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
     from api_client.retry import RetryPolicy
     from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+    from api_client.submission import Submission, SubmissionProgress, submit
 
 _HOMES = {
+    "archive": ("ArchivePlan", "plan_archive", "write_archive"),
     "client": ("TrainingClient",),
     "clock": ("Clock", "SystemClock"),
     "errors": (
         "ApiClientError",
+        "ArchiveError",
         "BadRequest",
         "ConfigurationError",
         "ErrorAnswer",
@@ -55,15 +63,21 @@ _HOMES = {
         "TimedOut",
         "Unauthorized",
         "Unreachable",
+        "UploadFailed",
     ),
     "events": ("RequestEvent", "RequestListener"),
+    "overrides": ("Overrides",),
+    "programmatic": ("push",),
     "remotes": ("Remote", "RemoteNotConfigured", "resolve_remote"),
     "retry": ("RetryPolicy",),
     "streams.records": ("LogBatch", "LogEnd", "LogEntry", "LogGap", "LogLine"),
+    "submission": ("Submission", "SubmissionProgress", "submit"),
 }
 
 __all__ = [
     "ApiClientError",
+    "ArchiveError",
+    "ArchivePlan",
     "BadRequest",
     "Clock",
     "ConfigurationError",
@@ -75,6 +89,7 @@ __all__ = [
     "LogGap",
     "LogLine",
     "NotFound",
+    "Overrides",
     "RateLimited",
     "RedirectRefused",
     "Remote",
@@ -84,12 +99,19 @@ __all__ = [
     "RequestListener",
     "RetryPolicy",
     "ServerFault",
+    "Submission",
+    "SubmissionProgress",
     "SystemClock",
     "TimedOut",
     "TrainingClient",
     "Unauthorized",
     "Unreachable",
+    "UploadFailed",
+    "plan_archive",
+    "push",
     "resolve_remote",
+    "submit",
+    "write_archive",
 ]
 
 

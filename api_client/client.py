@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
 import httpx
@@ -25,6 +27,12 @@ from api_client.resources.projects import Projects
 from api_client.resources.sessions import Sessions
 from api_client.retry import RetryPolicy
 from api_client.transport import Transport
+
+if TYPE_CHECKING:
+    from api_client.archive import ArchivePlan
+    from api_client.definitions import TrainingProject
+    from api_client.overrides import Overrides
+    from api_client.submission import OnProgress, Submission
 
 
 class TrainingClient:
@@ -70,7 +78,7 @@ class TrainingClient:
         self.capacity = Capacity(transport)
         self.account = Account(transport)
         self.models = Models(transport)
-        self.blobs = Blobs(transport)
+        self.blobs = Blobs(transport, clock, http_transport)
         self.graphql = Graphql(transport, remote)
 
     def __repr__(self) -> str:
@@ -90,6 +98,41 @@ class TrainingClient:
     async def aclose(self) -> None:
         """Close all connections. Requests under way fail, later ones are refused."""
         await self._transport.aclose()
+
+    async def push(
+        self,
+        config: Path | str | TrainingProject,
+        *,
+        source_dir: Path | None = None,
+        team: str | None = None,
+        overrides: Overrides | None = None,
+        on_progress: OnProgress | None = None,
+        plan: ArchivePlan | None = None,
+    ) -> Submission:
+        """Submit a job: a config file, which is executed, or a project built in code.
+
+        Code is archived from the config file's folder, or from ``source_dir`` (the working directory
+        unless told) for a project built in code. See ``api_client.submission.submit`` for the rest.
+        Raises ConfigurationError and its kinds, UploadFailed and the other kinds of RequestError.
+        """
+        # Most commands never submit anything: they need not load any of it.
+        from api_client.config_file import load_training_project
+        from api_client.submission import folder_of, submit
+
+        if isinstance(config, Path | str):
+            source_dir = source_dir or folder_of(config)
+            project = await asyncio.to_thread(load_training_project, config)
+        else:
+            project = config
+        return await submit(
+            self,
+            project,
+            source_dir=source_dir or Path(),
+            team=team,
+            overrides=overrides,
+            on_progress=on_progress,
+            plan=plan,
+        )
 
     def job_link(self, project_id: str, job_id: str) -> str:
         """The job's page in the web app."""

@@ -1,0 +1,76 @@
+"""``push`` for scripts: one call, no event loop of the caller's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from api_client.client import TrainingClient
+from api_client.definitions import TrainingProject
+from api_client.errors import ConfigurationError
+from api_client.overrides import Overrides
+from api_client.remotes import (
+    API_URL_VARIABLE,
+    APP_URL_VARIABLE,
+    TRUSS_KEY_VARIABLE,
+    TRUSS_URL_VARIABLE,
+    Remote,
+    resolve_remote,
+)
+
+DEFAULT_REMOTE = "baseten"
+"""The documented default of ``push``: also what stands for "whatever is configured"."""
+
+_POINTING_VARIABLES = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, APP_URL_VARIABLE, API_URL_VARIABLE)
+
+
+def push(
+    config: Path | str | TrainingProject,
+    remote: str = DEFAULT_REMOTE,
+    *,
+    source_dir: Path | None = None,
+    team: str | None = None,
+    overrides: Overrides | None = None,
+) -> dict[str, Any]:
+    """Submit a job; returns ``{"training_project": {…}, "training_job": {…}}`` as the API answers them.
+
+    ``config`` is the path of a config file, which is executed, or a project built in code, whose code
+    is archived from ``source_dir`` (the working directory unless told). ``remote`` names a section of
+    ``~/.trussrc``. Raises ConfigurationError and its kinds, UploadFailed and the other kinds of
+    RequestError.
+    """
+    chosen = choose_remote(remote, os.environ)
+
+    async def submit_once() -> dict[str, Any]:
+        async with TrainingClient(chosen) as client:
+            submission = await client.push(config, source_dir=source_dir, team=team, overrides=overrides)
+        return submission.as_dict()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(submit_once())
+    # A notebook's cell runs inside of a loop, and a loop cannot run another one.
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        return executor.submit(asyncio.run, submit_once()).result()
+
+
+def choose_remote(name: str, environ: Mapping[str, str]) -> Remote:
+    """The remote of that name; for the default name, one that the environment points to goes first.
+
+    A script written for the official SDK names no remote: pointed at another server by the environment,
+    it must not submit to production because there is a section of the default name.
+    Raises ConfigurationError.
+    """
+    if name != DEFAULT_REMOTE:
+        return resolve_remote(name, environ=environ)
+    if any(environ.get(variable, "").strip() for variable in _POINTING_VARIABLES):
+        return resolve_remote(None, environ=environ)
+    try:
+        return resolve_remote(name, environ=environ)
+    except ConfigurationError:
+        return resolve_remote(None, environ=environ)

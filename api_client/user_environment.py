@@ -1,0 +1,71 @@
+"""What is told about the sender's side: versions, and the commit that was submitted (API facts, 3.3)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from api_client.connection import user_agent
+
+GIT_TIMEOUT_S = 10.0
+"""A repository that takes longer to answer is submitted without a word about its commit."""
+
+
+def describe_environment(source_dir: Path) -> dict[str, Any]:
+    """The ``truss_user_env`` of a job: our own name and version where the official client puts its own.
+
+    Runs ``git`` in ``source_dir``; blocks.
+    """
+    return {
+        "truss_client_version": user_agent().split(" ", 1)[0],
+        "python_version": ".".join(str(part) for part in sys.version_info[:3]),
+        "pydantic_version": pydantic.VERSION,
+        "mypy_version": _version_of("mypy"),
+        "git_info": _git_info(source_dir),
+    }
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_info(folder: Path) -> dict[str, Any] | None:
+    """The commit, the tag before it, and whether there is more; None outside of a repository."""
+    sha = _git(folder, "rev-parse", "HEAD")
+    if not sha:
+        return None
+    tag = _git(folder, "describe", "--tags", "--abbrev=0") or None
+    since = _git(folder, "rev-list", f"{tag}..HEAD", "--count") if tag else None
+    return {
+        "latest_commit_sha": sha,
+        "latest_tag": tag,
+        "commits_since_tag": int(since) if since and since.isdigit() else None,
+        "has_uncommitted_changes": bool(_git(folder, "status", "--porcelain")),
+    }
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    # Looking must not lock or refresh the index, nor ask anything.
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace").strip()
