@@ -1,0 +1,112 @@
+"""Configurations, archives and accounts in a line each, for the pre-flight's tests."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from api_client.definitions import (
+    AcceleratorSpec,
+    CacheConfig,
+    CheckpointingConfig,
+    Compute,
+    Image,
+    Runtime,
+    TrainingJob,
+    TrainingProject,
+)
+from api_client.models import (
+    GpuCapacity,
+    InstanceType,
+    InstanceTypePrice,
+    Team,
+    TeamGpuCapacity,
+    TrainingCapacity,
+)
+from api_client.preflight import Finding
+
+PLAIN, EXECUTABLE = 0o644, 0o755
+
+
+@dataclass
+class Listing:
+    """An archive's listing."""
+
+    files: list[tuple[Path, str, int]] = field(default_factory=list)
+    dropped: list[tuple[str, str]] = field(default_factory=list)
+    size_bytes: int = 10_240
+    warnings: list[str] = field(default_factory=list)
+
+
+def listing(folder: Path, *names: str, mode: int = PLAIN, **more: object) -> Listing:
+    """An archive of empty files of those names, which lie in ``folder``."""
+    files = []
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+        path.chmod(mode)
+        files.append((path, name, 0))
+    return Listing(files=files, **more)
+
+
+def project(*commands: str, gpus: str | None = None, nodes: int = 1, **more: object) -> TrainingProject:
+    """A project whose job runs ``commands``; ``more`` are fields of Runtime, Compute or TrainingJob."""
+    of = {
+        part: {name: more.pop(name) for name in list(more) if name in part.model_fields}
+        for part in (Runtime, Compute, TrainingJob, TrainingProject)
+    }
+    job = TrainingJob(
+        image=Image(base_image="python:3.12-slim"),
+        compute=Compute(
+            node_count=nodes,
+            accelerator=AcceleratorSpec.model_validate(gpus) if gpus else None,
+            **of[Compute],
+        ),
+        runtime=Runtime(start_commands=list(commands), **of[Runtime]),
+        **of[TrainingJob],
+    )
+    assert not more
+    return TrainingProject(name="ring", job=job, **of[TrainingProject])
+
+
+def cached(**more: object) -> CacheConfig:
+    return CacheConfig(enabled=True, **more)
+
+
+SAVED = CheckpointingConfig(enabled=True)
+
+
+def machine(gpu_type: str | None, gpu_count: int = 0, cores: int = 26, memory_gib: int = 234) -> InstanceType:
+    name = f"{gpu_type}:{gpu_count}" if gpu_type else f"{cores}x{memory_gib}"
+    return InstanceType(
+        id=name.lower(),
+        name=name,
+        gpu_type=gpu_type,
+        gpu_count=gpu_count,
+        millicpu_limit=cores * 1000,
+        memory_limit_mib=memory_gib * 1024,
+    )
+
+
+def price(of: InstanceType, usd_per_minute: float) -> InstanceTypePrice:
+    return InstanceTypePrice(instance_type=of, price=usd_per_minute)
+
+
+def capacity(
+    gpu_type: str, *, limit: int, used: int = 0, team: tuple[Team, int] | None = None
+) -> TrainingCapacity:
+    teams = []
+    if team is not None:
+        teams.append(
+            TeamGpuCapacity(
+                gpu_type=gpu_type, limit=team[1], usage_count=used, team_id=team[0].id, team_name=team[0].name
+            )
+        )
+    return TrainingCapacity(
+        gpu_capacities=[GpuCapacity(gpu_type=gpu_type, limit=limit, usage_count=used)],
+        team_gpu_capacities=teams,
+    )
+
+
+def problems(findings: tuple[Finding, ...], severity: str) -> list[str]:
+    """``field: problem`` of the findings of that severity."""
+    return [f"{each.field}: {each.problem}" for each in findings if each.severity == severity]

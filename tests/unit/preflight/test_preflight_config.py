@@ -1,0 +1,215 @@
+"""What the pre-flight says of a configuration and of its archive, without an account."""
+
+import pytest
+from preflight_listed import EXECUTABLE, PLAIN, SAVED, Listing, listing, problems, project
+
+from api_client.definitions import (
+    AcceleratorSpec,
+    AvailabilityModel,
+    Compute,
+    InteractiveSession,
+    InteractiveSessionTrigger,
+)
+from api_client.preflight import check
+
+GIB = 1024**3
+
+
+def errors(*commands, plan, **more):
+    return problems(check(project(*commands, **more), plan), "error")
+
+
+def warnings(*commands, plan=None, **more):
+    return problems(check(project(*commands, **more), plan or Listing()), "warning")
+
+
+def test_a_job_in_order_has_nothing_to_answer_for(tmp_path):
+    plan = listing(tmp_path, "run.sh", "config.py", mode=EXECUTABLE)
+
+    assert check(project("./run.sh"), plan) == ()
+
+
+@pytest.mark.parametrize("commands", [(), ("",), ("  ", "\n")])
+def test_nothing_to_run_is_an_error(commands):
+    assert errors(*commands, plan=Listing()) == ["runtime.start_commands: empty: there is nothing to run"]
+
+
+def test_nothing_to_run_in_an_open_session_is_a_warning():
+    session = InteractiveSession(trigger=InteractiveSessionTrigger.ON_STARTUP)
+
+    found = check(project(interactive_session=session), Listing())
+
+    assert [each.severity for each in found] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({"nodes": 2}, "2 × CPU"),
+        ({"gpus": "H100:2"}, "H100:2"),
+        ({"gpus": "H100:8", "nodes": 4}, "4 × H100:8"),
+        ({"availability_model": AvailabilityModel.SPOT}, "preempted"),
+    ],
+)
+def test_much_to_lose_without_checkpoints_is_a_warning(more, word):
+    (warning,) = warnings("sleep 1", **more)
+
+    assert warning.startswith("runtime.checkpointing_config: checkpointing is off")
+    assert word in warning
+    assert warnings("sleep 1", checkpointing_config=SAVED, **more) == []
+
+
+def test_one_gpu_without_checkpoints_is_no_matter():
+    assert check(project("sleep 1", gpus="H100"), Listing()) == ()
+
+
+def test_unknown_fields_are_named():
+    job = project("sleep 1")
+    job.job.compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", cuont=8))
+
+    assert problems(check(job, Listing()), "warning") == [
+        "compute.accelerator.cuont: the API knows no such field; it is sent, and most likely ignored"
+    ]
+
+
+MISSING = "runtime.start_commands: {} is not in the archive"
+
+
+@pytest.mark.parametrize(
+    ("commands", "script"),
+    [
+        (["./run.sh"], "run.sh"),
+        (["chmod +x ./run.sh && ./run.sh"], "run.sh"),
+        (["bash run.sh --flag value"], "run.sh"),
+        (["bash -eux scripts/run.sh"], "scripts/run.sh"),
+        (["source setup.sh"], "setup.sh"),
+        (["python train.py"], "train.py"),
+        (["python3.12 -u src/train.py"], "src/train.py"),
+        (["LR=1e-4 nohup python train.py > out.txt 2>&1"], "train.py"),
+        (["cd src && python train.py"], "src/train.py"),
+        (["cd src", "python ../train.py"], "train.py"),
+        (["cd /b10/workspace/src; ./go"], "src/go"),
+        (["torchrun --nproc_per_node 8 --master_addr $BT_LEADER_ADDR train.py --lr 3"], "train.py"),
+        (["python -m torch.distributed.run --nnodes 2 train.py"], "train.py"),
+        (["accelerate launch --config_file x.yaml train.py"], "train.py"),
+        (["uv run train.py"], "train.py"),
+        (["pip install -r requirements.txt", "python train.py"], "train.py"),
+        (["# it's a comment\npython train.py"], "train.py"),
+        (["echo 'two\nlines'\npython train.py"], "train.py"),
+        (["python \\\n  train.py"], "train.py"),
+    ],
+)
+def test_a_script_that_is_not_in_the_archive_is_an_error(commands, script, tmp_path):
+    assert errors(*commands, plan=listing(tmp_path, "other.py")) == [MISSING.format(script)]
+    assert errors(*commands, plan=listing(tmp_path, script, mode=EXECUTABLE)) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -m pytest",
+        "python -c 'print(1)'",
+        "bash -c './anything.sh'",
+        "/opt/tool/run.sh",
+        "./$SCRIPT",
+        "./run-*.sh",
+        "~/run.sh",
+        "cd $WHEREVER && ./run.sh",
+        "cd /elsewhere && ./run.sh",
+        "cd .. && ./run.sh",
+        ".venv/bin/pip install x",
+        "source .venv/bin/activate",
+        "echo 'echo hi' > made.sh && bash made.sh",
+        "nvidia-smi",
+        "sleep infinity",
+        "echo 'an open quote",
+        "cat <<END > x.py\n./not-a-command.sh\nEND",
+        "[ -e extra.sh ] && ./extra.sh",
+        "if [ -e extra.sh ]; then ./extra.sh; fi",
+        "git clone https://example.com/a.git && cd a && python train.py",
+    ],
+)
+def test_what_cannot_be_known_is_no_error_and_asks_nothing(command):
+    found = check(project(command), Listing())
+
+    assert problems(found, "error") + problems(found, "warning") == []
+
+
+def test_a_file_that_an_earlier_script_may_make_is_a_warning(tmp_path):
+    plan = listing(tmp_path, "prepare.py")
+
+    assert warnings("python prepare.py", "python made.py", plan=plan) == [
+        "runtime.start_commands: made.py is not in the archive, unless an earlier command makes it"
+    ]
+
+
+def test_without_the_working_directory_the_image_may_have_the_script():
+    found = check(project("./run.sh", enable_baseten_workdir=False), Listing())
+
+    assert [each.severity for each in found] == ["warning"]
+
+
+def test_a_script_that_the_ignore_rules_took_says_so():
+    plan = Listing(dropped=[("build/", "ignored by the built-in rule build/")])
+
+    (found, _listed) = check(project("bash build/run.sh"), plan)
+
+    assert found.severity == "error"
+    assert found.problem == "build/run.sh is not in the archive: ignored by the built-in rule build/"
+    assert ".truss_ignore" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "command", ["./run.sh", "exec ./run.sh", "chmod -x run.sh; ./run.sh", "chmod 644 run.sh && ./run.sh"]
+)
+def test_a_script_that_cannot_be_executed_is_an_error(command, tmp_path):
+    assert errors(command, plan=listing(tmp_path, "run.sh", mode=PLAIN)) == [
+        "runtime.start_commands: run.sh is not executable"
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "chmod +x ./run.sh && ./run.sh",
+        "chmod u+x run.sh; ./run.sh",
+        "chmod 755 run.sh; ./run.sh",
+        "chmod -R a+rx . && ./run.sh",
+        "chmod +x *.sh && ./run.sh",
+        "bash ./run.sh",
+    ],
+)
+def test_a_script_that_is_made_executable_or_needs_not_be(command, tmp_path):
+    assert errors(command, plan=listing(tmp_path, "run.sh", mode=PLAIN)) == []
+
+
+def test_windows_line_endings_are_a_warning(tmp_path):
+    plan = listing(tmp_path, "run.sh")
+    (tmp_path / "run.sh").write_bytes(b"#!/bin/bash\r\necho hi\r\n")
+
+    (warning,) = warnings("bash run.sh", plan=plan)
+
+    assert "CRLF" in warning
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "severity"),
+    [(4 * GIB, None), (int(4.6 * GIB), "warning"), (5 * GIB, "warning"), (5 * GIB + 1, "error")],
+)
+def test_an_archive_near_and_over_its_limit(size_bytes, severity):
+    found = check(project("sleep 1"), Listing(size_bytes=size_bytes))
+
+    assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+def test_what_is_left_out_and_what_was_odd_is_told_gravest_first():
+    plan = Listing(
+        dropped=[(f"old{number}.log", "ignored by the built-in rule *.log") for number in range(7)],
+        warnings=["lib/ was left out"],
+    )
+
+    found = check(project(), plan)
+
+    assert [each.severity for each in found] == ["error", "warning", "info"]
+    assert found[1].problem == "lib/ was left out"
+    assert found[2].problem == "left out: old0.log, old1.log, old2.log, old3.log, old4.log and 2 more"
