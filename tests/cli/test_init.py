@@ -1,0 +1,124 @@
+"""Starter projects: what is written, and that it can be submitted as it is."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from api_client.archive import plan_archive
+from api_client.config_file import load_training_project
+from api_client.preflight import check
+
+NAMES = ("cpu-quickstart", "multinode-torchrun", "lora-finetune")
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_without_arguments_it_is_the_quick_start_in_a_folder_of_its_name(cli, tmp_path):
+    result = cli("init")
+
+    assert result.code == 0
+    assert result.out.splitlines() == [
+        f"cpu-quickstart{os.sep}{name}" for name in ("config.py", "run.sh", "train.py")
+    ]
+    assert "bt-tui push cpu-quickstart/config.py --tail" in result.err
+    assert stat.S_IMODE((tmp_path / "cpu-quickstart" / "run.sh").stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "cpu-quickstart" / "train.py").stat().st_mode) == 0o644
+
+
+def test_a_template_goes_right_into_the_given_folder(cli, tmp_path):
+    result = cli("init", "a/b c", "--template", "lora-finetune")
+
+    assert result.code == 0
+    assert (tmp_path / "a" / "b c" / "data.jsonl").is_file()
+    assert "'a/b c/config.py'" in result.err
+
+
+def test_several_go_into_folders_of_their_names(cli, tmp_path):
+    result = cli("init", "lab", "--examples", "cpu-quickstart, multinode-torchrun", "-o", "json")
+
+    assert result.code == 0
+    assert names_in(tmp_path / "lab") == ["cpu-quickstart", "multinode-torchrun"]
+    assert f"lab{os.sep}cpu-quickstart{os.sep}config.py" in json.loads(result.out)
+
+
+def test_nothing_is_overwritten_and_nothing_half_written(cli, tmp_path):
+    folder = tmp_path / "cpu-quickstart"
+    folder.mkdir()
+    (folder / "run.sh").write_text("mine")
+
+    result = cli("init")
+
+    assert result.code == 2
+    assert "run.sh" in result.err
+    assert names_in(folder) == ["run.sh"]
+    assert (folder / "run.sh").read_text() == "mine"
+
+
+def test_force_overwrites_but_follows_no_link(cli, tmp_path):
+    folder = tmp_path / "cpu-quickstart"
+    folder.mkdir()
+    (tmp_path / "precious").write_text("mine")
+    (folder / "run.sh").symlink_to(tmp_path / "precious")
+    (folder / "notes.txt").write_text("mine too")
+
+    assert cli("init").code == 2
+    assert cli("init", "--force").code == 0
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (folder / "notes.txt").read_text() == "mine too"
+    assert "train.py" in (folder / "run.sh").read_text()
+
+
+def test_what_there_is(cli):
+    as_table, as_json = cli("init", "--list-examples"), cli("init", "--list-examples", "-o", "json")
+
+    assert [each["name"] for each in json.loads(as_json.out)] == list(NAMES)
+    assert all(name in as_table.out for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--template", "../../etc"),
+        ("--examples", "cpu-quickstart,nonesuch"),
+        ("--examples", ","),
+        ("--examples", "cpu-quickstart", "--template", "cpu-quickstart"),
+    ],
+)
+def test_wrong_names_are_usage_and_write_nothing(cli, tmp_path, arguments):
+    result = cli("init", *arguments)
+
+    assert result.code == 2
+    assert result.out == ""
+    assert names_in(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_made_is_said(cli, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    result = cli("init", "file/below")
+
+    assert result.code == 2
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_loads_and_has_nothing_to_complain_about(cli, tmp_path, name):
+    cli("init", ".", "--template", name)
+
+    project = load_training_project(tmp_path / "config.py")
+    findings = check(project, plan_archive(tmp_path, project.job.workspace))
+
+    assert project.name == name
+    assert findings == ()
+    assert project.job.runtime.checkpointing_config.enabled
+    assert project.job.runtime.cache_config.enabled

@@ -1,0 +1,341 @@
+"""push, recreate and stop: against a server that we did not write, and the whole way on an emulator."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.emulator import running_emulator
+from support.stranger import Answer, job
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 120.0
+
+CONFIG = """
+from truss_train import TrainingProject, TrainingJob, Image, Compute, Runtime, SecretReference
+from truss.base.truss_config import AcceleratorSpec
+
+print("words of the config")
+project = TrainingProject(
+    name="llama-sft",
+    job=TrainingJob(
+        name="first",
+        image=Image(base_image="python:3.12"),
+        compute=Compute(accelerator=AcceleratorSpec(accelerator="H100", count=8)),
+        runtime=Runtime(
+            start_commands=["bash run.sh"],
+            environment_variables={"HF_TOKEN": SecretReference(name="hf")},
+        ),
+    ),
+)
+"""
+NODE = {
+    "id": "h",
+    "name": "H100:8",
+    "gpu_type": "H100",
+    "gpu_count": 8,
+    "millicpu_limit": 1,
+    "memory_limit_mib": 1,
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A config for eight GPUs that asks for a secret, in a folder with what it runs."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "config.py").write_text(CONFIG)
+    (folder / "run.sh").write_text("echo hi\n")
+    (folder / "debug.log").write_text("old words")
+    return folder / "config.py"
+
+
+@pytest.fixture
+def account(stranger):
+    """The stranger tells of its account, where all is well."""
+    stranger.on(
+        "GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "Research", "default": True}]})
+    )
+    stranger.on("GET", "/v1/instance_types", Answer(body={"instance_types": [NODE]}))
+    prices = {"instance_types": [{"instance_type": NODE, "price": 0.5}]}
+    stranger.on("GET", "/v1/instance_type_prices", Answer(body=prices))
+    capacity = {"gpu_type": "H100", "baseline": 8, "limit": 64, "usage_count": 0}
+    gpus = {"gpu_capacities": [capacity], "team_gpu_capacities": []}
+    stranger.on("GET", "/v1/training/capacity", Answer(body=gpus))
+    stranger.on("GET", "/v1/secrets", Answer(body={"secrets": [{"name": "hf", "id": "s"}]}))
+    return stranger
+
+
+def changes(stranger) -> list[str]:
+    """The requests that were more than a question."""
+    questions = ("/v1/training_jobs/search",)
+    return [each.path for each in stranger.asked if each.method != "GET" and each.path not in questions]
+
+
+def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(cli, account, config):
+    result = cli("push", str(config), "--dry-run", "-o", "json")
+
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert document["training_project"] == {"name": "llama-sft"}
+    sent = document["training_job"]
+    assert sent["compute"]["accelerator"] == {"accelerator": "H100", "count": 8}
+    assert sent["runtime"]["environment_variables"] == {"HF_TOKEN": {"name": "hf"}}
+    assert sent["truss_user_env"]["python_version"]
+    archive = document["archive"]
+    assert [each["name"] for each in archive["files"]] == ["config.py", "run.sh"]
+    assert archive["files"][1]["size_bytes"] == len("echo hi\n")
+    assert [each["name"] for each in archive["dropped"]] == ["debug.log"]
+    assert "*.log" in archive["dropped"][0]["reason"]
+    assert archive["size_bytes"] == 10_240
+    assert [each["severity"] for each in document["findings"]] == ["warning", "info", "info"]
+    assert {"severity", "field", "problem", "remedy"} == set(document["findings"][0])
+    assert [each.method for each in account.asked if each.method != "GET"] == []
+    assert "words of the config" in result.err
+
+
+def test_options_win_over_the_config(cli, account, config):
+    result = cli(
+        *("push", str(config), "--dry-run", "-o", "json", "--job-name", "second", "--team", "Research"),
+        *("--accelerator", "H100:4", "--node-count", "2", "--entrypoint", "python x", "--priority", "3"),
+        *("--spot", "--interactive", "on_failure", "--interactive-timeout-minutes", "30"),
+    )
+
+    document = json.loads(result.out)
+    sent = document["training_job"]
+    assert document["training_project"] == {"name": "llama-sft", "team_name": "Research"}
+    assert (sent["name"], sent["priority"]) == ("second", 3)
+    assert sent["compute"]["accelerator"] == {"accelerator": "H100", "count": 4}
+    assert (sent["compute"]["node_count"], sent["compute"]["availability_model"]) == (2, "spot")
+    assert sent["runtime"]["start_commands"] == ["python x"]
+    assert (sent["interactive_session"]["trigger"], sent["interactive_session"]["timeout_minutes"]) == (
+        "on_failure",
+        30,
+    )
+    assert "replaces" in result.err
+
+
+def test_a_dry_run_for_reading(cli, account, config):
+    out = cli("push", str(config), "--dry-run").out
+
+    for words in ("llama-sft", "bash run.sh", "debug.log", "left out", "about $30.00 an hour"):
+        assert words in out
+
+
+@pytest.mark.parametrize(
+    "environ", [{}, {"BASETEN_API_KEY": "k", "BASETEN_REMOTE_URL": "http://127.0.0.1:9"}]
+)
+def test_a_dry_run_without_a_server_leaves_the_account_out(cli, config, environ, monkeypatch):
+    if environ:
+        environ = environ | {"BASETEN_MANAGEMENT_API_URL_OVERRIDE": "http://127.0.0.1:9"}
+        monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
+
+    result = cli("push", str(config), "--dry-run", "-o", "json", environ=environ)
+
+    assert result.code == 0
+    (finding,) = [each for each in json.loads(result.out)["findings"] if each["field"] == "account"]
+    assert "not checked" in finding["problem"]
+
+
+async def _no_sleep(_self, _seconds):
+    """Do not wait between attempts."""
+
+
+def test_errors_stop_it_before_anything_is_sent(cli, account, config):
+    account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
+    (config.parent / "run.sh").unlink()
+
+    result = cli("push", str(config), "--yes")
+
+    assert result.code == 2
+    assert "run.sh is not in the archive" in result.err
+    assert "the workspace has no secret 'hf'" in result.err
+    assert "nothing was sent, for 2 errors" in result.err
+    assert changes(account) == []
+
+
+def test_skipping_the_checks_goes_on_to_the_upload(cli, account, config):
+    account.on("GET", "/v1/secrets", Answer(body={"secrets": []}))
+    account.on("GET", "/v1/blobs/credentials/train", Answer(403, {"message": "no uploads for you"}))
+
+    result = cli("push", str(config), "--skip-checks")
+
+    assert result.code == 6
+    assert "no uploads for you" in result.err
+    assert changes(account) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("config.py", "x = 1", "TrainingProject"),
+        ("config.py", "x = 1 +", "config.py:1"),
+        ("config.py", "\nraise RuntimeError('boom')", "boom"),
+        ("config.py", None, "config.py"),
+    ],
+)
+def test_a_config_that_cannot_be_loaded_is_one_clear_message(cli, stranger, tmp_path, name, text, words):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+
+    result = cli("push", str(tmp_path / name))
+
+    assert result.code == 2
+    assert words in result.err
+    assert "Traceback" not in result.err
+    assert stranger.asked == []
+
+
+def test_a_team_that_is_not_there(cli, account, config):
+    result = cli("push", str(config), "--team", "Nobody")
+
+    assert result.code == 2
+    assert "Nobody" in result.err
+    assert changes(account) == []
+
+
+@pytest.mark.parametrize("flags", [("--accelerator", "h100"), ("--node-count", "0")])
+def test_options_that_no_job_can_have(cli, account, config, flags):
+    result = cli("push", str(config), *flags)
+
+    assert result.code == 2
+    assert flags[1] in result.err
+    assert changes(account) == []
+
+
+def test_from_the_starter_project_to_the_end_on_an_emulator(tmp_path):
+    """A job that works and one that fails, side by side."""
+    with running_emulator() as emulator:
+        environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
+
+        def start(*arguments: str) -> subprocess.Popen[str]:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tui", *arguments],
+                cwd=ROOT,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+
+        folder = tmp_path / "quick"
+        assert start("init", str(folder)).communicate(timeout=LIMIT_S)[1]
+        (tmp_path / "bad").mkdir()
+        (tmp_path / "bad" / "config.py").write_text((folder / "config.py").read_text())
+        (tmp_path / "bad" / "run.sh").write_text("echo so far so good\nexit 9\n")
+        good = start("push", str(folder / "config.py"), "--tail")
+        bad = start("push", str(tmp_path / "bad" / "config.py"), "--tail", "-o", "json")
+        good_out, good_err = good.communicate(timeout=LIMIT_S)
+        bad_out, bad_err = bad.communicate(timeout=LIMIT_S)
+
+        assert good.returncode == 0, good_err
+        steps = [line.split(" step ")[1].split()[0] for line in good_out.splitlines() if " step " in line]
+        assert steps == [f"{step}/2000" for step in range(50, 2001, 50)]
+        assert "ended: completed" in good_err
+        assert "\x1b" not in good_out + good_err
+
+        assert bad.returncode == 3, bad_err
+        created, *lines = [json.loads(line) for line in bad_out.splitlines()]
+        assert created["training_project"]["name"] == "cpu-quickstart"
+        assert created["training_job"]["name"] == "first-run"
+        assert "so far so good" in [line["message"] for line in lines]
+        assert "ended: failed" in bad_err
+        assert "9" in bad_err.splitlines()[-1]
+
+
+def test_a_job_told_and_not_followed_on_an_emulator(cli, tmp_path):
+    with running_emulator() as emulator:
+        assert cli("init", str(tmp_path / "quick")).code == 0
+        config = str(tmp_path / "quick" / "config.py")
+        environ = emulator.remote_environ()
+
+        pushed = cli("push", config, "-o", "json", environ=environ)
+        assert pushed.code == 0
+        document = json.loads(pushed.out)
+        job_id = document["training_job"]["id"]
+        assert document["training_project"]["name"] == "cpu-quickstart"
+        assert f"bt-tui logs {job_id} --follow" in pushed.err
+
+        again = cli("recreate", job_id, "-o", "json", environ=environ)
+        assert again.code == 0
+        assert json.loads(again.out)["training_job"]["id"] != job_id
+
+        stopped = cli("stop", "--all", "--yes", environ=environ)
+        assert stopped.code in (0, 7)  # they may have ended by themselves
+        assert cli("stop", job_id, environ=environ).code == 0
+
+
+def test_stop_names_the_job_and_says_what_it_did(cli, stranger):
+    stranger.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
+    stranger.on("POST", "/v1/.*/job1/stop", Answer(body={"training_job": job("job1", "STOPPED")}))
+
+    result = cli("stop", "job1", "--job-id", "job2")
+
+    assert (result.code, result.out) == (0, "job1\njob2\n")
+    assert "job job2 has ended already" in result.err
+    assert changes(stranger) == ["/v1/training_projects/proj1/jobs/job1/stop"]
+
+
+def test_stop_without_an_id_asks_and_nobody_can_answer(cli, stranger):
+    stranger.jobs = [job("job1", "RUNNING"), job("job2", "COMPLETED")]
+
+    result = cli("stop")
+
+    assert result.code == 2
+    assert "stop job1?" in result.err
+    assert changes(stranger) == []
+
+
+def test_stop_all_goes_on_past_one_that_cannot_be_stopped(cli, stranger):
+    stranger.jobs = [job("job1", "RUNNING"), job("job2", "PENDING"), job("job3", "FAILED")]
+    stranger.on("POST", "/v1/.*/job1/stop", Answer(409, {"message": "it is just ending"}))
+    stranger.on("POST", "/v1/.*/job2/stop", Answer(body={"training_job": job("job2", "STOPPED")}))
+
+    result = cli("stop", "--all", "--yes", "-o", "json")
+
+    assert result.code == 1
+    assert "it is just ending" in result.err
+    assert [each["id"] for each in json.loads(result.out)] == ["job2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "statuses", "code"),
+    [
+        (("--yes",), ["COMPLETED"], 7),
+        (("--yes",), ["RUNNING", "RUNNING"], 2),
+        (("--all", "job0"), ["RUNNING"], 2),
+        (("nonesuch",), ["RUNNING"], 7),
+    ],
+)
+def test_stop_of_nothing_in_particular(cli, stranger, arguments, statuses, code):
+    stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses)]
+
+    assert cli("stop", *arguments).code == code
+    assert changes(stranger) == []
+
+
+def test_recreate_without_an_id_takes_the_newest_after_asking(cli, stranger):
+    stranger.jobs = [
+        job("old", "FAILED", created_at="2025-01-01T00:00:00Z"),
+        job("new", "FAILED", created_at="2025-06-01T00:00:00Z"),
+    ]
+    stranger.on("POST", "/v1/.*/recreate", Answer(body={"training_job": job("newest", "CREATED")}))
+
+    assert cli("recreate").code == 2
+    assert changes(stranger) == []
+    result = cli("recreate", "--yes")
+
+    assert result.code == 0
+    assert changes(stranger) == ["/v1/training_projects/proj1/jobs/new/recreate"]
+    assert "newest" in result.out
+
+
+def test_recreate_is_sent_once_even_if_the_server_fails(cli, stranger):
+    stranger.on("POST", "/v1/.*/recreate", Answer(500, {"message": "oops"}))
+
+    assert cli("recreate", "job1").code == 8
+    assert len(changes(stranger)) == 1
