@@ -16,6 +16,7 @@ class Scope(StrEnum):
 
     HOME = "home"
     JOB = "job"
+    SUBMIT = "submit"
     SCREEN = "screen"  # every screen, each in its own way
     APP = "app"  # the same everywhere
 
@@ -57,6 +58,7 @@ ACTIONS: tuple[Action, ...] = (
         in_footer=True,
     ),
     Action("reverse_sort", Scope.HOME, "V", "reverse", "Turn the order of the sort around."),
+    Action("new_job", Scope.HOME, "n", "new", "Submit a new job from a config file.", in_footer=True),
     Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the list of projects."),
     Action(
         "stop_job", Scope.HOME, "s", "stop", "Stop the job under the cursor.", in_footer=True, dangerous=True
@@ -111,6 +113,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("recreate_job", Scope.JOB, "R", "run again", "Start a new job like this one.", dangerous=True),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
     Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
+    Action("submit", Scope.SUBMIT, "ctrl+s", "submit", "Submit the job that is shown.", in_footer=True),
     Action("back", Scope.SCREEN, "escape", "back", "One step out: of the filter, then of the screen."),
     Action("refresh", Scope.SCREEN, "r", "refresh", "Ask the server now."),
     Action("command_palette", Scope.APP, "colon,ctrl+p", "commands", "Find any action by its name."),

@@ -23,6 +23,7 @@ from tui.actions import Scope, actions_of
 from tui.feeds.fleet import FleetFeed
 from tui.feeds.run import RunFeed
 from tui.feeds.session import Session
+from tui.feeds.submission import SubmissionFeed
 from tui.insight.connection import Connection
 from tui.insight.status import status_view
 from tui.insight.text import inert
@@ -30,6 +31,8 @@ from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
     CopyRequested,
+    JobSubmitted,
+    NewJobRequested,
     OpenJobRequested,
     RecreateJobRequested,
     StopJobRequested,
@@ -38,9 +41,11 @@ from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.help.screen import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.screens.submit.screen import SubmitScreen
 from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
 from tui.theme import DARK, NO_COLOR_THEME, THEMES
 
+READ_ONLY = "This dashboard is read-only."
 FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
 
@@ -105,7 +110,7 @@ class BtTuiApp(App[WelcomeChoice]):
     def watch_connection(self, connection: Connection) -> None:
         """Hand it on to the screens that show it."""
         for screen in self.screen_stack:
-            if isinstance(screen, HomeScreen | JobScreen):
+            if isinstance(screen, HomeScreen | JobScreen | SubmitScreen):
                 screen.connection = connection
 
     # What screens ask for
@@ -135,6 +140,21 @@ class BtTuiApp(App[WelcomeChoice]):
                 await self._session.clock.sleep(FIND_AGAIN_S)
                 continue
             return
+
+    @on(NewJobRequested)
+    def _new_job(self) -> None:
+        if self._readonly:
+            self.notify(READ_ONLY, severity="warning")
+        elif self._session is not None:
+            screen = SubmitScreen(partial(SubmissionFeed, self._session), inert(self._session.remote.name))
+            screen.connection = self.connection
+            self.push_screen(screen)
+
+    @on(JobSubmitted)
+    def _follow_submitted(self, message: JobSubmitted) -> None:
+        if isinstance(self.screen, SubmitScreen):
+            self.pop_screen()
+            self._show_job(message.job)
 
     @on(StopJobRequested)
     def _ask_to_stop(self, message: StopJobRequested) -> None:
@@ -173,7 +193,7 @@ class BtTuiApp(App[WelcomeChoice]):
     ) -> None:
         """Confirm, then act; refused when the dashboard is read-only."""
         if self._readonly:
-            self.notify("This dashboard is read-only.", severity="warning")
+            self.notify(READ_ONLY, severity="warning")
             return
 
         def answered(confirmed: bool | None) -> None:
@@ -237,7 +257,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
-        own = {HomeScreen: Scope.HOME, JobScreen: Scope.JOB}.get(type(screen))
+        own = {HomeScreen: Scope.HOME, JobScreen: Scope.JOB, SubmitScreen: Scope.SUBMIT}.get(type(screen))
         return (*((own,) if own else ()), Scope.SCREEN, Scope.APP)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

@@ -19,6 +19,7 @@ KEY_SIGNS = {
     "escape": "esc",
     "shift+tab": "⇧tab",
     "ctrl+p": "^p",
+    "ctrl+s": "^s",
 }
 
 

@@ -31,6 +31,18 @@ class RecreateJobRequested(Message):
         self.job = job
 
 
+class NewJobRequested(Message):
+    """Submit a new job."""
+
+
+class JobSubmitted(Message):
+    """The job was just created."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        super().__init__()
+        self.job = job
+
+
 class CopyRequested(Message):
     """Put ``text`` on the clipboard; ``what`` names it in the toast."""
 

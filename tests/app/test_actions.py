@@ -9,15 +9,23 @@ from tui.app import BtTuiApp
 from tui.keymap import key_signs
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.screens.submit.screen import SubmitScreen
 
 README = Path(__file__).parents[2] / "README.md"
 OWNERS = {
     Scope.HOME: (HomeScreen,),
     Scope.JOB: (JobScreen,),
-    Scope.SCREEN: (HomeScreen, JobScreen),
+    Scope.SUBMIT: (SubmitScreen,),
+    Scope.SCREEN: (HomeScreen, JobScreen, SubmitScreen),
     Scope.APP: (BtTuiApp,),
 }
-HEADINGS = {Scope.HOME: "Home", Scope.JOB: "Job", Scope.SCREEN: "Both", Scope.APP: "Everywhere"}
+HEADINGS = {
+    Scope.HOME: "Home",
+    Scope.JOB: "Job",
+    Scope.SUBMIT: "Submit",
+    Scope.SCREEN: "Each",
+    Scope.APP: "All",
+}
 
 
 def identity(action: Action) -> str:
@@ -31,7 +39,7 @@ def test_every_action_is_done_by_the_owner_of_its_scope(action: Action) -> None:
 
 
 def test_no_key_means_two_things_at_once() -> None:
-    for scopes in ((Scope.HOME, Scope.SCREEN, Scope.APP), (Scope.JOB, Scope.SCREEN, Scope.APP)):
+    for scopes in [(own, Scope.SCREEN, Scope.APP) for own in (Scope.HOME, Scope.JOB, Scope.SUBMIT)]:
         keys = [key for action in ACTIONS if action.scope in scopes for key in action.keys.split(",")]
         assert len(keys) == len(set(keys))
 

@@ -12,6 +12,7 @@ from api_client.emulator.child import EmulatorChild
 from api_client.remotes import Remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
+from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.confirm.screen import ConfirmScreen
@@ -34,16 +35,6 @@ JOB: dict[str, Any] = {
         "checkpointing_config": {"enabled": True},
     },
 }
-
-
-def remote_of(emulator: EmulatorChild) -> Remote:
-    return Remote(
-        name="here",
-        app_url=emulator.url,
-        api_url=emulator.url,
-        key=SecretStr(emulator.key),
-        key_origin="the test",
-    )
 
 
 async def test_watch_a_two_node_job_and_stop_it() -> None:

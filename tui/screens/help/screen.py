@@ -20,6 +20,7 @@ from tui.widgets.tones import tone_styles
 HEADINGS = {
     Scope.HOME: "On this screen",
     Scope.JOB: "On this screen",
+    Scope.SUBMIT: "On this screen",
     Scope.SCREEN: "On every screen",
     Scope.APP: "Everywhere",
 }

@@ -24,6 +24,7 @@ from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
     CopyRequested,
+    NewJobRequested,
     OpenJobRequested,
     RecreateJobRequested,
     StopJobRequested,
@@ -34,6 +35,7 @@ from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 
+NO_JOBS = "No training jobs here yet.\n\nn submits one; bt-tui init writes a config to begin with."
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 
@@ -182,9 +184,7 @@ class HomeScreen(Screen[None]):
         if snapshot is None:
             empty.update("Nothing to show yet. It goes on asking by itself; r asks now.")
         elif not snapshot.jobs:
-            empty.update(
-                "No training jobs here yet.\n\nSubmit one with the truss CLI, and it appears by itself."
-            )
+            empty.update(NO_JOBS)
         else:
             empty.update(
                 "No job matches.\n\nesc clears the filter; the first line of the projects shows all."
@@ -229,6 +229,10 @@ class HomeScreen(Screen[None]):
         """Open the job under the cursor."""
         if (job := self._chosen) is not None:
             self.post_message(OpenJobRequested(job))
+
+    def action_new_job(self) -> None:
+        """Submit a new job."""
+        self.post_message(NewJobRequested())
 
     def action_filter(self) -> None:
         """Type a filter."""

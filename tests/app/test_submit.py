@@ -1,0 +1,127 @@
+"""Submitting from the dashboard, on a real emulator, with a job that really runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.dashboard import text_of
+from support.emulator import running_emulator
+from support.remotes import remote_of
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.feeds.recent_configs import find_configs, remember_config
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.screens.submit.screen import SubmitScreen
+
+CONFIG = """
+from truss_train import definitions
+
+training_project = definitions.TrainingProject(
+    name="from-the-screen",
+    job=definitions.TrainingJob(
+        name="hello",
+        image=definitions.Image(base_image="python:3.12-slim"),
+        compute=definitions.Compute(cpu_count=1),
+        runtime=definitions.Runtime(start_commands=["sh ./run.sh"]),
+    ),
+)
+"""
+SIZE = (100, 30)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with one config, and a home for what is remembered."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "config.py").write_text(CONFIG, encoding="utf-8")
+    (folder / "run.sh").write_text("echo hello from the archive\n", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return folder
+
+
+async def test_choose_review_change_submit_and_watch(here: Path) -> None:
+    with running_emulator("empty") as emulator:
+        app = BtTuiApp(remote_of(emulator))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: "No training jobs here yet" in text_of(app))
+            await pilot.press("n")
+            await until(pilot, lambda: "config.py" in text_of(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: "from-the-screen" in text_of(app))
+            assert "sh ./run.sh" in text_of(app)
+            assert "2 files" in text_of(app)
+            app.screen.query_one("#job_name").focus()
+            await pilot.press(*"renamed", "enter")
+            await until(pilot, lambda: "job         renamed" in text_of(app))
+            await pilot.press("ctrl+s")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen | JobScreen))
+            if isinstance(app.screen, ConfirmScreen):
+                await pilot.press("y")
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await until(
+                pilot, lambda: "hello from the archive" in text_of(app) and "COMPLETED" in text_of(app)
+            )
+            assert "renamed" in text_of(app)
+            await pilot.press("escape", "n")
+            await until(pilot, lambda: "recent" in text_of(app))
+
+
+async def test_a_config_that_fails_is_told_with_file_and_line_and_nothing_is_lost(here: Path) -> None:
+    (here / "config.py").write_text("x = 1\nraise ValueError('[red]no such luck[/red]')\n", encoding="utf-8")
+    with running_emulator("empty") as emulator:
+        app = BtTuiApp(remote_of(emulator))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await pilot.press("n")
+            await until(pilot, lambda: "config.py" in text_of(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: "[red]no such luck[/red]" in text_of(app))
+            screen = text_of(app)
+            assert "line 2" in screen or ":2" in screen
+            assert isinstance(app.screen, SubmitScreen)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_an_override_that_no_job_can_have_is_refused_and_the_review_stays(here: Path) -> None:
+    with running_emulator("empty") as emulator:
+        app = BtTuiApp(remote_of(emulator))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await pilot.press("n")
+            await until(pilot, lambda: "config.py" in text_of(app))
+            await pilot.press("enter")
+            await until(pilot, lambda: "from-the-screen" in text_of(app))
+            app.screen.query_one("#accelerator").focus()
+            await pilot.press(*"h100", "enter")
+            await until(pilot, lambda: "✗" in text_of(app) and "h100" in text_of(app))
+            assert "from-the-screen" in text_of(app)
+
+
+def test_recent_configs_come_first_and_vanished_ones_not_at_all(tmp_path: Path) -> None:
+    memory = tmp_path / "state" / "recent.json"
+    paths = [tmp_path / name / "config.py" for name in ("a", "b", "c", ".hidden", "node_modules")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("", encoding="utf-8")
+    for path in (paths[0], paths[1], tmp_path / "gone" / "config.py", paths[1]):
+        remember_config(path, memory)
+    found = find_configs(tmp_path, memory)
+    assert [(choice.path.parent.name, choice.recent) for choice in found] == [
+        ("b", True),
+        ("a", True),
+        ("c", False),
+    ]
+
+
+@pytest.mark.parametrize("content", ["", "not json", '{"a": 1}', "[1, null]"])
+def test_a_memory_that_makes_no_sense_is_no_memory(tmp_path: Path, content: str) -> None:
+    memory = tmp_path / "recent.json"
+    memory.write_text(content, encoding="utf-8")
+    assert find_configs(tmp_path / "empty", memory) == ()

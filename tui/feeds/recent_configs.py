@@ -1,0 +1,70 @@
+"""Which config files there are to choose from: recent ones, then those near at hand. Runs none."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+REMEMBERED = 20
+FOUND_AT_MOST = 50
+DEEPEST = 3
+"""Folders below the working directory that are looked into."""
+SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
+FILE_NAME = "recent-configs.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChoice:
+    """A config file; ``recent`` if it was submitted from here before."""
+
+    path: Path
+    recent: bool
+
+
+def recent_configs_file() -> Path:
+    """Where the recent ones are remembered."""
+    return platformdirs.user_state_path("bt-tui") / FILE_NAME
+
+
+def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
+    """Recent configs that still exist, newest first, then every ``config.py`` below a folder."""
+    recent = [path for path in _remembered(memory) if path.is_file()]
+    found = [path for path in _walk(below) if path not in recent]
+    return (
+        *(ConfigChoice(path, True) for path in recent),
+        *(ConfigChoice(path, False) for path in found[:FOUND_AT_MOST]),
+    )
+
+
+def remember_config(path: Path, memory: Path) -> None:
+    """Put a config first among the recent ones. A memory that cannot be written is done without."""
+    kept = [str(other) for other in _remembered(memory) if other != path][: REMEMBERED - 1]
+    try:
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        fresh = memory.with_suffix(".tmp")
+        fresh.write_text(json.dumps([str(path), *kept]), encoding="utf-8")
+        fresh.replace(memory)
+    except OSError:
+        return
+
+
+def _remembered(memory: Path) -> list[Path]:
+    try:
+        names = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [Path(name) for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def _walk(below: Path) -> Iterator[Path]:
+    for folder, subfolders, files in os.walk(below):
+        depth = len(Path(folder).relative_to(below).parts)
+        subfolders[:] = sorted(
+            name for name in subfolders if depth < DEEPEST and name not in SKIPPED and name[0] != "."
+        )
+        yield from (Path(folder, name) for name in sorted(files) if name == "config.py")

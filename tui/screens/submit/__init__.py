@@ -1,0 +1,1 @@
+"""A new job out of a config file: choose, review, submit."""
