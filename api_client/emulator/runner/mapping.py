@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from api_client.emulator.runner.environment import MOUNTS_VARIABLE
 from api_client.emulator.runner.folders import CacheFolders, JobFolders
 from api_client.emulator.runner.mounts import CannotLink, Mount, SystemLinks, hang_up
 from api_client.emulator.runner.spec import JobSpec
@@ -67,7 +68,7 @@ def make_mounts(
                 raise CannotLink("every node has its own")
             links.make(job_id, mount.path, mount.target)
         except CannotLink as reason:
-            text = f"is no path of this machine ({reason}): the {mount.what} {_where(mount, refused)}"
+            text = f"is no path of this machine ({reason}): use {_where(mount, refused)} for the {mount.what}"
         else:
             text = f"is a link to the {mount.what} while the job runs"
         said.setdefault(mount.path, f"[emulator] INFO {mount.path} {text}")
@@ -76,7 +77,7 @@ def make_mounts(
 
 def _where(mount: Mount, refused: list[Mount]) -> str:
     if mount.variable is not None:
-        return f"lie in ${mount.variable}"
+        return f"${mount.variable}"
     if mount in refused:
-        return f"lie in {mount.target}"
-    return f"lie in $BT_EMULATOR_ROOT{mount.path}"
+        return str(mount.target)
+    return f"${MOUNTS_VARIABLE}{mount.path}"

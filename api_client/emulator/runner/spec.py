@@ -107,9 +107,9 @@ def check_can_start(spec: JobSpec, *, max_nodes: int) -> None:
     parse_weights(spec.weights)
     for source in spec.load_from or ():
         if source.is_loops:
-            raise CannotStart(
-                "load_checkpoint_config names a Loops checkpoint, which this machine has none of"
-            )
+            raise CannotStart("load_checkpoint_config: there are no Loops checkpoints on this machine")
+        if source.is_nameless:
+            raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
 
 
 def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None:

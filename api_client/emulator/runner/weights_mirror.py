@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from api_client.emulator.runner.weights_objects import object_library, open_bucket
@@ -54,15 +54,16 @@ def fetch_objects(order: FetchOrder, progress: Progress) -> None:
 
 
 def _listed(library: Any, store: Any, prefix: str) -> dict[str, Meta]:
-    """Objects by their path below the prefix; markers of empty folders are left out."""
+    """Objects by their path below the prefix; empty ones that stand for a folder are left out."""
     found: dict[str, Meta] = {}
     for batch in library.list(store, prefix=prefix or None):
         for meta in batch:
             name = meta["path"][len(prefix) :].lstrip("/") if prefix else meta["path"]
-            if name and not (name.endswith("/") and meta["size"] == 0):
+            if name:
                 found[name] = meta
+    folders = {str(folder) for name in found for folder in PurePosixPath(name).parents}
     if found or not prefix:
-        return dict(sorted(found.items()))
+        return {name: meta for name, meta in sorted(found.items()) if meta["size"] or name not in folders}
     try:
         return {prefix.rsplit("/", 1)[-1]: library.head(store, prefix)}
     except FileNotFoundError as error:

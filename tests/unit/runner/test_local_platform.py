@@ -1,0 +1,275 @@
+"""What the platform promises around a job: queues, preemption, caches, loading, secrets, rendezvous."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_world import PROJECT, LocalWorld, job_spec, local_world
+
+from api_client.emulator.runner.node_queue import GpuPool
+from api_client.models import JobStatus, ProjectSummary
+
+ENABLED = {"checkpointing_config": {"enabled": True}}
+OTHER = ProjectSummary(id="proj2", name="other")
+FOREIGN = ProjectSummary(id="proj3", name="digits")
+"""Another team's project of the same name as ours."""
+
+
+def team_of(project_id: str) -> str:
+    return "team-b" if project_id == FOREIGN.id else "team-a"
+
+
+def on_gpus(
+    spec: dict[str, Any], count: int, *, model: str = "dedicated", priority: int = 0
+) -> dict[str, Any]:
+    accelerator = {"accelerator": "H100", "count": count}
+    return {
+        **spec,
+        "compute": {"node_count": 1, "accelerator": accelerator, "availability_model": model},
+        "priority": priority,
+    }
+
+
+def is_there(path: Path) -> bool:
+    return path.exists()
+
+
+def files_with(folder: Path, text: str) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+async def test_jobs_wait_for_gpus_and_a_changed_priority_reorders_them(tmp_path: Path) -> None:
+    limits = [GpuPool("H100", 8, is_fixed=True)]
+    async with local_world(tmp_path, gpu_pools=lambda project_id, gpu_type: limits) as world:
+        await world.create("running", on_gpus(job_spec("sleep 1000"), 8))
+        first = await world.create("first", on_gpus(job_spec("sleep 1000"), 8))
+        second = await world.create("second", on_gpus(job_spec("sleep 1000"), 8))
+        assert first.current_status == second.current_status == JobStatus.PENDING
+        spot = await world.run("spot", on_gpus(job_spec("echo spot"), 8, model="spot"))
+        cpu = await world.run("cpu", job_spec("echo cpu"))
+        assert spot.current_status == cpu.current_status == JobStatus.COMPLETED
+        await world.backend.update("second", {"priority": 1})
+        await world.backend.stop("running")
+        await world.until(lambda: world.backend.job("second").current_status == JobStatus.RUNNING)
+        assert world.backend.job("first").current_status == JobStatus.PENDING
+        await world.backend.update("first", {"availability_model": "spot"})
+        await world.until(lambda: world.backend.job("first").current_status == JobStatus.RUNNING)
+        too_large = await world.run("large", on_gpus(job_spec("true"), 9))
+        assert too_large.current_status == JobStatus.DEPLOY_FAILED
+        assert "9 × H100" in (too_large.error_message or "")
+
+
+async def test_a_raised_limit_lets_waiting_jobs_start(tmp_path: Path) -> None:
+    limits = [GpuPool("H100 of a team", 0)]
+    async with local_world(tmp_path, gpu_pools=lambda project_id, gpu_type: limits) as world:
+        job = await world.create("job1", on_gpus(job_spec("true"), 1))
+        assert job.current_status == JobStatus.PENDING
+        limits[0] = GpuPool("H100 of a team", 1)
+        world.backend.limits_changed()
+        assert (await world.finished("job1")).current_status == JobStatus.COMPLETED
+
+
+async def test_a_preempted_job_may_save_and_says_what_happened(tmp_path: Path) -> None:
+    command = 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+    async with local_world(tmp_path) as world:
+        await world.create("job1", on_gpus(job_spec(command), 1, model="spot"))
+        await world.said("job1", "ready")
+        job = await world.backend.preempt("job1")
+        assert job.current_status == JobStatus.PREEMPTED
+        assert "reclaimed" in (job.error_message or "")
+        assert world.messages("job1")[-1] == "saved"
+        assert world.statuses("job1")[-1] == JobStatus.PREEMPTED
+
+
+async def test_a_team_shares_one_cache_and_another_team_does_not(tmp_path: Path) -> None:
+    cached = {"cache_config": {"enabled": True}}
+    write = 'echo ours > "$BT_TEAM_CACHE_DIR/f"; echo mine > "$BT_PROJECT_CACHE_DIR/f"'
+    show = 'cat "$BT_TEAM_CACHE_DIR/f" "$BT_PROJECT_CACHE_DIR/f" 2>/dev/null; true'
+    async with local_world(tmp_path, team_of=team_of) as world:
+        await world.run("job1", job_spec(write, **cached))
+        for project, seen in ((PROJECT, ["ours", "mine"]), (OTHER, ["ours"]), (FOREIGN, [])):
+            await world.backend.create(f"in-{project.id}", project, job_spec(show, **cached))
+            await world.finished(f"in-{project.id}")
+            assert world.messages(f"in-{project.id}") == seen
+        await world.backend.forget_project(PROJECT.id)
+        assert world.backend.cache_files(PROJECT.id) is None
+        await world.backend.create("after", OTHER, job_spec(show, **cached))
+        await world.finished("after")
+        assert world.messages("after") == ["ours"]
+
+
+async def test_cache_paths_of_a_container_lead_to_the_cache(tmp_path: Path) -> None:
+    base = tmp_path / "root" / ".cache"
+    config = {"enabled": True, "enable_legacy_hf_mount": True, "mount_base_path": str(base)}
+    command = f'echo x > {base}/user_artifacts/f; ls "$BT_PROJECT_CACHE_DIR"; [ -d "$HF_HOME" ] && echo hf'
+    async with local_world(tmp_path / "data") as world:
+        await world.run("job1", job_spec(command, cache_config=config))
+        assert world.messages("job1") == ["f", "hf"]
+        files = world.backend.cache_files(PROJECT.id) or []
+        assert [file.path for file in files] == ["f"]
+
+
+def save(name: str, content: str) -> str:
+    folder = f'"$BT_CHECKPOINT_DIR/{name}"'
+    return f"mkdir -p {folder}; printf {content} > {folder}/model.safetensors"
+
+
+async def load(world: LocalWorld, job_id: str, *sources: dict[str, Any], **more: Any) -> list[str]:
+    """What a job finds that loads those; the reason as one line if it cannot start."""
+    config = {"enabled": True, "checkpoints": list(sources), **more}
+    show = 'cd "$BT_LOAD_CHECKPOINT_DIR"; for f in $(find . -type f | sort); do echo "$f $(cat $f)"; done'
+    job = await world.run(job_id, job_spec(show, load_checkpoint_config=config))
+    return world.messages(job_id) if job.error_message is None else [job.error_message]
+
+
+def latest(**selector: str) -> dict[str, Any]:
+    return {"typ": "baseten_latest_checkpoint", "project_name": None, "job_id": None, **selector}
+
+
+def named(name: str, **selector: str) -> dict[str, Any]:
+    return {"typ": "baseten_named_checkpoint", "checkpoint_name": name, **selector}
+
+
+def age(folder: Path, seconds: int) -> None:
+    for path in folder.rglob("*"):
+        os.utime(path, (1_700_000_000 - seconds, 1_700_000_000 - seconds))
+
+
+async def test_every_way_to_name_a_checkpoint(tmp_path: Path) -> None:
+    async with local_world(tmp_path, team_of=team_of) as world:
+        await world.run("job1", job_spec(save("c-1", "one"), save("c-2", "two"), **ENABLED))
+        age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-1", 60)
+        age(tmp_path / "jobs" / "job1" / "node-0" / "checkpoints" / "c-2", 30)
+        await world.run("job2", job_spec(save("c-3", "three"), **ENABLED))
+        for job_id, project, text in (("job3", OTHER, "other"), ("job4", FOREIGN, "foreign")):
+            await world.backend.create(job_id, project, job_spec(save("c", text), **ENABLED))
+            await world.finished(job_id)
+
+        def line(checkpoint: str, text: str) -> str:
+            return f"./rank-0/{checkpoint}/model.safetensors {text}"
+
+        assert await load(world, "none", latest()) == [line("c-3", "three")]
+        assert await load(world, "empty") == [line("c-3", "three")]
+        assert await load(world, "job", latest(job_id="job1")) == [line("c-2", "two")]
+        assert await load(world, "project", latest(project_name="other")) == [line("c", "other")]
+        both = latest(project_name="digits", job_id="job1")
+        assert await load(world, "both", both) == [line("c-2", "two")]
+        assert await load(world, "named", named("c-1", job_id="job1")) == [line("c-1", "one")]
+        two = await load(world, "two", named("c-1", job_id="job1"), latest(project_name="digits"))
+        assert two == [line("c-1", "one"), line("c-3", "three")]
+        (wrong_project,) = await load(world, "wrong", latest(project_name="other", job_id="job1"))
+        assert "no checkpoint of job job1 and project 'other'" in wrong_project
+        (no_name,) = await load(world, "unnamed", {"typ": "baseten_named_checkpoint", "job_id": "job1"})
+        assert "checkpoint_name" in no_name
+        (loops,) = await load(
+            world, "loops", {"typ": "loops_checkpoint", "run_id": "r", "checkpoint_name": "c"}
+        )
+        assert "Loops" in loops
+
+
+async def test_the_folder_that_the_configuration_names_leads_there(tmp_path: Path) -> None:
+    place = tmp_path / "loaded"
+    async with local_world(tmp_path / "data") as world:
+        await world.run("job1", job_spec(save("c-1", "one"), **ENABLED))
+        config = {"enabled": True, "checkpoints": [latest()], "download_folder": str(place)}
+        command = f"cat {place}/rank-0/c-1/model.safetensors"
+        await world.run("job2", job_spec(command, load_checkpoint_config=config))
+        assert world.messages("job2") == ["one"]
+
+
+async def test_weights_sharded_over_nodes_are_refused(tmp_path: Path) -> None:
+    shard = 'mkdir -p "$BT_CHECKPOINT_DIR/c"; cd "$BT_CHECKPOINT_DIR/c"; echo $BT_NODE_RANK > {}'
+    whole = 'mkdir -p "$BT_CHECKPOINT_DIR/c"; cd "$BT_CHECKPOINT_DIR/c"; echo 1 > rng_state_$BT_NODE_RANK.pth'
+    first = '[ "$BT_NODE_RANK" = 1 ] || echo whole > model.safetensors'
+    async with local_world(tmp_path) as world:
+        for job_id, name in (("shards", "__${BT_NODE_RANK}_0.distcp"), ("copies", "model.safetensors")):
+            await world.run(job_id, job_spec(shard.format(name), nodes=2, **ENABLED))
+            (reason,) = await load(world, f"of-{job_id}", latest(job_id=job_id))
+            assert "sharded over 2 nodes" in reason
+        await world.run("one-node", job_spec(whole, first, nodes=2, **ENABLED))
+        loaded = await load(world, "of-one-node", latest(job_id="one-node"))
+        assert "./rank-0/c/model.safetensors whole" in loaded
+
+
+async def test_a_custom_checkpoint_path_of_one_node_is_a_link(tmp_path: Path) -> None:
+    place = tmp_path / "mnt" / "ckpts"
+    config = {"enabled": True, "checkpoint_path": str(place)}
+    async with local_world(tmp_path / "data") as world:
+        job = await world.run(
+            "job1", job_spec(f"mkdir {place}/c; echo x > {place}/c/f", checkpointing_config=config)
+        )
+        assert job.current_status == JobStatus.COMPLETED, job.error_message
+        assert [checkpoint.checkpoint_id for checkpoint in world.backend.checkpoints("job1")] == ["c"]
+        assert job.checkpoint_sync_status == "COMPLETED"
+
+
+async def test_what_a_killed_emulator_left_is_wiped(tmp_path: Path) -> None:
+    async with local_world(tmp_path) as world:
+        await world.create("job1", job_spec("sleep 1000"))
+        await world.until(lambda: world.backend.job("job1").current_status == JobStatus.RUNNING)
+        scratch = tmp_path / "jobs" / "job1" / "node-0" / "scratch"
+    (scratch / "big").mkdir(parents=True)
+    world_again = LocalWorld(tmp_path)
+    world_again.database.write("UPDATE local_jobs SET status = 'TRAINING_JOB_RUNNING'")
+    await world_again.backend.start()
+    assert world_again.backend.job("job1").current_status == JobStatus.FAILED
+    assert not is_there(scratch)
+    await world_again.backend.close()
+    world_again.database.close()
+
+
+RENDEZVOUS = """
+import os, socket, sys
+address = (os.environ["BT_LEADER_ADDR"], int(os.environ["PORT"]))
+rank, size = int(os.environ["BT_NODE_RANK"]), int(os.environ["BT_GROUP_SIZE"])
+if rank == 0:
+    with socket.create_server(address) as server:
+        members = [server.accept()[0] for _ in range(size - 1)]
+        total = sum(int(member.recv(16)) for member in members)
+        for member in members:
+            member.sendall(str(total).encode())
+            member.close()
+else:
+    while True:
+        try:
+            leader = socket.create_connection(address, timeout=20)
+            break
+        except ConnectionRefusedError:
+            continue
+    leader.sendall(str(rank * 10).encode())
+    total = int(leader.recv(16))
+print(f"rank {rank} of {size}: the sum is {total}")
+"""
+
+
+async def test_nodes_meet_at_the_leaders_address(tmp_path: Path) -> None:
+    (tmp_path / "meet.py").write_text(RENDEZVOUS)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    spec = job_spec(
+        f"{sys.executable} {tmp_path / 'meet.py'}", nodes=3, environment_variables={"PORT": str(port)}
+    )
+    async with local_world(tmp_path / "data") as world:
+        job = await world.run("job1", spec)
+        assert job.current_status == JobStatus.COMPLETED, job.error_message
+        for rank in range(3):
+            assert world.messages("job1", f"node-{rank}") == [f"rank {rank} of 3: the sum is 30"]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+async def test_a_secret_reaches_every_node_and_lies_nowhere(tmp_path: Path, rank: int) -> None:
+    value = "s3cret-nobody-may-see"
+    variables = {"TOKEN": {"name": "my-token"}}
+    command = 'echo "${#TOKEN} characters"; exit 3'
+    async with local_world(tmp_path) as world:
+        world.secrets["my-token"] = value
+        job = await world.run("job1", job_spec(command, nodes=2, environment_variables=variables))
+        assert world.messages("job1", f"node-{rank}") == [f"{len(value)} characters"]
+        assert value not in job.model_dump_json()
+        assert value not in "".join(record["message"] for record in world.records("job1"))
+    assert files_with(tmp_path, value) == []

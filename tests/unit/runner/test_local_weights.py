@@ -1,0 +1,316 @@
+"""Weights that are delivered before a job starts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_world import LocalWorld, job_spec, local_world
+from object_store_stub import ObjectStoreStub, object_store
+
+from api_client.models import JobStatus
+
+SECRET = json.dumps(
+    {"access_key_id": "AKIATEST", "secret_access_key": "very-secret-value", "region": "eu-west-1"}
+)
+LIST = 'cd "$BT_EMULATOR_ROOT/nowhere/model" && find . -type f | sort && cat *.txt'
+
+
+@pytest.fixture
+def store() -> Iterator[ObjectStoreStub]:
+    with object_store() as stub:
+        yield stub
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A folder of weights."""
+    folder = tmp_path / "my model"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("a.safetensors", "words.txt", "README.md", "sub/b.safetensors"):
+        (folder / name).write_text(name)
+    return folder
+
+
+def blocked(tmp_path: Path) -> str:
+    """An absolute path that not even root can make on this machine."""
+    (tmp_path / "nowhere").write_text("a file, so nothing can lie below it")
+    return str(tmp_path / "nowhere" / "model")
+
+
+def with_weights(spec: dict[str, Any], *weights: dict[str, Any]) -> dict[str, Any]:
+    return {**spec, "weights": list(weights)}
+
+
+def listing(mount: str, more: str = "true") -> dict[str, Any]:
+    return job_spec(f'cd "$BT_EMULATOR_ROOT{mount}" && find . -type f | sort; {more}')
+
+
+def environ_for(store: ObjectStoreStub) -> dict[str, str]:
+    return {**os.environ, "AWS_ENDPOINT_URL": store.url, "STORAGE_EMULATOR_HOST": store.url}
+
+
+def remarks(world: LocalWorld, job_id: str) -> list[str]:
+    return [r["message"] for r in world.records(job_id) if r["message"].startswith("[emulator]")]
+
+
+def is_writable(path: Path) -> bool:
+    return bool(path.stat().st_mode & stat.S_IWUSR)
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def holds(folder: Path, name: str) -> bool:
+    return any(folder.rglob(name))
+
+
+async def test_a_folder_is_delivered_through_the_patterns_during_created(tmp_path: Path, model: Path) -> None:
+    mount = blocked(tmp_path)
+    source = {
+        "source": f"file://{model}",
+        "mount_location": mount,
+        "allow_patterns": ["*.safetensors", "words.*"],
+        "ignore_patterns": ["sub/"],
+    }
+    async with local_world(tmp_path / "data") as world:
+        job = await world.run("job1", with_weights(listing(mount, "cat words.txt"), source))
+        assert job.current_status == JobStatus.COMPLETED, job.error_message
+        assert world.messages("job1") == ["./a.safetensors", "./words.txt", "words.txt"]
+        created, deploying = world.backend.events("job1")[:2]
+        assert (created.status, deploying.status) == (JobStatus.CREATED, JobStatus.DEPLOYING)
+        delivered_ns = next(
+            int(record["timestamp"])
+            for record in world.records("job1")
+            if "delivered in" in record["message"]
+        )
+        assert deploying.created is not None
+        assert delivered_ns <= deploying.created.timestamp() * 1e9
+        said = remarks(world, "job1")
+        assert any(mount in line and f"$BT_EMULATOR_ROOT{mount}" in line for line in said[:3])
+        assert not (tmp_path / "data" / "jobs" / "job1" / "weights").exists()
+        assert (
+            stat.S_IMODE((model / "words.txt").stat().st_mode) & stat.S_IWUSR
+        )  # the user's own are left alone
+
+
+async def test_every_node_finds_them_and_cannot_write(tmp_path: Path, model: Path) -> None:
+    mount = blocked(tmp_path)
+    source = {"source": f"file://{model}", "mount_location": mount}
+    command = f'stat -L -c %a "$BT_EMULATOR_ROOT{mount}" "$BT_EMULATOR_ROOT{mount}/words.txt"'
+    async with local_world(tmp_path / "data") as world:
+        await world.run("job1", with_weights(job_spec(command, nodes=2), source))
+        for node in ("node-0", "node-1"):
+            assert world.messages("job1", node) == ["555", "444"]
+
+
+async def test_a_free_path_of_this_machine_is_a_link_while_the_job_runs(tmp_path: Path, model: Path) -> None:
+    place = tmp_path / "app" / "models" / "llama"
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    sources = [
+        {"source": f"file://{model}", "mount_location": str(path), "allow_patterns": ["words.txt"]}
+        for path in (place, taken)
+    ]
+    async with local_world(tmp_path / "data") as world:
+        job = await world.run("job1", with_weights(job_spec(f"cat {place}/words.txt; ls {taken}"), *sources))
+        assert job.current_status == JobStatus.COMPLETED, job.error_message
+        assert world.messages("job1") == ["words.txt"]
+        said = remarks(world, "job1")
+        assert any(f"{place} is a link" in line for line in said)
+        assert any(f"{taken} is no path" in line and "something else" in line for line in said)
+    assert sorted(names_in(tmp_path)) == ["data", "my model", "taken"]
+
+
+async def test_objects_are_fetched_anonymously_and_only_once(tmp_path: Path, store: ObjectStoreStub) -> None:
+    store.objects = {
+        "data/a.bin": b"A" * 1000,
+        "data/sub/b.bin": b"B",
+        "data/sub/": b"",
+        "database/c.bin": b"C",
+        "data/d.txt": b"D",
+    }
+    mount = blocked(tmp_path)
+    source = {"source": "s3://my-bucket/data", "mount_location": mount, "ignore_patterns": ["*.txt"]}
+    async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
+        for job_id in ("job1", "job2"):
+            job = await world.run(job_id, with_weights(listing(mount, "wc -c < a.bin"), source))
+            assert job.current_status == JobStatus.COMPLETED, job.error_message
+            assert world.messages(job_id) == ["./a.bin", "./sub/b.bin", "1000"]
+        assert sorted(store.downloads()) == ["data/a.bin", "data/sub/b.bin"]
+        assert {authorization for _, _, authorization in store.asked} == {""}
+        store.objects["data/a.bin"] = b"changed"
+        await world.run("job3", with_weights(listing(mount, "cat a.bin"), source))
+        assert world.messages("job3")[-1] == "changed"
+
+
+@pytest.mark.parametrize("in_auth", [True, False])
+async def test_a_secret_opens_a_private_bucket_and_shows_nowhere(
+    tmp_path: Path, store: ObjectStoreStub, in_auth: bool
+) -> None:
+    store.objects = {"one.bin": b"1"}
+    store.needs_key = "AKIATEST"
+    mount = blocked(tmp_path)
+    name = {"auth_secret_name": "bucket-key"}
+    auth = {"auth": {"auth_method": "CUSTOM_SECRET", **name}} if in_auth else name
+    source = {"source": "s3://my-bucket", "mount_location": mount, **auth}
+    async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
+        world.secrets["bucket-key"] = SECRET
+        job = await world.run("job1", with_weights(listing(mount), source))
+        assert job.current_status == JobStatus.COMPLETED, job.error_message
+        assert world.messages("job1") == ["./one.bin"]
+        world.secrets["bucket-key"] = SECRET.replace("AKIATEST", "AKIAWRONG")
+        refused = await world.run("job2", with_weights(listing(mount), source))
+        assert refused.current_status == JobStatus.DEPLOY_FAILED
+        assert "my-bucket" in (refused.error_message or "")
+        world.secrets["bucket-key"] = "very-secret-value without braces"
+        broken = await world.run("job3", with_weights(listing(mount), source))
+        assert "JSON object" in (broken.error_message or "")
+        dump = "\n".join(world.database._connection.iterdump())
+        assert "very-secret-value" not in dump
+        assert "AKIA" not in dump
+
+
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [
+        ("s3://my-bucket/data/a.bin", ["./a.bin"]),
+        ("r2://account0.my-bucket/data", ["./a.bin"]),
+        ("gs://my-bucket/data/", ["./a.bin"]),
+    ],
+)
+async def test_other_ways_to_name_objects(
+    tmp_path: Path, store: ObjectStoreStub, source: str, files: list[str]
+) -> None:
+    store.objects = {"data/a.bin": b"1"}
+    mount = blocked(tmp_path)
+    async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
+        job = await world.run(
+            "job1", with_weights(listing(mount), {"source": source, "mount_location": mount})
+        )
+        assert job.current_status == JobStatus.COMPLETED, job.error_message
+        assert world.messages("job1") == files
+
+
+async def test_a_stop_ends_the_delivery(tmp_path: Path, store: ObjectStoreStub) -> None:
+    store.objects = {"a.bin": b"1"}
+    store.hangs.set()
+    source = {"source": "s3://my-bucket", "mount_location": blocked(tmp_path)}
+    async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
+        await world.create("job1", with_weights(job_spec("echo never"), source))
+        assert await asyncio.to_thread(store.asked_for_object.wait, 20)
+        assert world.backend.job("job1").current_status == JobStatus.CREATED
+        assert (await world.backend.stop("job1")).current_status == JobStatus.STOPPED
+        assert world.messages("job1") == []
+
+
+FAKE_HUB = """
+import json
+from pathlib import Path
+
+def snapshot_download(repository, **options):
+    folder = Path(options["cache_dir"]) / "snapshot"
+    folder.mkdir(parents=True, exist_ok=True)
+    options["cache_dir"] = ""
+    (folder / "asked.json").write_text(json.dumps([repository, options]))
+    (folder / "old.md").write_text("from another time")
+    if options["token"] == "wrong-token":
+        raise PermissionError("403 for wrong-token: the repository is gated")
+    return str(folder)
+"""
+
+
+async def test_the_hub_is_asked_for_the_revision_with_the_jobs_own_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "huggingface_hub.py").write_text(FAKE_HUB)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "lib"), *sys.path])
+    mount = blocked(tmp_path)
+    source = {
+        "source": "hf://acme/base@main",
+        "mount_location": mount,
+        "ignore_patterns": ["*.md"],
+        "auth": {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "hf"},
+    }
+    open_source = {"source": "hf://datasets/acme/words", "mount_location": mount}
+    environ = {**os.environ, "HF_TOKEN": "the-users-own"}
+    async with local_world(tmp_path / "data", environ=environ) as world:
+        world.secrets["hf"] = "hub-token"
+        job = await world.run("job1", with_weights(listing(mount, "cat asked.json"), source))
+        assert job.current_status == JobStatus.COMPLETED, job.error_message
+        name, asked = world.messages("job1")
+        assert name == "./asked.json"
+        repository, options = json.loads(asked)
+        assert (repository, options["revision"], options["token"]) == ("acme/base", "main", "hub-token")
+        assert (options["repo_type"], options["ignore_patterns"]) == ("model", ["*.md"])
+        await world.run("job2", with_weights(listing(mount, "cat asked.json"), open_source))
+        repository, options = json.loads(world.messages("job2")[-1])
+        assert (repository, options["repo_type"], options["token"]) == ("acme/words", "dataset", False)
+        world.secrets["hf"] = "wrong-token"
+        refused = await world.run("job3", with_weights(job_spec("true"), source))
+        assert refused.current_status == JobStatus.DEPLOY_FAILED
+        assert "gated" in (refused.error_message or "")
+        assert not any(
+            "wrong-token" in text for text in [refused.error_message or "", *remarks(world, "job3")]
+        )
+
+
+SECRET_AUTH = {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "none"}
+BAD_SOURCES: dict[str, tuple[dict[str, Any], str]] = {
+    "scheme": ({"source": "azure://a/b", "mount_location": "/m"}, "azure://a/b"),
+    "no source": ({"mount_location": "/m"}, "weights[0].source"),
+    "relative mount": ({"source": "file:///tmp", "mount_location": "m"}, "absolute"),
+    "climbing mount": ({"source": "file:///tmp", "mount_location": "/m/../../etc"}, "'..'"),
+    "empty revision": ({"source": "hf://a/b@", "mount_location": "/m"}, "revision"),
+    "not there": ({"source": "file:///no/such/folder", "mount_location": "/m"}, "/no/such/folder"),
+    "relative file": ({"source": "file://model", "mount_location": "/m"}, "absolute path"),
+    "r2 account": ({"source": "r2://bucket/path", "mount_location": "/m"}, "account_id"),
+    "other auth": (
+        {"source": "s3://a/b", "mount_location": "/m", "auth": {"auth_method": "AWS_OIDC"}},
+        "AWS_OIDC",
+    ),
+    "no such secret": ({"source": "s3://a/b", "mount_location": "/m", "auth": SECRET_AUTH}, "'none'"),
+    "two secrets": (
+        {"source": "s3://a/b", "mount_location": "/m", "auth": SECRET_AUTH, "auth_secret_name": "x"},
+        "twice",
+    ),
+    "patterns": ({"source": "s3://a/b", "mount_location": "/m", "allow_patterns": "*"}, "allow_patterns"),
+}
+
+
+@pytest.mark.parametrize("name", list(BAD_SOURCES))
+async def test_what_cannot_be_delivered_says_why(tmp_path: Path, name: str) -> None:
+    source, reason = BAD_SOURCES[name]
+    if source.get("mount_location") == "/m":
+        source = {**source, "mount_location": blocked(tmp_path)}
+    async with local_world(tmp_path / "data") as world:
+        job = await world.run("job1", with_weights(job_spec("true"), source))
+        assert job.current_status == JobStatus.DEPLOY_FAILED
+        assert reason in (job.error_message or "")
+        assert JobStatus.DEPLOYING not in world.statuses("job1")
+
+
+async def test_patterns_that_let_nothing_through_are_an_error(tmp_path: Path, model: Path) -> None:
+    source = {"source": f"file://{model}", "mount_location": blocked(tmp_path), "allow_patterns": ["*.gguf"]}
+    async with local_world(tmp_path / "data") as world:
+        job = await world.run("job1", with_weights(job_spec("true"), source))
+        assert "patterns let no file through" in (job.error_message or "")
+
+
+@pytest.mark.parametrize("key", ["../up", "a/../../up"])
+async def test_an_object_cannot_be_put_elsewhere(tmp_path: Path, store: ObjectStoreStub, key: str) -> None:
+    store.objects = {"data/fine": b"1", f"data/{key}": b"evil"}
+    source = {"source": "s3://my-bucket/data", "mount_location": blocked(tmp_path)}
+    async with local_world(tmp_path / "data", environ=environ_for(store)) as world:
+        job = await world.run("job1", with_weights(job_spec("true"), source))
+        assert job.current_status == JobStatus.DEPLOY_FAILED
+        assert not holds(tmp_path, "up")
