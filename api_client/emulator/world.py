@@ -32,14 +32,14 @@ class World:
     has_real_job: bool
 
     async def begin(self) -> None:
-        """Start the demo's real job, the first time this world is served."""
+        """Start the demo's real job the first time this world is served; once deleted it stays deleted."""
         if not self.has_real_job:
             return
         from api_client.emulator.demo_job.spec import demo_job_spec
 
         platform = self.platform
         team = platform.stores.teams.default()
-        if platform.stores.projects.named(REAL_JOB_PROJECT, team.id) is None:
+        if not platform.stores.projects.was_named(REAL_JOB_PROJECT, team.id):
             project = platform.upsert_project(REAL_JOB_PROJECT, team)
             await platform.create_job(project.id, demo_job_spec())
 

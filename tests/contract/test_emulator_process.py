@@ -38,15 +38,16 @@ def client_of(child: EmulatorChild) -> httpx.Client:
     return httpx.Client(base_url=child.url, headers={"Authorization": f"Bearer {child.key}"}, trust_env=False)
 
 
-def submit(client: httpx.Client, name: str, command: str, *, node_count: int = 1) -> str:
-    """Create a job; its path."""
+def submit(client: httpx.Client, name: str, command: str, **more: Any) -> str:
+    """Create a job; its path. ``environment_variables`` are its runtime's, whatever else is its compute's."""
+    variables = more.pop("environment_variables", {})
     project = client.post("/v1/training_projects", json={"training_project": {"name": "lab"}}).json()
     jobs = f"/v1/training_projects/{project['training_project']['id']}/jobs"
     spec = {
         "name": name,
         "image": {"base_image": "python:3.11"},
-        "compute": {"node_count": node_count},
-        "runtime": {"start_commands": [command]},
+        "compute": {"node_count": 1, **more},
+        "runtime": {"start_commands": [command], "environment_variables": variables},
     }
     made = client.post(jobs, json={"training_job": spec})
     return f"{jobs}/{made.json()['training_job']['id']}"
@@ -206,3 +207,82 @@ def test_the_demo_world_has_scripted_jobs_and_a_real_one() -> None:
         eventually(lambda: any("'loss'" in message for message in messages(client, path)))
         projects = client.get("/v1/training_projects").json()["training_projects"]
         assert len({project["name"] for project in projects}) == len(projects) > 5
+
+
+def test_what_was_deleted_from_the_demo_does_not_come_back(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with running_emulator(world="demo", data_dir=folder) as child, client_of(child) as client:
+        projects = client.get("/v1/training_projects").json()["training_projects"]
+        scripted = next(project for project in projects if project["name"] != "digits")
+        real = next(project for project in projects if project["name"] == "digits")
+        for project in (scripted, real):
+            assert client.delete(f"/v1/training_projects/{project['id']}").status_code == 200
+        left = {project["name"] for project in projects} - {scripted["name"], "digits"}
+    with running_emulator(world="demo", data_dir=folder) as child, client_of(child) as client:
+        projects = client.get("/v1/training_projects").json()["training_projects"]
+        assert {project["name"] for project in projects} == left
+        jobs = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
+        assert {job["training_project"]["name"] for job in jobs} <= left
+
+
+def test_a_secret_is_in_no_answer_and_in_no_file_but_its_own(tmp_path: Path) -> None:
+    value = "tell-nobody-5f1c"
+    folder = tmp_path / "data"
+    with running_emulator(data_dir=folder) as child, client_of(child) as client:
+        team = client.get("/v1/teams").json()["teams"][0]
+        client.post(f"/v1/teams/{team['id']}/secrets", json={"name": "token", "value": value})
+        variables = {"TOKEN": {"name": "token"}}
+        path = submit(client, "quiet", 'echo "${#TOKEN} letters"', environment_variables=variables)
+        eventually(has_status(client, path, "COMPLETED"))
+        assert f"{len(value)} letters" in messages(client, path)
+        answers = [
+            client.get(path + rest).text
+            for rest in ("", "/logs", "/metrics", "/checkpoints", "/checkpoint_files", "/../..", "/..")
+        ]
+        answers.append(client.get("/v1/secrets").text)
+        answers.append(client.post("/v1/training_jobs/search", json={}).text)
+        assert not any(value in answer for answer in answers)
+    holding = [file for file in folder.rglob("*") if file.is_file() and value.encode() in file.read_bytes()]
+    assert [file.parent.name for file in holding] == ["secrets"]
+    assert holding[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_a_spot_job_is_preempted_on_request() -> None:
+    with running_emulator() as child, client_of(child) as client:
+        path = submit(client, "spot", "sleep 1000", availability_model="spot")
+        dedicated = submit(client, "dedicated", "sleep 1000")
+        for each in (path, dedicated):
+            eventually(has_status(client, each, "RUNNING"))
+        job_id, dedicated_id = path.rpartition("/")[2], dedicated.rpartition("/")[2]
+        answer = client.post(f"/emulator/jobs/{job_id}/preempt")
+        assert answer.status_code == 200
+        eventually(has_status(client, path, "PREEMPTED"))
+        assert "reclaimed" in job_at(client, path)["error_message"]
+        for refused, word in ((job_id, "PREEMPTED"), (dedicated_id, "dedicated")):
+            answer = client.post(f"/emulator/jobs/{refused}/preempt")
+            assert (answer.status_code, word in answer.json()["message"]) == (400, True)
+        assert client.post("/emulator/jobs/nobody/preempt").status_code == 404
+        with httpx.Client(base_url=child.url, trust_env=False) as stranger:
+            assert stranger.post(f"/emulator/jobs/{dedicated_id}/preempt").status_code == 401
+        events = client.get(f"/v1/training/jobs/{job_id}/queue_context").json()["events"]
+        assert events[-1]["status"] == "TRAINING_JOB_PREEMPTED"
+
+
+def test_a_team_limit_makes_jobs_wait_and_raising_it_lets_them_start() -> None:
+    with running_emulator() as child, client_of(child) as client:
+        team = client.get("/v1/teams").json()["teams"][0]
+        limit = {"team_id": team["id"], "gpu_type": "H100", "max_gpus": 1}
+        assert client.patch("/v1/training/capacity", json=limit).status_code == 200
+        gpu = {"accelerator": {"accelerator": "H100", "count": 1}}
+        first = submit(client, "first", "sleep 1000", **gpu)
+        second = submit(client, "second", "sleep 1000", **gpu)
+        third = submit(client, "third", "sleep 1000", **gpu)
+        eventually(has_status(client, first, "RUNNING"))
+        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
+        assert client.patch(third, json={"priority": 7}).json()["training_job"]["priority"] == 7
+        assert client.patch(first, json={"priority": 7}).status_code == 400
+        client.patch("/v1/training/capacity", json={**limit, "max_gpus": 2})
+        eventually(has_status(client, third, "RUNNING"))
+        assert job_at(client, second)["current_status"] == "TRAINING_JOB_PENDING"
+        context = client.get(f"/v1/training/jobs/{second.rpartition('/')[2]}/queue_context").json()
+        assert [job["training_job_name"] for job in context["active_at_submit"]] == ["first"]

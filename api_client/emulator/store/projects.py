@@ -52,6 +52,11 @@ class ProjectStore:
         )
         return None if row is None else _project(row)
 
+    def was_named(self, name: str, team_id: str) -> bool:
+        """Whether the team has or ever had a project of that name."""
+        row = self._database.row("SELECT 1 FROM projects WHERE name = ? AND team_id = ?", (name, team_id))
+        return row is not None
+
     def add(self, project: StoredProject) -> None:
         """Add a project, unless its id is or was in use."""
         self._database.write(
