@@ -4,8 +4,8 @@ Needs an environment with truss (0.18.35 when the data was made), which is no de
 
     python tests/support/record_official_payloads.py
 
-Runs the official push with its requests and its upload caught, and writes one document for each config:
-the bodies' ``training_project`` and ``training_job``, less ``truss_user_env``, which describes the sender; for
+Runs the official push with its requests and its upload caught, and writes one document for each config: the
+bodies' ``training_project`` and ``training_job``, less ``truss_user_env``, which describes the sender; for
 deploy configs the ``definition`` itself.
 """
 

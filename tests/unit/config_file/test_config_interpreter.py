@@ -1,0 +1,185 @@
+"""Configs loaded by the interpreter of another environment."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from config_writing import IMPORTS, PROJECT, write_config
+
+from api_client.config_file import load_deploy_checkpoints_config, load_training_project
+from api_client.errors import ConfigFileError
+from api_client.payload import job_payload, project_payload, unknown_fields
+
+EXAMPLES = Path(__file__).parent / "examples"
+
+NEWER_SDK = '''
+"""An SDK that knows more than we do."""
+import sys
+from types import ModuleType
+from api_client import definitions as ours
+
+class Image(ours.Image):
+    digest: str | None = None
+
+class Compute(ours.Compute):
+    zone: str = "a"
+
+class TrainingJob(ours.TrainingJob):
+    image: Image
+    compute: Compute = Compute()
+    nickname: str | None = None
+
+class TrainingProject(ours.TrainingProject):
+    job: TrainingJob = ours.TrainingProject.model_fields["job"]
+    colour: str = "green"
+
+class DeployCheckpointsConfig(ours.DeployCheckpointsConfig):
+    speed: int | None = None
+'''
+
+
+def environment(folder: Path, modules: dict[str, str]) -> Path:
+    """A Python that finds these modules: this one, told to look in a folder of their own."""
+    for name, text in modules.items():
+        path = folder / "packages" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    python = folder / "python"
+    root = Path(__file__).parents[3]
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder / "packages"}:{root}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
+@pytest.fixture(scope="module")
+def with_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    modules = {
+        "truss_train/__init__.py": (
+            "from truss_train.definitions import *\nfrom truss_train.public_api import push\n"
+        ),
+        "truss_train/definitions.py": NEWER_SDK,
+        "truss_train/public_api.py": "def push(config): raise SystemError('really sent')\n",
+    }
+    return environment(tmp_path_factory.mktemp("with_sdk"), modules)
+
+
+@pytest.mark.parametrize("name", ["sdk_page", "everything", "weights_auth", "dynamic/config"])
+def test_the_same_project_comes_out(name: str) -> None:
+    path = (EXAMPLES / name).with_suffix(".py")
+
+    assert load_training_project(path, python=sys.executable) == load_training_project(path)
+
+
+@pytest.mark.parametrize("name", ["deploy_page", "deploy_full", "deploy_empty"])
+def test_the_same_deployment_comes_out(name: str) -> None:
+    path = (EXAMPLES / name).with_suffix(".py")
+
+    there = load_deploy_checkpoints_config(path, python=sys.executable)
+
+    assert there == load_deploy_checkpoints_config(path)
+
+
+def test_packages_that_only_that_environment_has(tmp_path: Path) -> None:
+    path = write_config(tmp_path, f"import only_there\n{IMPORTS}x = {PROJECT}\nx.name = only_there.NAME")
+    python = environment(tmp_path, {"only_there.py": "NAME = 'from there'"})
+
+    assert load_training_project(path, python=python).name == "from there"
+    with pytest.raises(ConfigFileError, match="--python"):
+        load_training_project(path)
+
+
+def test_fields_of_a_newer_sdk_are_kept(tmp_path: Path, with_sdk: Path) -> None:
+    path = write_config(tmp_path, IMPORTS + f"x = {PROJECT}")
+
+    project = load_training_project(path, python=with_sdk)
+
+    assert project_payload(project) == {"name": "p", "colour": "green"}
+    payload = job_payload(project.job, artifact=None, user_env=None)
+    assert payload["compute"]["zone"] == "a"
+    assert payload["nickname"] is None
+    assert payload["image"] == {"base_image": "x", "docker_auth": None, "digest": None}
+    assert set(unknown_fields(project)) == {"colour", "compute.zone"}
+
+
+def test_a_newer_deployment_is_refused_where_it_says_more(tmp_path: Path, with_sdk: Path) -> None:
+    text = "from truss_train import DeployCheckpointsConfig\nx = DeployCheckpointsConfig(model_name='m')"
+    path = write_config(tmp_path, text)
+
+    assert load_deploy_checkpoints_config(path, python=with_sdk).model_name == "m"
+    path.write_text(text.replace("'m'", "'m', speed=3"))
+    with pytest.raises(ConfigFileError, match="speed"):
+        load_deploy_checkpoints_config(path, python=with_sdk)
+
+
+def test_reading_sends_nothing_there_either(tmp_path: Path, with_sdk: Path) -> None:
+    path = write_config(tmp_path, "from truss_train import push\npush('x')")
+
+    with pytest.raises(ConfigFileError, match="nothing was sent"):
+        load_training_project(path, python=with_sdk)
+
+
+def test_a_broken_sdk_is_named(tmp_path: Path) -> None:
+    python = environment(tmp_path, {"truss_train/__init__.py": "raise RuntimeError('half installed')"})
+
+    with pytest.raises(ConfigFileError, match=r"truss is broken in .*half installed"):
+        load_training_project(EXAMPLES / "minimal.py", python=python)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("\nd = {}\nd['x']", 3, "KeyError"),
+        ("x = (", 1, "SyntaxError"),
+        ("import sys\nsys.exit(0)", 2, "exit"),
+        ("input()", 1, "EOFError"),
+        ("x = 1", None, "no TrainingProject"),
+        ("from truss_train import *\nCompute(node_count='1')", 2, "Compute.node_count"),
+        ("import os, sys\nprint('last words', file=sys.stderr, flush=True)\nos._exit(4)", None, "last words"),
+    ],
+)
+def test_failures_read_as_here(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+    path = write_config(tmp_path, text)
+
+    with pytest.raises(ConfigFileError, match=words) as caught:
+        load_training_project(path, python=sys.executable)
+
+    assert (caught.value.path, caught.value.line) == (path, line)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_prints_reach_stderr_and_do_not_disturb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"""
+        import os
+        print("by print")
+        os.write(1, b"by the system\\n")
+        {IMPORTS.strip()}
+        x = {PROJECT}
+        """
+
+    load_training_project(write_config(tmp_path, text), python=sys.executable)
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "by print" in printed.err
+    assert "by the system" in printed.err
+
+
+def test_what_is_no_python(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("")
+    liar = tmp_path / "liar"
+    liar.write_text("#!/bin/sh\necho '[1]'\n")
+    liar.chmod(0o755)
+
+    for python in (tmp_path / "none", text, liar):
+        with pytest.raises(ConfigFileError, match=str(python)):
+            load_training_project(EXAMPLES / "minimal.py", python=python)
+
+
+def test_the_helpers_own_folder_is_nothing_to_import_from(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "import in_interpreter")
+
+    with pytest.raises(ConfigFileError, match="in_interpreter"):
+        load_training_project(path, python=sys.executable)

@@ -1,0 +1,167 @@
+"""Nothing of a config stays behind in the process that has run it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from config_writing import IMPORTS, PROJECT, write_config
+
+from api_client.config_file import ConfigFileError, load_training_project
+
+BUSY = f"""
+import os, sys, sched, colorsys, email.mime.audio, xml.sax.saxutils
+sys.path.insert(0, os.path.dirname(__file__))
+import helper_beside
+from helper_package.part import VALUE
+os.chdir("/")
+sys.modules["put_in_by_hand"] = sys
+{IMPORTS}
+print("printed by the config")
+project = {PROJECT}
+project.name = VALUE
+"""
+
+
+@pytest.fixture
+def busy_config(tmp_path: Path) -> Path:
+    (tmp_path / "helper_beside.py").write_text("")
+    package = tmp_path / "helper_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("VALUE = 'first'")
+    return write_config(tmp_path, BUSY)
+
+
+def test_modules_paths_and_folder_are_as_before(
+    busy_config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    modules, finders, paths, folder = dict(sys.modules), list(sys.meta_path), list(sys.path), Path.cwd()
+
+    load_training_project(busy_config)
+
+    assert sys.modules == modules
+    assert sys.meta_path == finders
+    assert sys.path == paths
+    assert Path.cwd() == folder
+    assert not sys.dont_write_bytecode or os.environ.get("PYTHONDONTWRITEBYTECODE")
+    assert not list(busy_config.parent.rglob("__pycache__"))
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "printed by the config" in printed.err
+
+
+def test_a_broken_config_leaves_no_more_than_a_good_one(busy_config: Path) -> None:
+    busy_config.write_text(BUSY + "\nraise ValueError")
+    modules, finders, paths, folder = dict(sys.modules), list(sys.meta_path), list(sys.path), Path.cwd()
+
+    with pytest.raises(ConfigFileError):
+        load_training_project(busy_config)
+
+    assert sys.modules == modules
+    assert (sys.meta_path, sys.path, Path.cwd()) == (finders, paths, folder)
+
+
+def test_the_second_load_sees_files_as_they_are_now(busy_config: Path) -> None:
+    assert load_training_project(busy_config).name == "first"
+    part = busy_config.parent / "helper_package" / "part.py"
+    part.write_text("VALUE = 'second time'")
+
+    assert load_training_project(busy_config).name == "second time"
+
+
+def test_modules_of_the_official_names_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed, part = ModuleType("truss_train"), ModuleType("truss_train.exotic")
+    monkeypatch.setitem(sys.modules, "truss_train", installed)
+    monkeypatch.setitem(sys.modules, "truss_train.exotic", part)
+
+    load_training_project(write_config(tmp_path, IMPORTS + f"x = {PROJECT}"))
+
+    assert sys.modules["truss_train"] is installed
+    assert sys.modules["truss_train.exotic"] is part
+    assert "truss" not in sys.modules
+
+
+def test_a_config_cannot_change_the_names_for_the_next_one(tmp_path: Path) -> None:
+    text = f"{IMPORTS}import truss_train\nx = {PROJECT}\ntruss_train.definitions.Image = None\n"
+    path = write_config(tmp_path, text + "assert truss_train.Image\ntruss_train.Image = None\n")
+
+    load_training_project(path)
+
+    assert load_training_project(path).job.image.base_image == "x"
+
+
+def test_what_another_thread_imports_meanwhile_stays(tmp_path: Path) -> None:
+    wanted, done = threading.Event(), threading.Event()
+    (tmp_path / "imported_by_another_thread.py").write_text("")
+    path = write_config(
+        tmp_path,
+        f"""
+        {IMPORTS.strip()}
+        from threading_hooks import wanted, done
+        wanted.set()
+        done.wait()
+        x = {PROJECT}
+        """,
+    )
+    hooks = ModuleType("threading_hooks")
+    hooks.wanted, hooks.done = wanted, done  # type: ignore[attr-defined]
+
+    def import_something() -> None:
+        wanted.wait()
+        __import__("imported_by_another_thread")
+        done.set()
+
+    sys.modules["threading_hooks"] = hooks
+    sys.path.insert(0, str(tmp_path))
+    thread = threading.Thread(target=import_something)
+    thread.start()
+    try:
+        load_training_project(path)
+        assert "imported_by_another_thread" in sys.modules
+    finally:
+        thread.join()
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("threading_hooks")
+        sys.modules.pop("imported_by_another_thread", None)
+
+
+def test_a_config_may_load_another_one(tmp_path: Path) -> None:
+    write_config(tmp_path, IMPORTS + f"x = {PROJECT}", name="inner.py")
+    outer = write_config(
+        tmp_path,
+        """
+        from pathlib import Path
+        from api_client.config_file import load_training_project
+        project = load_training_project(Path(__file__).parent / "inner.py")
+        import truss_train
+        assert isinstance(project, truss_train.TrainingProject)
+        """,
+    )
+
+    assert load_training_project(outer).name == "p"
+    assert "truss_train" not in sys.modules
+
+
+def test_several_threads_may_load_at_once(tmp_path: Path) -> None:
+    paths = [
+        write_config(tmp_path, f"{IMPORTS}x = {PROJECT}\nx.name = __name__", name=f"config{number}.py")
+        for number in range(8)
+    ]
+    modules = set(sys.modules)
+    names: list[str] = []
+    threads = [
+        threading.Thread(target=lambda path=path: names.append(load_training_project(path).name))
+        for path in paths
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(names) == [path.stem for path in paths]
+    assert set(sys.modules) == modules

@@ -1,0 +1,59 @@
+"""Fields that are sent without being known."""
+
+from __future__ import annotations
+
+import pytest
+
+from api_client.definitions import (
+    AcceleratorSpec,
+    Compute,
+    Image,
+    TrainingJob,
+    TrainingProject,
+    WeightsSource,
+)
+from api_client.errors import ConfigurationError
+from api_client.payload import job_payload, project_payload, unknown_fields
+
+
+def a_project() -> TrainingProject:
+    weights = WeightsSource(source="s3://bucket/data", mount_location="/data", fast=True)
+    compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", colour="green"))
+    job = TrainingJob(image=Image(base_image="x"), compute=compute, weights=[weights])
+    return TrainingProject(name="p", job=job)
+
+
+def test_fields_of_lax_classes_are_named() -> None:
+    assert set(unknown_fields(a_project())) == {"compute.accelerator.colour", "weights.0.fast"}
+
+
+def test_fields_of_a_newer_sdk_are_named_when_they_are_set_and_always_sent() -> None:
+    project = a_project()
+    project.keep_newer_field(("region",), "eu")
+    project.job.keep_newer_field(("compute", "zone"), "a")
+    project.job.keep_newer_field(("runtime", "shell"), None)
+
+    assert {"region", "compute.zone"} < set(unknown_fields(project))
+    assert not [field for field in unknown_fields(project) if "shell" in field]
+    assert project_payload(project) == {"name": "p", "region": "eu"}
+    payload = job_payload(project.job, artifact=None, user_env=None)
+    assert payload["compute"]["zone"] == "a"
+    assert payload["runtime"]["shell"] is None
+
+
+def test_newer_fields_survive_a_copy_and_go_with_the_part_they_belong_to() -> None:
+    project = a_project()
+    project.job.keep_newer_field(("weights", 0, "mirror"), "m")
+    copy = project.model_copy(deep=True)
+    copy.job.weights = []
+
+    assert job_payload(project.job, artifact=None, user_env=None)["weights"][0]["mirror"] == "m"
+    assert job_payload(copy.job, artifact=None, user_env=None)["weights"] == []
+
+
+def test_a_value_that_json_cannot_hold_is_refused_in_words() -> None:
+    project = a_project()
+    project.job.weights[0] = WeightsSource(source="s3://b/c", mount_location="/x", odd=object())
+
+    with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
+        job_payload(project.job, artifact=None, user_env=None)
