@@ -240,7 +240,11 @@ def _signature_is_valid(method: str, path: str, query: str, headers: dict[str, s
     if not must_be_signed <= set(names.split(";")):
         return False
     canonical = "\n".join(
-        [method, path, "&".join(sorted(each if "=" in each else f"{each}=" for each in query.split("&")))]
+        [
+            method,
+            path,
+            "&".join(sorted(each if "=" in each else f"{each}=" for each in query.split("&") if each)),
+        ]
         + [f"{name}:{headers.get(name, '')}" for name in names.split(";")]
         + ["", names, headers["x-amz-content-sha256"]]
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fast_clock import FastClock
 from s3_stub import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY, SESSION_TOKEN, S3Stub, Trouble
 
 from api_client import upload
@@ -15,24 +16,6 @@ from api_client.object_store import FAULT_ATTEMPTS, FIRST_CONTACT_PATIENCE_S, UN
 
 SMALL_PART = 64 * 1024
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
-
-
-class FakeClock:
-    """Time that passes when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.slept_s: list[float] = []
-        self.off_by = timedelta()
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self.off_by
-
-    def monotonic(self) -> float:
-        return sum(self.slept_s)
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept_s.append(seconds)
-        await asyncio.sleep(0)
 
 
 @pytest.fixture(autouse=True)
@@ -53,14 +36,14 @@ def credentials(stub: S3Stub, **more: object) -> BlobCredentials:
 
 
 async def send(
-    path: Path, stub: S3Stub, clock: FakeClock | None = None, **more: object
+    path: Path, stub: S3Stub, clock: FastClock | None = None, **more: object
 ) -> list[tuple[int, int]]:
     """Upload; what progress was told."""
     told: list[tuple[int, int]] = []
     await upload.upload_file(
         path,
         credentials(stub),
-        clock=clock or FakeClock(),
+        clock=clock or FastClock(),
         on_progress=lambda done, total: told.append((done, total)),
         **more,
     )
@@ -184,7 +167,7 @@ async def test_an_error_inside_of_an_answer_of_success_is_an_error(tmp_path: Pat
 
 
 async def test_a_busy_store_is_given_the_time_it_asks_for(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = FastClock()
     with S3Stub() as stub:
         slow_down = b"<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
         stub.trouble = {"whole": [Trouble(status=503, body=slow_down, headers={"Retry-After": "7"})]}
@@ -207,7 +190,7 @@ async def test_a_store_that_stays_broken_is_given_up_and_told_to_forget(tmp_path
 
 
 async def test_a_refusal_is_not_repeated(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = FastClock()
     with S3Stub() as stub:
         stub.trouble = {"part 1": [Trouble(status=403, body=EXPIRED)]}
         with pytest.raises(UploadFailed, match="the upload credentials have expired") as caught:
@@ -233,7 +216,7 @@ async def test_messages_hold_no_secret_however_the_store_talks(tmp_path: Path) -
 
 
 async def test_nobody_at_the_address_is_said_soon(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = FastClock()
     with S3Stub() as stub:
         pass
     with pytest.raises(UploadFailed, match="connection refused"):
@@ -242,7 +225,7 @@ async def test_nobody_at_the_address_is_said_soon(tmp_path: Path) -> None:
 
 
 async def test_a_line_that_breaks_in_the_middle_is_waited_for_much_longer(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = FastClock()
     path = archive_of(tmp_path, 2 * SMALL_PART)
     cuts = int(FIRST_CONTACT_PATIENCE_S)
     with S3Stub() as stub:
@@ -253,7 +236,7 @@ async def test_a_line_that_breaks_in_the_middle_is_waited_for_much_longer(tmp_pa
 
 
 async def test_a_clock_that_is_off_is_corrected_by_the_store_s(tmp_path: Path) -> None:
-    clock = FakeClock()
+    clock = FastClock()
     clock.off_by = timedelta(hours=-3)
     skewed = b"<Error><Code>RequestTimeTooSkewed</Code><Message>too large</Message></Error>"
     with S3Stub() as stub:
@@ -284,7 +267,7 @@ async def test_a_cancelled_upload_is_forgotten_by_the_store(tmp_path: Path) -> N
     with S3Stub() as stub:
         stub.trouble = {"part 6": [Trouble(status=503) for _ in range(FAULT_ATTEMPTS)]}
         task = asyncio.create_task(
-            upload.upload_file(path, credentials(stub), clock=FakeClock(), on_progress=on_progress)
+            upload.upload_file(path, credentials(stub), clock=FastClock(), on_progress=on_progress)
         )
         await reached.wait()
         task.cancel()

@@ -1,0 +1,230 @@
+"""Submissions to a stranger's server that keeps the published API: what is sent, when, how often."""
+
+from pathlib import Path
+
+import pytest
+from fast_clock import FastClock
+from pydantic import SecretStr
+from s3_stub import BUCKET, KEY, SESSION_TOKEN, S3Stub, Trouble
+
+from api_client import (
+    ArchiveError,
+    ConfigurationError,
+    Overrides,
+    Remote,
+    ServerFault,
+    TrainingClient,
+    UploadFailed,
+)
+from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
+from api_client.submission import SubmissionProgress
+from support.stranger import Answer, Asked, Stranger, job, project
+
+CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"
+PUBLISHED_JOB_FIELDS = {
+    "image", "compute", "runtime", "interactive_session", "name", "priority", "weights",
+    "enable_baseten_workdir", "truss_user_env",
+}  # fmt: skip
+SENT_BY_THE_OFFICIAL_CLIENT_TOO = {"workspace"}
+TEAM = {"id": "t2", "name": "Product", "default": False, "created_at": "2025-03-01T12:00:00Z"}
+DEFAULT_TEAM = {"id": "t1", "name": "Research", "default": True, "created_at": "2025-03-01T12:00:00Z"}
+
+
+class Platform(Stranger):
+    """A stranger that also takes submissions; what it was asked in ``asked``."""
+
+    def __init__(self, store: S3Stub, teams: list[dict[str, object]] | None = None) -> None:
+        super().__init__()
+        self.created: list[dict[str, object]] = []
+        self.upserted: list[Asked] = []
+        self.on("GET", CREDENTIALS_ROUTE, lambda _: Answer(body=store.credentials()))
+        if teams is not None:
+            self.on("GET", "/v1/teams", Answer(body={"teams": teams}))
+        self.on("POST", "/v1/(teams/[^/]+/)?training_projects", self._upsert)
+        self.on("POST", "/v1/training_projects/proj1/jobs", self._create)
+
+    def _upsert(self, asked: Asked) -> Answer:
+        self.upserted.append(asked)
+        return Answer(body={"training_project": project(name=asked.body["training_project"]["name"])})
+
+    def _create(self, asked: Asked) -> Answer:
+        self.created.append(asked.body["training_job"])
+        return Answer(body={"training_job": job("job7", "CREATED", name=asked.body["training_job"]["name"])})
+
+    def routes(self) -> list[str]:
+        return [f"{asked.method} {asked.path}" for asked in self.asked]
+
+    def client(self, team: str | None = None) -> TrainingClient:
+        remote = Remote("stranger", self.url, self.url, SecretStr(self.key), "a test", team=team)
+        return TrainingClient(remote, clock=FastClock())
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "train.py").write_text("print('hello')")
+    (folder / "lib").mkdir()
+    (folder / "lib/model.py").write_text("")
+    return folder
+
+
+def config(**fields: object) -> TrainingProject:
+    runtime = Runtime(start_commands=["python train.py"])
+    made = TrainingJob(image=Image(base_image="python:3.12"), runtime=runtime, **fields)
+    return TrainingProject(name="llama-sft", job=made)
+
+
+async def test_the_code_is_there_before_anything_is_created(source: Path) -> None:
+    told: list[SubmissionProgress] = []
+    with S3Stub() as store, Platform(store) as platform:
+        async with platform.client() as client:
+            submission = await client.push(config(), source_dir=source, on_progress=told.append)
+    assert [each for each in platform.routes() if "teams" not in each and "graphql" not in each] == [
+        f"GET {CREDENTIALS_ROUTE}",
+        "POST /v1/training_projects",
+        "POST /v1/training_projects/proj1/jobs",
+    ]
+    assert store.object is not None
+    assert b"print('hello')" in store.object
+    assert submission.training_job.id == "job7"
+    assert set(submission.as_dict()) == {"training_project", "training_job"}
+    assert submission.as_dict()["training_job"]["current_status"] == "TRAINING_JOB_CREATED"
+    phases = [each.phase for each in told]
+    assert phases == sorted(phases, key=["archiving", "uploading", "creating"].index)
+    assert set(phases) == {"archiving", "uploading", "creating"}
+    uploading = [each for each in told if each.phase == "uploading"]
+    assert uploading[-1].done_bytes == uploading[-1].total_bytes == len(store.object)
+
+
+async def test_only_published_fields_are_sent_and_those_of_the_official_client(source: Path) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        async with platform.client() as client:
+            await client.push(config(), source_dir=source)
+    (sent,) = platform.created
+    assert set(sent) == PUBLISHED_JOB_FIELDS | SENT_BY_THE_OFFICIAL_CLIENT_TOO
+    assert sent["runtime"]["artifacts"] == [{"s3_bucket": BUCKET, "s3_key": KEY}]
+    assert sent["truss_user_env"]["truss_client_version"].startswith("bt-tui/")
+    assert platform.upserted[0].body == {"training_project": {"name": "llama-sft"}}
+
+
+async def test_neither_side_sees_the_other_s_credentials(source: Path) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        async with platform.client() as client:
+            await client.push(config(), source_dir=source)
+    assert all(platform.key not in str(taken) for taken in store.taken)
+    assert all(SESSION_TOKEN not in str(asked) for asked in platform.asked)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+async def test_an_error_answered_to_job_creation_is_not_repeated(source: Path, status: int) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        answers = [Answer(status, {"message": "try again"})]
+
+        def once(asked: Asked) -> Answer:
+            return answers.pop() if answers else platform._create(asked)
+
+        platform.on("POST", "/v1/training_projects/proj1/jobs", once)
+        async with platform.client() as client:
+            with pytest.raises(ServerFault, match="try again"):
+                await client.push(config(), source_dir=source)
+    assert platform.routes().count("POST /v1/training_projects/proj1/jobs") == 1
+
+
+async def test_reads_are_repeated(source: Path) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        answers = [Answer(503, {"message": "busy"}), Answer(500, {"message": "oops"})]
+        platform.on(
+            "GET", CREDENTIALS_ROUTE, lambda _: answers.pop() if answers else Answer(body=store.credentials())
+        )
+        async with platform.client() as client:
+            assert (await client.push(config(), source_dir=source)).training_job.id == "job7"
+
+
+async def test_a_failed_upload_leaves_nothing_on_the_server(source: Path) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        store.trouble = {"whole": [Trouble(status=403, body=b"<Error><Code>AccessDenied</Code></Error>")]}
+        async with platform.client() as client:
+            with pytest.raises(UploadFailed, match="AccessDenied"):
+                await client.push(config(), source_dir=source)
+    assert not any(each.startswith("POST /v1/") for each in platform.routes())
+
+
+async def test_a_workspace_that_cannot_be_archived_asks_for_no_credentials(source: Path) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        async with platform.client() as client:
+            with pytest.raises(ArchiveError, match="external_dirs"):
+                await client.push(config(workspace=Workspace(external_dirs=["../none"])), source_dir=source)
+            with pytest.raises(ConfigurationError, match="h100"):
+                await client.push(config(), source_dir=source, overrides=Overrides(accelerator="h100"))
+    assert f"GET {CREDENTIALS_ROUTE}" not in platform.routes()
+    assert not any(each.startswith("POST /v1/") for each in platform.routes())
+
+
+async def test_a_cut_connection_is_survived_and_told(source: Path) -> None:
+    told: list[SubmissionProgress] = []
+    with S3Stub() as store, Platform(store) as platform:
+        store.trouble = {"whole": [Trouble(cut_after=100)]}
+        async with platform.client() as client:
+            await client.push(config(), source_dir=source, on_progress=told.append)
+    notes = [each.note for each in told if each.note]
+    assert len(notes) == 1
+    assert "trying again" in notes[0]
+
+
+async def test_what_was_left_out_or_replaced_is_said(source: Path) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        async with platform.client() as client:
+            submission = await client.push(
+                config(name="mine"), source_dir=source, overrides=Overrides(job_name="run-7")
+            )
+    assert platform.created[0]["name"] == "run-7"
+    assert submission.warnings[0] == "name: run-7 replaces the config's mine"
+    assert "lib/" in submission.warnings[1]
+
+
+@pytest.mark.parametrize(
+    ("argument", "override", "in_config", "of_remote"),
+    [
+        ("Product", "Research", "Research", "Research"),
+        (None, "Product", "Research", "Research"),
+        (None, None, "Product", "Research"),
+        (None, None, None, "Product"),
+    ],
+)
+async def test_the_team_that_was_named_nearest_counts(
+    source: Path, argument: str | None, override: str | None, in_config: str | None, of_remote: str | None
+) -> None:
+    with S3Stub() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
+        made = config()
+        made.team_name = in_config
+        async with platform.client(of_remote) as client:
+            await client.push(made, source_dir=source, team=argument, overrides=Overrides(team=override))
+    (upserted,) = platform.upserted
+    assert upserted.path == "/v1/teams/t2/training_projects"
+    assert upserted.body == {"training_project": {"name": "llama-sft", "team_name": "Product"}}
+
+
+async def test_a_project_is_found_in_its_team(source: Path) -> None:
+    with S3Stub() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
+        platform.projects = [project(team_name="Product")]
+        async with platform.client() as client:
+            await client.push(config(), source_dir=source)
+    assert platform.upserted[0].path == "/v1/teams/t2/training_projects"
+
+
+async def test_teams_are_asked_for_by_graphql_where_there_is_no_other_way(source: Path) -> None:
+    with S3Stub() as store, Platform(store) as platform:
+        platform.on("POST", "/graphql/", Answer(body={"data": {"teams": [TEAM]}}))
+        async with platform.client() as client:
+            await client.push(config(), source_dir=source, team="Product")
+    assert platform.upserted[0].path == "/v1/teams/t2/training_projects"
+
+
+async def test_an_unknown_team_is_refused_before_anything_is_uploaded(source: Path) -> None:
+    with S3Stub() as store, Platform(store, [DEFAULT_TEAM, TEAM]) as platform:
+        async with platform.client() as client:
+            with pytest.raises(ConfigurationError, match="no team 'Sales'; the teams are: Product, Research"):
+                await client.push(config(), source_dir=source, team="Sales")
+    assert store.taken == []
+    assert platform.upserted == []

@@ -1,0 +1,180 @@
+"""Which files a workspace puts into the archive, and what is said about the others."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from api_client import archive
+from api_client.archive import ArchivePlan, plan_archive
+from api_client.definitions import Workspace
+from api_client.errors import ArchiveError
+
+
+def make(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+def names(plan: ArchivePlan) -> list[str]:
+    return [each.name for each in plan.files]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with two jobs in it, and data beside it."""
+    root = tmp_path / "repository"
+    make(root, "jobs/sft/config.py", "jobs/sft/run.sh", "jobs/grpo/config.py", "common/util.py", "notes/a.md")
+    make(tmp_path, "datasets/train.jsonl", "other/common/x.py")
+    return root
+
+
+def test_without_a_workspace_it_is_the_config_s_folder(repository: Path) -> None:
+    for workspace in (None, Workspace()):
+        plan = plan_archive(repository / "jobs/sft", workspace)
+        assert names(plan) == ["config.py", "run.sh"]
+        assert plan.files[0].path == repository / "jobs/sft/config.py"
+        assert plan.files[0].size_bytes == len("jobs/sft/config.py")
+
+
+def test_a_root_takes_its_whole_tree(repository: Path) -> None:
+    plan = plan_archive(repository / "jobs/sft", Workspace(workspace_root="../.."))
+    assert names(plan) == [
+        "common/util.py", "jobs/grpo/config.py", "jobs/sft/config.py", "jobs/sft/run.sh", "notes/a.md",
+    ]  # fmt: skip
+
+
+def test_folders_from_outside_lie_at_the_top_under_their_own_names(repository: Path) -> None:
+    plan = plan_archive(
+        repository / "jobs/sft", Workspace(external_dirs=["../../../datasets", "../../common"])
+    )
+    assert names(plan) == ["common/util.py", "config.py", "datasets/train.jsonl", "run.sh"]
+
+
+def test_top_folders_can_be_excluded_and_are_listed(repository: Path) -> None:
+    workspace = Workspace(workspace_root="../..", exclude_dirs=["../../notes", "../grpo/../../common"])
+    plan = plan_archive(repository / "jobs/sft", workspace)
+    assert names(plan) == ["jobs/grpo/config.py", "jobs/sft/config.py", "jobs/sft/run.sh"]
+    assert dict(plan.dropped) == {
+        "common/": "excluded by exclude_dirs",
+        "notes/": "excluded by exclude_dirs",
+    }
+
+
+def test_an_excluded_name_makes_room_for_a_folder_from_outside(repository: Path, tmp_path: Path) -> None:
+    workspace = Workspace(
+        workspace_root="../..", exclude_dirs=["../../common"], external_dirs=[str(tmp_path / "other/common")]
+    )
+    assert "common/x.py" in names(plan_archive(repository / "jobs/sft", workspace))
+
+
+def test_a_folder_from_inside_is_skipped_with_a_warning(repository: Path) -> None:
+    workspace = Workspace(workspace_root="../..", external_dirs=["../../common"])
+    plan = plan_archive(repository / "jobs/sft", workspace)
+    assert names(plan).count("common/util.py") == 1
+    assert any("'../../common' lies inside" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "reason"),
+    [
+        (Workspace(workspace_root="../grpo"), "workspace_root: .*does not contain"),
+        (Workspace(workspace_root="../../nowhere"), "workspace_root: .*does not contain"),
+        (Workspace(exclude_dirs=["../../common"]), "exclude_dirs: '../../common' is .*not directly inside"),
+        (
+            Workspace(workspace_root="../..", exclude_dirs=["../sft"]),
+            "exclude_dirs: '../sft' is .*not",
+        ),
+        (Workspace(exclude_dirs=["."]), "exclude_dirs: '.' is .*not directly inside"),
+        (Workspace(external_dirs=["../../../missing"]), "external_dirs: '../../../missing' .*does not exist"),
+        (Workspace(external_dirs=["../grpo/config.py"]), "external_dirs: .*is not a folder"),
+        (
+            Workspace(workspace_root="../..", external_dirs=["../../../other/common"]),
+            "external_dirs: .*would be 'common' in the archive",
+        ),
+        (
+            Workspace(external_dirs=["../../../other/common", "../../common"]),
+            "external_dirs: .*would be 'common' in the archive",
+        ),
+    ],
+)
+def test_a_workspace_that_makes_no_sense_is_refused(
+    repository: Path, workspace: Workspace, reason: str
+) -> None:
+    with pytest.raises(ArchiveError, match=reason):
+        plan_archive(repository / "jobs/sft", workspace)
+
+
+def test_the_rules_of_the_workspace_s_root_hold_everywhere(repository: Path) -> None:
+    (repository / ".truss_ignore").write_text("*.md\ndatasets/\n")
+    workspace = Workspace(workspace_root="../..", external_dirs=["../../../datasets"])
+    plan = plan_archive(repository / "jobs/sft", workspace)
+    assert dict(plan.dropped) == {
+        "datasets/": "ignored by the .truss_ignore rule datasets/",
+        "notes/a.md": "ignored by the .truss_ignore rule *.md",
+    }
+
+
+def test_nothing_is_dropped_without_a_word(tmp_path: Path) -> None:
+    make(tmp_path, "train.py", "real/x.py")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "to_folder").symlink_to("real")
+    (tmp_path / "to_nothing").symlink_to("gone")
+    (tmp_path / "to_itself").symlink_to("to_itself")
+    os.mkfifo(tmp_path / "pipe")
+    plan = plan_archive(tmp_path)
+    assert names(plan) == ["real/x.py", "train.py"]
+    assert dict(plan.dropped) == {
+        "empty/": "an empty folder, and archives hold files only",
+        "pipe": "not a plain file",
+        "to_folder": "a link to a folder, which archives do not follow",
+        "to_itself": "a link that leads to nothing",
+        "to_nothing": "a link that leads to nothing",
+    }
+
+
+def test_a_plain_folder_keeps_links_to_files(tmp_path: Path) -> None:
+    make(tmp_path, "job/train.py", "shared/util.py")
+    (tmp_path / "job/inside").symlink_to("train.py")
+    (tmp_path / "job/outside").symlink_to("../shared/util.py")
+    plan = plan_archive(tmp_path / "job")
+    assert [(each.name, each.size_bytes) for each in plan.files] == [
+        ("inside", 0),
+        ("outside", 0),
+        ("train.py", len("job/train.py")),
+    ]
+    (warning,) = plan.warnings
+    assert warning.startswith("outside is a link to ../shared/util.py")
+
+
+def test_a_workspace_is_taken_as_if_copied_with_links_resolved(tmp_path: Path) -> None:
+    make(tmp_path, "job/config.py", "shared/util.py", "shared/sub/deep.py")
+    (tmp_path / "job/util.py").symlink_to("../shared/util.py")
+    (tmp_path / "job/shared").symlink_to("../shared")
+    (tmp_path / "shared/sub/up").symlink_to("..")
+    (tmp_path / "job/.truss_ignore").write_text("")
+    plan = plan_archive(tmp_path / "job", Workspace(workspace_root="."))
+    assert names(plan) == [".truss_ignore", "config.py", "shared/sub/deep.py", "shared/util.py", "util.py"]
+    assert dict(plan.dropped) == {"shared/sub/up": "a link to a folder that it lies in"}
+    assert plan.files[-1].size_bytes == len("shared/util.py")
+
+
+def test_a_large_archive_is_warned_about_and_a_huge_one_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, "config.py", "weights.bin")
+    os.truncate(tmp_path / "weights.bin", 1_000_000_000)
+    (warning,) = plan_archive(tmp_path).warnings
+    assert "over 1 GB" in warning
+    os.truncate(tmp_path / "weights.bin", archive.MAXIMUM_BYTES - 20_480)
+    assert plan_archive(tmp_path).size_bytes <= archive.MAXIMUM_BYTES
+    os.truncate(tmp_path / "weights.bin", archive.MAXIMUM_BYTES)
+    with pytest.raises(ArchiveError, match=r"at most 5 GiB; the largest files: weights\.bin \(5\.37 GB\)"):
+        plan_archive(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="is not a folder"):
+        plan_archive(tmp_path / "nowhere")

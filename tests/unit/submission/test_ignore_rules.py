@@ -1,0 +1,102 @@
+"""What the built-in rules and a .truss_ignore drop."""
+
+from pathlib import Path
+
+import pytest
+
+from api_client.archive import plan_archive
+from api_client.errors import ArchiveError
+
+
+def make(root: Path, *names: str) -> Path:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return root
+
+
+def names(root: Path) -> list[str]:
+    return [each.name for each in plan_archive(root).files]
+
+
+def dropped(root: Path) -> dict[str, str]:
+    return {each.name: each.reason for each in plan_archive(root).dropped}
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["lib", "build", "dist", "target", "var", "parts", "downloads", "instance", "env", "__pycache__"],
+)
+@pytest.mark.parametrize("depth", ["", "src/deep/"])
+def test_built_in_rules_drop_folders_at_any_depth_and_say_so(tmp_path: Path, folder: str, depth: str) -> None:
+    make(tmp_path, "train.py", "src/deep/kept.py", f"{depth}{folder}/model.py")
+    assert names(tmp_path) == ["src/deep/kept.py", "train.py"]
+    assert dropped(tmp_path) == {f"{depth}{folder}/": f"ignored by the built-in rule {folder}/"}
+
+
+@pytest.mark.parametrize("name", [".env", "run.log", "x.tmp", "kernel.so", ".git/config", ".venv/bin/python"])
+def test_built_in_rules_drop_files(tmp_path: Path, name: str) -> None:
+    make(tmp_path, "train.py", name)
+    assert names(tmp_path) == ["train.py"]
+
+
+@pytest.mark.parametrize("name", ["library/x.py", "build", "run.sh", ".gitignore", "logs.txt", "a.spec.py"])
+def test_built_in_rules_leave_the_rest(tmp_path: Path, name: str) -> None:
+    assert names(make(tmp_path, name)) == [name]
+
+
+def test_what_people_write_by_hand_is_warned_about(tmp_path: Path) -> None:
+    make(tmp_path, "train.py", "lib/model.py", "__pycache__/x.pyc")
+    (warning,) = plan_archive(tmp_path).warnings
+    assert "lib/" in warning
+    assert ".truss_ignore" in warning
+    assert "__pycache__" not in warning
+
+
+def test_a_truss_ignore_replaces_the_built_in_rules(tmp_path: Path) -> None:
+    make(tmp_path, "lib/model.py", "run.log", "data/big.bin", "data/small.txt", "top.bin")
+    (tmp_path / ".truss_ignore").write_text("# data\n\n  data/*.bin  \n")
+    assert names(tmp_path) == [".truss_ignore", "data/small.txt", "lib/model.py", "run.log", "top.bin"]
+    assert dropped(tmp_path) == {"data/big.bin": "ignored by the .truss_ignore rule data/*.bin"}
+    assert plan_archive(tmp_path).warnings == ()
+
+
+def test_an_empty_truss_ignore_drops_nothing(tmp_path: Path) -> None:
+    make(tmp_path, ".truss_ignore", "build/x", ".git/HEAD")
+    (tmp_path / ".truss_ignore").write_text("")
+    assert dropped(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        ("*.txt\n!keep.txt", ["a/keep.txt", "c.md", "keep.txt"]),
+        ("/a/", ["b.txt", "c.md", "keep.txt"]),
+        ("a/**\n", ["b.txt", "c.md", "keep.txt"]),
+        ("a/\n!a/keep.txt", ["b.txt", "c.md", "keep.txt"]),
+        ("/*.txt", ["a/keep.txt", "a/x.txt", "c.md"]),
+    ],
+)
+def test_git_s_syntax_holds(tmp_path: Path, rules: str, kept: list[str]) -> None:
+    make(tmp_path, "a/x.txt", "a/keep.txt", "b.txt", "c.md", "keep.txt")
+    (tmp_path / ".truss_ignore").write_text(rules)
+    assert [name for name in names(tmp_path) if name != ".truss_ignore"] == kept
+
+
+def test_only_the_root_s_truss_ignore_counts(tmp_path: Path) -> None:
+    make(tmp_path, "sub/.truss_ignore", "sub/x.py")
+    (tmp_path / "sub/.truss_ignore").write_text("*")
+    assert names(tmp_path) == ["sub/.truss_ignore", "sub/x.py"]
+
+
+def test_a_truss_ignore_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".truss_ignore").mkdir()
+    with pytest.raises(ArchiveError, match="truss_ignore cannot be read"):
+        plan_archive(tmp_path)
+
+
+def test_a_truss_ignore_with_a_broken_rule_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".truss_ignore").write_text("!")
+    with pytest.raises(ArchiveError, match="a rule that is no pattern"):
+        plan_archive(tmp_path)

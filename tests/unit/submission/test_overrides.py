@@ -1,0 +1,116 @@
+"""What a caller's values do to a config, and what is said about the values they replace."""
+
+import pytest
+
+from api_client.definitions import (
+    AcceleratorSpec,
+    AvailabilityModel,
+    Compute,
+    Image,
+    InteractiveSession,
+    InteractiveSessionTrigger,
+    Runtime,
+    TrainingJob,
+    TrainingProject,
+)
+from api_client.errors import ConfigurationError
+from api_client.overrides import Overrides, apply_overrides
+
+
+def project(**job: object) -> TrainingProject:
+    return TrainingProject(name="sft", job=TrainingJob(image=Image(base_image="python:3.12"), **job))
+
+
+def changed(original: TrainingProject, **values: object) -> tuple[TrainingJob, tuple[str, ...]]:
+    result, warnings = apply_overrides(original, Overrides(**values))
+    return result.job, warnings
+
+
+def test_nothing_given_changes_nothing() -> None:
+    original = project(name="mine", priority=3)
+    result, warnings = apply_overrides(original, Overrides())
+    assert result == original
+    assert result is not original
+    assert warnings == ()
+
+
+def test_values_that_were_not_set_are_set_without_a_word() -> None:
+    original = project()
+    job, warnings = changed(
+        original,
+        job_name="run-7",
+        accelerator="H100:8",
+        node_count=4,
+        entrypoint="bash run.sh",
+        priority=5,
+        spot=True,
+        interactive_trigger="on_failure",
+        interactive_timeout_minutes=60,
+    )
+    assert warnings == ()
+    assert job.name == "run-7"
+    assert job.compute.accelerator == AcceleratorSpec(accelerator="H100", count=8)
+    assert job.compute.node_count == 4
+    assert job.compute.availability_model is AvailabilityModel.SPOT
+    assert job.runtime.start_commands == ["bash run.sh"]
+    assert job.priority == 5
+    assert job.interactive_session is not None
+    assert job.interactive_session.trigger is InteractiveSessionTrigger.ON_FAILURE
+    assert job.interactive_session.timeout_minutes == 60
+    assert original == project()
+
+
+def test_values_that_were_set_are_named_when_replaced() -> None:
+    original = project(
+        name="mine",
+        priority=0,
+        compute=Compute(node_count=2, accelerator="H200:4"),
+        runtime=Runtime(start_commands=["pip install x", "python train.py"]),
+        interactive_session=InteractiveSession(
+            trigger=InteractiveSessionTrigger.ON_STARTUP, timeout_minutes=10
+        ),
+    )
+    _, warnings = changed(
+        original,
+        job_name="other",
+        accelerator="H100",
+        node_count=1,
+        entrypoint="true",
+        priority=9,
+        interactive_trigger="on_demand",
+        interactive_timeout_minutes=5,
+    )
+    assert warnings == (
+        "name: other replaces the config's mine",
+        "interactive trigger: on_demand replaces the config's on_startup",
+        "interactive timeout: 5 replaces the config's 10",
+        "accelerator: H100 replaces the config's H200:4",
+        "node_count: 1 replaces the config's 2",
+        "start_commands: ['true'] replaces the config's ['pip install x', 'python train.py']",
+        "priority: 9 replaces the config's 0",
+    )
+
+
+def test_half_of_a_session_keeps_the_other_half() -> None:
+    original = project(interactive_session=InteractiveSession(timeout_minutes=77))
+    job, warnings = changed(original, interactive_trigger="ON_STARTUP")
+    assert job.interactive_session == InteractiveSession(
+        trigger=InteractiveSessionTrigger.ON_STARTUP, timeout_minutes=77
+    )
+    assert warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"accelerator": "h100"}, "the accelerator 'h100' cannot be used: .*no known accelerator"),
+        ({"accelerator": "H100:2:3"}, "the accelerator 'H100:2:3' cannot be used"),
+        ({"accelerator": "H100:0"}, "the accelerator 'H100:0' cannot be used"),
+        ({"node_count": 0}, "the node count 0 cannot be used"),
+        ({"interactive_trigger": "always"}, "'always' is none of on_startup, on_failure, on_demand"),
+        ({"priority": "high"}, "the priority 'high' cannot be used"),
+    ],
+)
+def test_a_value_that_no_job_can_have_is_named(values: dict[str, object], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        changed(project(), **values)

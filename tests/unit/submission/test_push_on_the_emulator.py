@@ -1,0 +1,135 @@
+"""Pushes to a whole emulator in a process of its own: the job really runs from the archive."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from api_client import Overrides, TrainingClient, push, resolve_remote
+from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
+from api_client.emulator.child import EmulatorChild
+from api_client.models import JobStatus
+from api_client.streams.records import LogLine
+from support.emulator import running_emulator
+
+CONFIG = """
+from truss_train import Image, Runtime, TrainingJob, TrainingProject
+
+project = TrainingProject(
+    name="quick",
+    job=TrainingJob(
+        image=Image(base_image="python:3.12-slim"),
+        runtime=Runtime(start_commands=["./run.sh"]),
+        name="first",
+    ),
+)
+"""
+TIMEOUT_S = 60
+INTERVAL_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorChild]:
+    with running_emulator() as child:
+        yield child
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    folder = tmp_path / "starter"
+    (folder / "data").mkdir(parents=True)
+    (folder / "config.py").write_text(CONFIG)
+    (folder / "run.sh").write_text("#!/bin/sh\ncat data/words.txt\npython3 -c 'print(6 * 7)'\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "data/words.txt").write_text("hello from the archive\n")
+    return folder / "config.py"
+
+
+def client_of(emulator: EmulatorChild) -> TrainingClient:
+    return TrainingClient(resolve_remote(environ=emulator.remote_environ()))
+
+
+async def outcome(client: TrainingClient, project_id: str, job_id: str) -> tuple[str, list[str]]:
+    """The job's last status and its lines."""
+    async with asyncio.timeout(TIMEOUT_S):
+        async for job in client.jobs.watch(project_id, job_id, interval_s=INTERVAL_S):
+            pass
+        lines: list[str] = []
+        around = timedelta(minutes=1)
+        history = client.logs.history(
+            project_id, job_id, start=job.created_at - around, end=job.updated_at + around
+        )
+        async for batch in history:
+            lines += [entry.message for entry in batch.entries if isinstance(entry, LogLine)]
+    return job.current_status, lines
+
+
+async def test_a_config_file_runs_from_its_archive(emulator: EmulatorChild, config: Path) -> None:
+    async with client_of(emulator) as client:
+        submission = await client.push(config)
+        assert submission.training_project.name == "quick"
+        assert submission.training_job.name == "first"
+        status, lines = await outcome(client, submission.training_project.id, submission.training_job.id)
+    assert status == JobStatus.COMPLETED
+    assert "hello from the archive" in lines
+    assert "42" in lines
+
+
+async def test_a_project_built_in_code_runs_with_a_large_archive_in_parts(
+    emulator: EmulatorChild, tmp_path: Path
+) -> None:
+    folder, shared = tmp_path / "job", tmp_path / "shared"
+    folder.mkdir()
+    shared.mkdir()
+    (folder / "train.sh").write_text("wc -c < shared/noise.bin\n")
+    (shared / "noise.bin").write_bytes(os.urandom(20_000_000))
+    made = TrainingJob(
+        image=Image(base_image="python:3.12"),
+        runtime=Runtime(start_commands=["exit 1"]),
+        workspace=Workspace(external_dirs=["../shared"]),
+    )
+    told: list[int] = []
+    async with client_of(emulator) as client:
+        submission = await client.push(
+            TrainingProject(name="parts", job=made),
+            source_dir=folder,
+            overrides=Overrides(entrypoint="sh train.sh", job_name="second"),
+            on_progress=lambda progress: told.append(progress.done_bytes),
+        )
+        status, lines = await outcome(client, submission.training_project.id, submission.training_job.id)
+    assert status == JobStatus.COMPLETED
+    assert "20000000" in [line.strip() for line in lines]
+    assert max(told) > 20_000_000
+
+
+async def test_the_archive_can_be_had_back(emulator: EmulatorChild, config: Path) -> None:
+    async with client_of(emulator) as client:
+        submission = await client.push(config)
+        urls = await client.jobs.download_urls(submission.training_project.id, submission.training_job.id)
+    assert len(urls) == 1
+    assert urls[0].startswith(emulator.url)
+
+
+def test_push_for_scripts_answers_what_is_documented(
+    emulator: EmulatorChild, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in emulator.remote_environ().items():
+        monkeypatch.setenv(name, value)
+    result = push(config=config)
+    assert set(result) == {"training_project", "training_job"}
+    assert result["training_project"]["name"] == "quick"
+    assert result["training_job"]["training_project"]["name"] == "quick"
+    assert isinstance(result["training_job"]["id"], str)
+
+
+async def test_push_for_scripts_works_inside_of_a_running_loop(
+    emulator: EmulatorChild, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in emulator.remote_environ().items():
+        monkeypatch.setenv(name, value)
+    result = await asyncio.to_thread(push, config)
+    assert result["training_job"]["name"] == "first"
+    assert push(config)["training_job"]["name"] == "first"
