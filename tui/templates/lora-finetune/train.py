@@ -47,7 +47,7 @@ def main() -> None:
         tokenizer.pad_token = tokenizer.eos_token
     on_gpu = torch.cuda.is_available()
     model = AutoModelForCausalLM.from_pretrained(
-        model_id, torch_dtype=torch.bfloat16 if on_gpu else torch.float32
+        model_id, dtype=torch.bfloat16 if on_gpu else torch.float32
     )
     model = get_peft_model(
         model,

@@ -20,7 +20,7 @@ training_job = TrainingJob(
     ),
     runtime=Runtime(
         start_commands=["chmod +x ./run.sh && ./run.sh"],
-        environment_variables={"STEPS": "500"},
+        environment_variables={"STEPS": "200"},
         cache_config=CacheConfig(enabled=True),
         checkpointing_config=CheckpointingConfig(enabled=True),
     ),

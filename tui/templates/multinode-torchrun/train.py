@@ -14,13 +14,13 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-BATCH = 64
+BATCH = 32
 VOCABULARY = 64
-LENGTH = 32
-WIDTH = 128
+LENGTH = 16
+WIDTH = 64
 LEARNING_RATE = 1e-3
 LOG_EVERY = 10
-CHECKPOINT_EVERY = 100
+CHECKPOINT_EVERY = 50
 
 
 class Counter(nn.Module):
@@ -85,7 +85,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(parallel.parameters(), lr=LEARNING_RATE)
     checkpoints = os.environ.get("BT_CHECKPOINT_DIR")
 
-    steps = int(os.environ.get("STEPS", "500"))
+    steps = int(os.environ.get("STEPS", "200"))
     started = time.monotonic()
     for step, (numbers, wanted) in enumerate(batches(rank, device), start=1):
         scores = parallel(numbers)
