@@ -36,6 +36,7 @@ class NodeProcess(asyncio.SubprocessProtocol):
         self._exited: asyncio.Future[None] = loop.create_future()
         self._output_over: asyncio.Future[None] = loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_paused = False
         self._started_at_s = time.monotonic()
 
     async def start(
@@ -75,6 +76,8 @@ class NodeProcess(asyncio.SubprocessProtocol):
 
     def resume_reading(self) -> None:
         """Read the node's output again."""
+        self._is_paused = False
+        self._splitter.wait_on(time.monotonic())
         reader = self._pipe(1)
         if reader is not None and not reader.is_closing():
             reader.resume_reading()
@@ -117,12 +120,14 @@ class NodeProcess(asyncio.SubprocessProtocol):
 
     def _look_at_pending(self) -> None:
         self._timer = None
-        self._deliver(self._splitter.overdue(time.monotonic()))
+        if not self._is_paused:  # else the rest of the line may long be there, unread
+            self._deliver(self._splitter.overdue(time.monotonic()))
         if self._splitter.has_pending:
             self._timer = self._loop.call_later(SILENCE_S / 2, self._look_at_pending)
 
     def _deliver(self, lines: list[str]) -> None:
         if lines and not self._on_lines(lines):
+            self._is_paused = True
             reader = self._pipe(1)
             if reader is not None and not reader.is_closing():
                 reader.pause_reading()

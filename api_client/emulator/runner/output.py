@@ -67,6 +67,10 @@ class LineSplitter:
             lines += self.finish()
         return lines
 
+    def wait_on(self, now_s: float) -> None:
+        """Nobody read for a while: what is unfinished has as much time again as if it had just come."""
+        self._last_data = self._pending_since = now_s
+
     def overdue(self, now_s: float) -> list[str]:
         """The unfinished line, if it has waited long enough to be recorded as it is."""
         if not self._pending:
