@@ -46,9 +46,7 @@ def main() -> None:
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     on_gpu = torch.cuda.is_available()
-    model = AutoModelForCausalLM.from_pretrained(
-        model_id, dtype=torch.bfloat16 if on_gpu else torch.float32
-    )
+    model = AutoModelForCausalLM.from_pretrained(model_id, dtype=torch.bfloat16 if on_gpu else torch.float32)
     model = get_peft_model(
         model,
         LoraConfig(r=LORA_RANK, lora_alpha=2 * LORA_RANK, target_modules="all-linear", task_type="CAUSAL_LM"),
