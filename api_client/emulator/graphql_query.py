@@ -1,10 +1,11 @@
-"""Just enough GraphQL: one operation of nested fields with aliases; arguments are skipped."""
+"""Just enough GraphQL: one operation of nested fields with aliases and arguments."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 _TOKEN = re.compile(
@@ -20,12 +21,23 @@ class QueryError(Exception):
 
 
 @dataclass(frozen=True)
+class Variable:
+    """``$name`` in an argument: its value comes beside the query."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Field:
-    """A wanted field: what it is called in the answer, its own name, and what is wanted of it."""
+    """A wanted field: what it is called in the answer, its own name, and what is wanted of it.
+
+    ``arguments`` are as written, with a ``Variable`` where the query has one; see ``resolve``.
+    """
 
     key: str
     name: str
     fields: tuple[Field, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,19 @@ def select(value: Any, fields: tuple[Field, ...], *, where: str = "Query") -> An
     return answer
 
 
+def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
+    """An argument with its variables filled in; raises ``QueryError`` for one that was not given."""
+    if isinstance(value, Variable):
+        if value.name not in variables:
+            raise QueryError(f"Variable '${value.name}' was not provided")
+        return variables[value.name]
+    if isinstance(value, Mapping):
+        return {name: resolve(part, variables) for name, part in value.items()}
+    if isinstance(value, list):
+        return [resolve(part, variables) for part in value]
+    return value
+
+
 def _tokens(query: str) -> list[str]:
     tokens = []
     position = 0
@@ -85,7 +110,7 @@ class _Reader:
             if kind not in ("query", "mutation"):
                 raise QueryError(f"Unexpected {kind!r}")
             while self._next() != "{":
-                if not self._skip_arguments():
+                if not self._skip_definitions():
                     self._take()
         return Operation(kind, self._selection(depth=0))
 
@@ -100,16 +125,49 @@ class _Reader:
         return tuple(fields)
 
     def _field(self, depth: int) -> Field:
-        key = name = self._take()
-        if not (key.isascii() and key.isidentifier()):
-            raise QueryError(f"Unexpected {key!r}")
+        key = name = self._name()
         if self._next() == ":":
             self._take()
             name = self._take()
-        self._skip_arguments()
-        return Field(key, name, self._selection(depth + 1) if self._next() == "{" else ())
+        arguments = self._pairs(")", depth) if self._next() == "(" else {}
+        return Field(key, name, self._selection(depth + 1) if self._next() == "{" else (), arguments)
 
-    def _skip_arguments(self) -> bool:
+    def _pairs(self, end: str, depth: int) -> dict[str, Any]:
+        """``(a: 1, b: 2)`` or ``{a: 1, b: 2}``, the opening bracket next."""
+        self._take()
+        pairs: dict[str, Any] = {}
+        while self._next() != end:
+            name = self._name()
+            if self._take() != ":":
+                raise QueryError(f"Expected a colon after {name!r}")
+            pairs[name] = self._value(depth + 1)
+        self._take()
+        return pairs
+
+    def _value(self, depth: int) -> Any:
+        if depth > MAXIMUM_DEPTH:
+            raise QueryError("the query is nested too deeply")
+        if self._next() == "{":
+            return self._pairs("}", depth)
+        token = self._take()
+        if token == "$":
+            return Variable(self._name())
+        if token == "[":
+            items = []
+            while self._next() != "]":
+                items.append(self._value(depth + 1))
+            self._take()
+            return items
+        return _scalar(token)
+
+    def _name(self) -> str:
+        name = self._take()
+        if not (name.isascii() and name.isidentifier()):
+            raise QueryError(f"Unexpected {name!r}")
+        return name
+
+    def _skip_definitions(self) -> bool:
+        """The variables that an operation declares; what they are is seen when they are used."""
         if self._next() != "(":
             return False
         open_brackets = 0
@@ -128,3 +186,15 @@ class _Reader:
         token = self._next()
         self._position += 1
         return token
+
+
+def _scalar(token: str) -> Any:
+    """A string, a number, a boolean, null or the name of an enum's value."""
+    if token.startswith('"""'):
+        return token[3:-3].strip()
+    if token.isascii() and token.isidentifier() and token not in ("true", "false", "null"):
+        return token
+    try:
+        return json.loads(token)
+    except ValueError as error:
+        raise QueryError(f"Unexpected {token!r}") from error

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from api_client.emulator.private_files import remove_tree
-from api_client.emulator.runner import weights_fetch
 from api_client.emulator.runner.cannot_start import CannotStart
 from api_client.emulator.runner.weights import WeightsSource
 from api_client.emulator.runner.weights_order import FetchOrder
 
+FETCHER = "api_client.emulator.runner.weights_fetch"
+"""Named, not imported: it is the other process's main module."""
 SAY_INTERVAL_S = 10.0
 """How often the log hears of the progress."""
 MAXIMUM_LINE_BYTES = 1024 * 1024
@@ -91,7 +92,7 @@ class WeightsDelivery:
             sys.executable,
             "-P",
             "-m",
-            weights_fetch.__name__,
+            FETCHER,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from local_world import job_spec, local_world
 
+from api_client.clock import SystemClock
+from api_client.emulator.runner.changes import Changes
+from api_client.emulator.runner.log_writer import LINES_A_TRANSACTION, LogWriter
 from api_client.emulator.runner.output import MAXIMUM_LINE_BYTES, LineSplitter, detect_level
+from api_client.emulator.store.database import Database
+from api_client.emulator.store.job_logs import LogStore, StoredLine
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
@@ -136,3 +143,42 @@ async def test_logs_are_read_by_window_direction_limit_and_level(tmp_path: Path)
         assert read(end_ns=last + 1, levels=frozenset({"ERROR"})) == ["ERROR b"]
         assert read(start_ns=-(10**30), end_ns=10**30) == everything
         assert read(start_ns=last + 1, end_ns=10**30) == []
+
+
+def test_half_a_line_is_no_line_because_nobody_read_on() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(b"whole\nhalf ", 0.0) == ["whole"]
+    splitter.wait_on(60.0)
+    assert splitter.overdue(60.1) == []
+    assert splitter.feed(b"a line\n", 60.2) == ["half a line"]
+
+
+class FullDisk(LogStore):
+    """Refuses the second transaction, as a disk that is full for a moment."""
+
+    transactions = 0
+
+    def append(self, lines: Iterable[StoredLine]) -> None:
+        self.transactions += 1
+        if self.transactions == 2:
+            raise sqlite3.OperationalError("database or disk is full")
+        super().append(lines)
+
+
+async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(tmp_path / "logs.db")
+    store = FullDisk(database)
+    writer = LogWriter(store, SystemClock(), Changes())
+    messages = [str(number) for number in range(LINES_A_TRANSACTION * 3 + 1)]
+    writer.add("job1", 0, messages)
+    writer.add("job1", 1, ["last"])
+    await writer.flush()
+    await writer.close()
+    read = store.read("job1", start_ns=0, end_ns=2**62, direction="asc", limit=10**6, levels=None)
+    assert [record["message"] for record in read] == [*messages, "last"]
+    stamps = [int(record["timestamp"]) for record in read]
+    assert stamps == sorted(set(stamps))
+    assert "could not be written" in caplog.text
+    database.close()
