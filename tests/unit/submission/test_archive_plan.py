@@ -63,6 +63,12 @@ def test_top_folders_can_be_excluded_and_are_listed(repository: Path) -> None:
     }
 
 
+def test_the_same_name_further_down_stays(repository: Path) -> None:
+    make(repository, "notes/common/b.md")
+    workspace = Workspace(workspace_root="../..", exclude_dirs=["../../common"])
+    assert "notes/common/b.md" in names(plan_archive(repository / "jobs/sft", workspace))
+
+
 def test_an_excluded_name_makes_room_for_a_folder_from_outside(repository: Path, tmp_path: Path) -> None:
     workspace = Workspace(
         workspace_root="../..", exclude_dirs=["../../common"], external_dirs=[str(tmp_path / "other/common")]

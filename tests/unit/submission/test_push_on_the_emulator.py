@@ -55,8 +55,8 @@ def client_of(emulator: EmulatorChild) -> TrainingClient:
 async def outcome(client: TrainingClient, project_id: str, job_id: str) -> tuple[str, list[str]]:
     """The job's last status and its lines."""
     async with asyncio.timeout(TIMEOUT_S):
-        async for job in client.jobs.watch(project_id, job_id, interval_s=INTERVAL_S):
-            pass
+        looks = client.jobs.watch(project_id, job_id, interval_s=INTERVAL_S)
+        job = [look async for look in looks][-1]
         lines: list[str] = []
         around = timedelta(minutes=1)
         history = client.logs.history(
