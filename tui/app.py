@@ -87,8 +87,8 @@ class BtTuiApp(App[WelcomeChoice]):
         """Home; or the welcome screen, if there is nobody to talk to."""
         if self._session is None:
             return WelcomeScreen(self._why_no_remote)
-        name = inert(self._session.remote.name)
-        return HomeScreen(partial(FleetFeed, self._session), f"{name} · demo data" if self._demo else name)
+        place = self._session.place
+        return HomeScreen(partial(FleetFeed, self._session), f"{place} · demo data" if self._demo else place)
 
     def on_mount(self) -> None:
         """Show the first screen, and go on to the job that was asked for, if one was."""
@@ -133,9 +133,7 @@ class BtTuiApp(App[WelcomeChoice]):
             try:
                 self._show_job(await self._session.find_job(job_id))
             except NotFound:
-                self.notify(
-                    f"There is no job {inert(job_id)} on {self._session.remote.name}.", severity="error"
-                )
+                self.notify(f"There is no job {inert(job_id)} on {self._session.place}.", severity="error")
             except RequestError:
                 await self._session.clock.sleep(FIND_AGAIN_S)
                 continue
@@ -146,7 +144,7 @@ class BtTuiApp(App[WelcomeChoice]):
         if self._readonly:
             self.notify(READ_ONLY, severity="warning")
         elif self._session is not None:
-            screen = SubmitScreen(partial(SubmissionFeed, self._session), inert(self._session.remote.name))
+            screen = SubmitScreen(partial(SubmissionFeed, self._session), self._session.place)
             screen.connection = self.connection
             self.push_screen(screen)
 
@@ -168,7 +166,8 @@ class BtTuiApp(App[WelcomeChoice]):
             "The job ends now. Its logs and the checkpoints that it has stored are kept.",
             "Stop it",
             lambda session: session.stop_job(job),
-            f"{name} is being stopped.",
+            lambda _stopped: f"{name} is being stopped.",
+            no="Keep it",
         )
 
     @on(RecreateJobRequested)
@@ -180,7 +179,7 @@ class BtTuiApp(App[WelcomeChoice]):
             "A new job with the same code and configuration starts, and uses the same hardware.",
             "Run it again",
             lambda session: session.recreate_job(job),
-            f"A new job like {name} was created.",
+            lambda made: f"{inert(made.name or name)} runs again as {made.id}.",
         )
 
     def _ask(
@@ -189,7 +188,8 @@ class BtTuiApp(App[WelcomeChoice]):
         consequence: str,
         yes: str,
         act: Callable[[Session], Awaitable[TrainingJob]],
-        done: str,
+        done: Callable[[TrainingJob], str],
+        no: str = "Cancel",
     ) -> None:
         """Confirm, then act; refused when the dashboard is read-only."""
         if self._readonly:
@@ -200,17 +200,19 @@ class BtTuiApp(App[WelcomeChoice]):
             if confirmed:
                 self._act(act, done)
 
-        self.push_screen(ConfirmScreen(question, consequence, yes), answered)
+        self.push_screen(ConfirmScreen(question, consequence, yes, no), answered)
 
     @work(group="act")
-    async def _act(self, act: Callable[[Session], Awaitable[TrainingJob]], done: str) -> None:
+    async def _act(
+        self, act: Callable[[Session], Awaitable[TrainingJob]], done: Callable[[TrainingJob], str]
+    ) -> None:
         assert self._session is not None
         try:
-            await act(self._session)
+            job = await act(self._session)
         except RequestError as error:
             self.notify(inert(str(error)), title="Not done", severity="error", timeout=10, markup=False)
             return
-        self.notify(done, markup=False)
+        self.notify(done(job), markup=False)
         self._refresh_screens()
 
     def _refresh_screens(self) -> None:

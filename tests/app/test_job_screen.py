@@ -19,7 +19,7 @@ async def test_the_header_answers_is_it_healthy() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         screen = text_of(app)
-    assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  198 GPU·h ≈ $967  seen 0s ago" in screen
+    assert "● llama-70b-sft-v3  RUNNING 6h 12m  4×8 H100  seen 0s ago  198 GPU·h ≈ $967" in screen
     assert "step 4,117/9,000 46 %" in screen
     assert "loss 1.1" in screen
     assert "▲" in screen and "node-2" in screen

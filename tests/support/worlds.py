@@ -203,6 +203,8 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
     told = progress.snapshot()
     fields: dict[str, Any] = {
         "progress": told,
+        "history_known": True,
+        "log_read": True,
         "metrics": folded,
         "metrics_at": ONE_O_CLOCK,
         "checkpoints": CHECKPOINTS,

@@ -73,6 +73,7 @@ class RunFeed:
         now = session.clock.now()
         self._snapshot = RunSnapshot(job=job, at=now, seen_at=now)
         self._progress = ProgressFold()
+        self._unread = {"history", "newest"}
         self._metrics = MetricsFold()
         self._span_changed = asyncio.Event()
         self._asked = asyncio.Event()
@@ -110,6 +111,7 @@ class RunFeed:
         self._change(
             at=now,
             progress=progress,
+            log_read=not self._unread,
             metrics=metrics,
             slow_nodes=slow_nodes(metrics),
             findings=findings(self._job.current_status, progress, metrics, server_now),
@@ -151,7 +153,8 @@ class RunFeed:
         """The history of statuses; only org admins may read it, and not every server has it."""
         with suppress(ErrorAnswer, InvalidAnswer):
             self._change(queue=await self._session.client.jobs.queue_context(self._job.id))
-            self._publisher.touch()
+        self._change(history_known=True)
+        self._publisher.touch()
 
     async def _read_price(self) -> None:
         with suppress(ErrorAnswer, InvalidAnswer):
@@ -164,6 +167,7 @@ class RunFeed:
         """The newest part first, then on from there and back to the beginning at the same time."""
         seam = self._seam()
         self._progress = ProgressFold()
+        self._unread = {"history", "newest"}
         self._on_log(LogPart((), restarted=True))
         parts = [asyncio.create_task(self._follow_log(seam)), asyncio.create_task(self._read_history(seam))]
         try:
@@ -188,6 +192,8 @@ class RunFeed:
                 self._on_log(LogPart((), ended=True))
             else:
                 self._take_log(part, older=False)
+                if part.caught_up:
+                    self._unread.discard("newest")
 
     async def _read_history(self, seam: datetime) -> None:
         job, read = self._job, 0
@@ -200,7 +206,7 @@ class RunFeed:
                 read += len(batch.entries)
                 if read >= HISTORY_LINES:
                     break
-        self._change(log_history_loaded=True)
+        self._unread.discard("history")
         self._publisher.touch()
 
     def _take_log(self, batch: LogBatch, *, older: bool) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
 from api_client.events import RequestEvent
 from api_client.models import TrainingJob
-from api_client.remotes import Remote
+from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from tui.insight.connection import Connection
+from tui.insight.text import inert
 
 
 class Session:
@@ -35,6 +37,13 @@ class Session:
     def remote(self) -> Remote:
         """Whom the client talks to."""
         return self.client.remote
+
+    @property
+    def place(self) -> str:
+        """What people call the remote: its name, or the host where it has none of its own."""
+        remote = self.remote
+        named = remote.name and remote.name != ENVIRONMENT_REMOTE
+        return inert(remote.name if named else urlsplit(remote.api_url).netloc)
 
     def _note(self, event: RequestEvent) -> None:
         self.connection = self.connection.after(event)

@@ -54,7 +54,7 @@ class Connection:
             return replace(self, answered_at=event.at)  # one route is not for this key; the rest is
         if event.status in _UNAUTHORISED:
             return replace(self._failing(event), link=Link.UNAUTHORISED)
-        if event.status is not None and event.status < 500 and event.status not in _NOT_NOW:
+        if event.status is not None and 400 <= event.status < 500 and event.status not in _NOT_NOW:
             return Connection(Link.LIVE, answered_at=event.at)  # an answer, if not the hoped-for one
         return replace(self._failing(event), link=Link.LOST)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
-from tui.insight.health import Finding
+from tui.insight.health import Finding, FindingKind
 from tui.insight.progress import ProgressSnapshot
 from tui.insight.query import Query
 from tui.insight.status import StatusView, status_view
 from tui.insight.text import inert
-from tui.insight.units import age, count, duration
+from tui.insight.units import UNKNOWN, age, count, duration
 
+_OUT_OF_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemory", re.IGNORECASE)
+_EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -84,16 +87,6 @@ class FleetSnapshot:
         """How many jobs run."""
         return sum(row.running for row in self.jobs)
 
-    @property
-    def busy_gpus(self) -> int:
-        """GPUs of running jobs."""
-        return sum(row.gpu_count for row in self.jobs if row.running)
-
-    @property
-    def alarms(self) -> int:
-        """Running jobs with a finding that deserves a look."""
-        return sum(row.alarmed for row in self.jobs)
-
 
 def fold_fleet(
     projects: Iterable[TrainingProject],
@@ -131,7 +124,7 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
 
 def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
-    note, tone = _note(job, glance, age_s)
+    note, tone = _note(job, glance, age_s, now)
     per_node = job.instance_type.gpu_count or 0
     return JobRow(
         job=job,
@@ -158,22 +151,25 @@ def hardware(job: TrainingJob) -> str:
     """``4×8 H100`` for four nodes of eight; ``8 H100`` where there is one node, or none is told of."""
     per_node, gpu = job.instance_type.gpu_count or 0, inert(job.instance_type.gpu_type or "")
     nodes = job.node_count or 1
+    if not per_node and not job.instance_type.name:
+        return UNKNOWN
     machine = f"{per_node} {gpu}".strip() if per_node else "CPU"
     return f"{nodes}×{machine}" if nodes > 1 else machine
 
 
-def _note(job: TrainingJob, glance: Glance, age_s: float) -> tuple[str, str]:
+def _note(job: TrainingJob, glance: Glance, age_s: float, now: datetime) -> tuple[str, str]:
     """The one thing worth saying about a job, and its tone."""
     if job.current_status in WAITING_STATUSES:
         return f"waiting {duration(age_s)}", "muted"
     if job.is_finished:
         if job.current_status == JobStatus.COMPLETED:
             return f"took {duration(_lifetime_s(job))}", "muted"
-        words = inert(job.error_message or "")
-        return (words, "muted") if words else (f"after {duration(_lifetime_s(job))}", "muted")
+        words = short_reason(inert(job.error_message or ""))
+        lifetime_s = _lifetime_s(job)
+        return words or (f"after {duration(lifetime_s)}" if lifetime_s else ""), "muted"
     worst = next(iter(glance.findings), None)
     if worst is not None:
-        return f"▲ {worst.text}", "warn" if worst.severity == "warning" else "bad"
+        return f"▲ {brief(worst, now)}", "warn" if worst.severity == "warning" else "bad"
     progress = glance.progress
     if progress is None or progress.step is None:
         return (
@@ -189,6 +185,30 @@ def _steps(progress: ProgressSnapshot | None) -> str:
     if progress is None or progress.step is None:
         return ""
     return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
+
+
+def brief(finding: Finding, now: datetime) -> str:
+    """A finding in two or three words, for a narrow column: ``stalled 17m``, ``node-2 slow``."""
+    since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
+    match finding.kind:
+        case FindingKind.STALLED:
+            return f"stalled{since}"
+        case FindingKind.LOSS_NOT_FINITE:
+            return f"loss is NaN{since}"
+        case FindingKind.GPU_IDLE:
+            return f"GPUs idle{since}"
+        case FindingKind.STRAGGLER:
+            return f"{inert(finding.node or 'a node')} slow"
+        case _:
+            return finding.text
+
+
+def short_reason(message: str) -> str:
+    """The cause first: ``node-0: exit code 1: torch.OutOfMemoryError: CUDA out of memory`` → the memory."""
+    if _OUT_OF_MEMORY.search(message):
+        exit_code = _EXIT_CODE.search(message)
+        return "CUDA out of memory" + (f", exit {exit_code[1]}" if exit_code else "")
+    return message
 
 
 def _lifetime_s(job: TrainingJob) -> float:

@@ -25,8 +25,8 @@ _SHORTEST_FUZZY = 3  # shorter words would match letter by letter almost anywher
 _TERM = re.compile(
     r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
 )
-_AGE = re.compile(r"(?P<amount>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhdw]?)")
-_UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S, "": 1}
+_AGE = re.compile(r"(?P<amount>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhdw])")
+_UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 
 
 class QueryRow(Protocol):

@@ -31,8 +31,10 @@ def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
 class RunSnapshot:
     """One run as of ``at``.
 
-    ``checkpoints`` is None until they were listed once; ``metrics_at`` and ``seen_at`` are the times of
-    the last good answers; ``price_per_minute`` is USD for one node, None where no price is known.
+    ``history_known`` says that the history of statuses was asked for (not everybody may read it), and
+    ``log_read`` that all of the log so far is in ``progress``. ``checkpoints`` is None until they were
+    listed once; ``metrics_at`` and ``seen_at`` are the times of the last good answers;
+    ``price_per_minute`` is USD for one node, None where no price is known.
     """
 
     job: TrainingJob
@@ -43,10 +45,11 @@ class RunSnapshot:
     metrics_at: datetime | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
     queue: QueueContext | None = None
+    history_known: bool = False
     findings: tuple[Finding, ...] = ()
     slow_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None
-    log_history_loaded: bool = False
+    log_read: bool = False
 
     @property
     def status(self) -> StatusView:
@@ -63,6 +66,8 @@ class RunSnapshot:
     @property
     def running_since(self) -> datetime | None:
         """When the job began to run, if the status history is ours to read; else when it was created."""
+        if not self.history_known:
+            return None
         if self.queue is not None:
             for event in self.queue.events:
                 if event.training_job_id == self.job.id and event.status == JobStatus.RUNNING:

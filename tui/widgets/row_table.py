@@ -164,6 +164,12 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         """The record under the cursor."""
         return self._rows[self._cursor] if self._rows else None
 
+    @property
+    def columns_shown(self) -> frozenset[str]:
+        """The ids of the columns that fit."""
+        fitting = self._fit(self.scrollable_content_region.width)
+        return frozenset(column.id for column, _ in fitting)
+
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these records; the cursor stays on its key, and on its line of the screen."""
         before, top = self.cursor_key, self._cursor - self.scroll_offset.y

@@ -35,7 +35,7 @@ ROW = Row()
         ("project:llama", True), ('project:"llama sft"', False), ('project:"llama-sft"', True),
         ("user:ada", True), ("user:bob", False), ("name:70b", True), ("name:lsv3", False),
         ("age<7h", True), ("age<6h", False), ("age<=6h", True), ("age>30m", True), ("age>=2d", False),
-        ("age<1w", True), ("age:1d", True), ("age:1h", False), ("age<21601", True), ("-age<1d", False),
+        ("age<1w", True), ("age:1d", True), ("age:1h", False), ("age<21601s", True), ("-age<1d", False),
         ("age<0.5d", True), ("llama status:running gpu:h100 age<2d", True), ("llama status:running gpu:h200", False),
     ],
 )  # fmt: skip

@@ -23,11 +23,12 @@ class ConfirmScreen(ModalScreen[bool]):
         Binding("left,right,tab", "app.focus_next", "other", show=False),
     ]
 
-    def __init__(self, question: str, consequence: str, yes: str) -> None:
+    def __init__(self, question: str, consequence: str, yes: str, no: str = "Cancel") -> None:
         super().__init__()
         self._question = question
         self._consequence = consequence
         self._yes = yes
+        self._no = no
 
     def compose(self) -> ComposeResult:
         """The question, what follows from a yes, and two buttons."""
@@ -36,7 +37,7 @@ class ConfirmScreen(ModalScreen[bool]):
             yield Static(Text(self._consequence), id="consequence")
             with Horizontal(id="buttons"):
                 yield Button(f"{self._yes} (y)", variant="error", id="yes", compact=True)
-                yield Button("Keep it (n)", id="no", compact=True)
+                yield Button(f"{self._no} (n)", id="no", compact=True)
 
     def on_mount(self) -> None:
         """A stray enter must do no harm."""

@@ -35,14 +35,14 @@ def _spot(row: JobRow) -> list[Span]:
 
 
 JOB_COLUMNS: tuple[Column[JobRow], ...] = (
-    Column("name", "  job", _name, width=18, flex=3, keep=9),
+    Column("name", "  job", _name, width=18, flex=4, keep=9),
     Column("status", "status", _status, width=9, keep=7),
     Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
     Column("note", "progress", _note, width=14, flex=5, keep=8),
     Column("step", "step", _step, width=13, align="right", keep=4),
     Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=5),
-    Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=1, keep=3),
-    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=1, keep=2),
+    Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=3),
+    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=2, keep=2),
     Column(
         "priority",
         "prio",

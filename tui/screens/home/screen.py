@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -34,8 +35,10 @@ from tui.widgets.line import FactLine
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
+from tui.widgets.tones import Span
 
 NO_JOBS = "No training jobs here yet.\n\nn submits one; bt-tui init writes a config to begin with."
+NO_MATCH = "No job matches.\n\nesc clears the filter; the first line of the projects shows all.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 
@@ -83,6 +86,7 @@ class HomeScreen(Screen[None]):
             yield RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
             with Vertical(id="jobs-pane"):
                 yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+                yield Static(id="problem")
                 yield RowTable(JOB_COLUMNS, lambda row: row.id, id="jobs")
                 yield Static(id="empty")
                 yield Static("Asking for projects and jobs…", id="loading")
@@ -132,6 +136,9 @@ class HomeScreen(Screen[None]):
     def watch_query_text(self, text: str) -> None:
         """Another filter."""
         self._query = parse(text)
+        problem = self.query_one("#problem", Static)
+        problem.display = bool(self._query.problems)
+        problem.update(Text("; ".join(self._query.problems)))
         self._show_jobs()
 
     def watch_sort(self) -> None:
@@ -157,19 +164,23 @@ class HomeScreen(Screen[None]):
         self._show_emptiness()
 
     def _show_header(self) -> None:
-        facts = [[("bt-tui", "key"), (f"  {self._place}", "plain")]]
-        if self._query.problems:
-            facts.append([("filter: " + "; ".join(self._query.problems), "warn")])
+        facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {self._place}", "plain")]]
         snapshot = self.snapshot
         if snapshot is not None:
-            shown, total = len(self._jobs.rows), len(snapshot.jobs)
-            facts.append([(f"{shown} of {total} jobs" if shown != total else f"{total} jobs", "muted")])
-            facts.append([(f"{snapshot.running} running", "running" if snapshot.running else "muted")])
-            if snapshot.busy_gpus:
-                facts.append([(f"{snapshot.busy_gpus} GPUs busy", "muted")])
-            if snapshot.alarms:
-                facts.append([(f"▲ {snapshot.alarms} need a look", "warn")])
-        if self.query_text and not self._query.problems:
+            rows = self._jobs.rows
+            running = [row for row in rows if row.running]
+            alarmed = sum(row.alarmed for row in rows)
+            if alarmed:
+                facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look", "warn")])
+            total = len(snapshot.jobs)
+            facts.append(
+                [(f"{len(rows)} of {total} jobs" if len(rows) != total else f"{total} jobs", "muted")]
+            )
+            facts.append([(f"{len(running)} running", "running" if running else "muted")])
+            busy = sum(row.gpu_count for row in running)
+            if busy:
+                facts.append([(f"{busy} GPUs busy", "muted")])
+        if self.query_text:
             facts.append([("/", "key"), (self.query_text, "accent")])
         self.query_one("#header", FactLine).set_facts(facts)
 
@@ -178,7 +189,7 @@ class HomeScreen(Screen[None]):
         snapshot, shown = self.snapshot, bool(self._jobs.rows)
         trouble = self.connection.link in (Link.LOST, Link.UNAUTHORISED)
         self.query_one("#loading").display = snapshot is None and not trouble
-        self._jobs.display = shown
+        self._jobs.set_class(not shown, "-empty")  # hidden, it would lose the focus
         empty = self.query_one("#empty", Static)
         empty.display = not shown and (snapshot is not None or trouble)
         if snapshot is None:
@@ -186,9 +197,8 @@ class HomeScreen(Screen[None]):
         elif not snapshot.jobs:
             empty.update(NO_JOBS)
         else:
-            empty.update(
-                "No job matches.\n\nesc clears the filter; the first line of the projects shows all."
-            )
+            problems = "".join(f"\n{problem}" for problem in self._query.problems)
+            empty.update(Text(f"{NO_MATCH}{problems}"))
 
     # Moving about
 
@@ -242,9 +252,11 @@ class HomeScreen(Screen[None]):
 
     def action_sort(self) -> None:
         """The next order."""
-        known = [column for column, _ in SORT_ORDERS]
+        shown = self._jobs.columns_shown
+        orders = [order for order in SORT_ORDERS if order[0] in shown]
+        known = [column for column, _ in orders]
         position = known.index(self.sort[0]) if self.sort[0] in known else -1
-        self.sort = SORT_ORDERS[(position + 1) % len(SORT_ORDERS)]
+        self.sort = orders[(position + 1) % len(orders)]
 
     def action_reverse_sort(self) -> None:
         """The same order the other way round."""

@@ -32,6 +32,8 @@ class ChartData:
     y_min: float | None = None
     y_max: float | None = None
     tick_base: Literal[2, 10] = 10
+    end_label: str = "now"
+    note: str = ""
 
     @property
     def has_data(self) -> bool:
@@ -97,7 +99,12 @@ class ChartDeck(Container):
         for chart_id, chart in self._charts.items():
             chart.display = chart_id in shown
         for data in order:
-            self._charts[data.id].set_data(data.series, start=data.start, end=data.end)
+            chart = self._charts[data.id]
+            chart.chart_title, chart.note = data.title, data.note
+            chart.set_data(data.series, start=data.start, end=data.end, end_label=data.end_label)
+        for position, data in enumerate(order):
+            last = position == len(order) - 1
+            self._charts[data.id].styles.column_span = columns * rows - position if last else 1
         self._charts_in_order([self._charts[data.id] for data in order])
 
     def _charts_in_order(self, charts: Sequence[LineChart]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from math import isfinite
 
 from tui.insight.node_metrics import NodeSnapshot
 from tui.insight.run import RunSnapshot
@@ -31,7 +32,9 @@ def charts_of(run: RunSnapshot, *, span: timedelta, node: str | None) -> list[Ch
     charts = [_gpu_use(nodes, node, start, end), _gpu_memory(nodes, node, start, end, limit_mib)]
     if run.progress is not None and run.progress.loss_series.values:
         loss = run.progress.loss_series
-        charts.insert(0, ChartData("loss", "loss", (loss,), loss.times[0], max(end, loss.times[-1]), _loss))
+        stop = max(end, loss.times[-1])
+        note = "" if run.progress.loss is None or isfinite(run.progress.loss) else f"now {run.progress.loss}"
+        charts.insert(0, ChartData("loss", "loss, whole run", (loss,), loss.times[0], stop, _loss, note=note))
     chosen = [one for one in nodes if node is None or one.name == node]
     charts += [
         ChartData("cpu", "CPU cores", _by_node(chosen, lambda one: one.cpu), start, end, cores, y_min=0.0),
@@ -50,7 +53,7 @@ def charts_of(run: RunSnapshot, *, span: timedelta, node: str | None) -> list[Ch
             "disk", "disk", _by_node(chosen, lambda one: one.disk_usage), start, end, bytes_iec, 0.0, None, 2
         ),
     ]
-    return charts
+    return [replace(chart, end_label="end") for chart in charts] if run.job.is_finished else charts
 
 
 def _end(run: RunSnapshot) -> float:

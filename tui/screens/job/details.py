@@ -62,7 +62,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     machine = job.instance_type
     memory = bytes_iec(machine.memory_limit_mib * MIB) if machine.memory_limit_mib else ""
     price = (
-        f"{money(run.price_per_minute * 60)} an hour and node (list price)" if run.price_per_minute else ""
+        f"{money(run.price_per_minute * 60)} per node and hour (list price)" if run.price_per_minute else ""
     )
     rows = [
         ("id", job.id),
@@ -76,15 +76,15 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("hardware", hardware(job)),
         (
             "instance",
-            f"{machine.name}  {memory}  {machine.millicpu_limit / 1000:g} cores" if machine.name else "",
+            f"{machine.name}  {memory}  {machine.millicpu_limit / 1000:g} CPU" if machine.name else "",
         ),
         ("price", price),
         ("availability", job.availability_model or ""),
         ("priority", str(job.priority or 0)),
         ("user", (job.user.email if job.user else None) or ""),
         ("created", _local(job.created_at)),
-        ("changed", _local(job.updated_at)),
-        ("checkpoints", job.checkpoint_sync_status or ""),
+        ("last change", _local(job.updated_at)),
+        ("checkpoint upload", job.checkpoint_sync_status or ""),
     ]
     rows += [(name, str(value)) for name, value in (job.model_extra or {}).items() if value not in (None, "")]
     return [(name, value) for name, value in rows if value]

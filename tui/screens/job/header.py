@@ -10,6 +10,7 @@ from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
 from tui.insight.fleet import hardware
+from tui.insight.health import FindingKind
 from tui.insight.progress import loss_trend
 from tui.insight.run import RunSnapshot, seconds_left
 from tui.insight.text import inert
@@ -20,6 +21,8 @@ from tui.widgets.tones import Span
 Fact = list[Span]
 NANOSECONDS = 1e9
 CENT = 0.01
+IDENTITY_ESSENTIALS = 4
+"""Name, status, hardware and the age of the data are always told."""
 
 
 class RunHeader(Vertical):
@@ -33,7 +36,7 @@ class RunHeader(Vertical):
 
     def compose(self) -> ComposeResult:
         """Identity, progress, health."""
-        yield FactLine(id="identity", separator="  ")
+        yield FactLine(id="identity", separator="  ", essential=IDENTITY_ESSENTIALS)
         yield FactLine(id="progress")
         yield FactLine(id="health")
 
@@ -54,10 +57,10 @@ def identity(run: RunSnapshot) -> list[Fact]:
         [(f"{status.sign} ", status.tone), (inert(job.name or job.id), "strong")],
         [(status.word.upper(), status.tone), (elapsed, "plain")],
         [(hardware(job), "plain")],
-        _cost(run),
     ]
     if not job.is_finished:
         facts.append([(f"seen {age((run.at - run.seen_at).total_seconds())} ago", "muted")])
+    facts.append(_cost(run))
     project = inert(job.training_project.name if job.training_project else "") or job.project_id
     facts.append([(f"‹ {project}", "muted")])
     if (job.availability_model or "").lower() == "spot":
@@ -87,7 +90,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
             ]
         )
     left_s = seconds_left(told, run.at) if told is not None else None
-    if left_s is not None and not run.job.is_finished:
+    if left_s is not None and not run.job.is_finished and not _moves_no_more(run):
         facts.append([("ETA ", "muted"), (duration(left_s), "plain")])
     if told is not None and told.rate_steps_per_s is not None:
         facts.append([(rate(told.rate_steps_per_s), "plain")])
@@ -95,6 +98,8 @@ def progress(run: RunSnapshot) -> list[Fact]:
         facts.append([("lr ", "muted"), (f"{told.learning_rate:.2e}", "plain")])
     if told is not None and told.epoch is not None:
         facts.append([("epoch ", "muted"), (f"{told.epoch:.2f}", "plain")])
+    if not facts and not run.log_read:
+        return [[("reading the log …", "muted")]]
     if not facts and not run.job.is_finished:
         return [[("no training progress in the log so far", "muted")]]
     return facts
@@ -109,6 +114,11 @@ def health(run: RunSnapshot) -> list[Fact]:
     if not facts and run.status.tone == "running" and run.progress is not None and run.progress.step:
         facts.append([("✓ healthy", "good")])
     return [*facts, _checkpoint(run)]
+
+
+def _moves_no_more(run: RunSnapshot) -> bool:
+    """Whether a run is beyond promising an end: it stands still, or its loss is no number."""
+    return any(found.kind in (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE) for found in run.findings)
 
 
 def _cost(run: RunSnapshot) -> Fact:
@@ -130,7 +140,9 @@ def _checkpoint(run: RunSnapshot) -> Fact:
     if run.progress is not None and run.progress.last_checkpoint is not None:
         name, stamp_ns = run.progress.last_checkpoint
         return [(inert(name), "plain"), (f" {age(run.at.timestamp() - stamp_ns / NANOSECONDS)} ago", "muted")]
-    return [("no checkpoint yet" if run.checkpoints is not None else "", "muted")]
+    if run.checkpoints is None:
+        return []
+    return [("no checkpoints" if run.job.is_finished else "no checkpoint yet", "muted")]
 
 
 def _queue(run: RunSnapshot) -> Fact:

@@ -46,6 +46,7 @@ class LogPane(Vertical):
         self._node: str | None = None
         self._filter = ""
         self._match = ""
+        self._needle = ""
         self._purpose: FieldPurpose = "find"
         self._ended = False
 
@@ -126,15 +127,21 @@ class LogPane(Vertical):
         field.remove_class("-open")
         self.focus_view()
         if self._purpose == "find" and field.value:
+            self._needle = field.value
             self.view.find(field.value, backwards=True)
 
     def leave(self) -> bool:
-        """Close the field, else drop the filter; answers whether there was either."""
+        """Close the field, else forget what was found, else drop the filter; whether there was any of it."""
         field = self.query_one("#log-field", Input)
         was_open = field.has_class("-open")
         field.remove_class("-open")
         self.focus_view()
         if was_open and self._purpose == "find":
+            return True
+        if self._match:
+            self._match = ""
+            self.view.find("")
+            self._show_bar()
             return True
         had_filter = bool(self._filter)
         self._set_filter("")
@@ -152,7 +159,9 @@ class LogPane(Vertical):
 
     @on(MatchChanged)
     def _searched(self, message: MatchChanged) -> None:
-        self._match = f"/{message.text}" if message.entry is not None else f"/{message.text}: not found"
+        if not message.text:
+            return
+        self._match = f"/{self._needle}" if message.entry is not None else f"/{self._needle}: not found"
         self._show_bar()
 
     @on(FollowChanged)

@@ -173,7 +173,8 @@ class JobScreen(Screen[None]):
         self._make_room(len(nodes))
         if with_gpus:
             matrix.set_data(matrix_rows(run, memory=self.memory_in_matrix))
-            matrix.matrix_title = "GPU memory now" if self.memory_in_matrix else "GPU use now"
+            what = "GPU memory" if self.memory_in_matrix else "GPU use"
+            matrix.matrix_title = f"{what}, last" if run.job.is_finished else what
         self.query_one("#node-table", RowTable).set_rows(nodes)
         self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
 

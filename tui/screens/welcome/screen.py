@@ -9,7 +9,7 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
+from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
@@ -69,7 +69,7 @@ class WelcomeScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """The choices, and room for the answer to the third."""
-        with Vertical(id="box"):
+        with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
             yield Static(Text("The cockpit of Baseten Training in your terminal."), id="claim")
             yield OptionList(
@@ -92,6 +92,7 @@ class WelcomeScreen(Screen[None]):
         choice = WelcomeChoice(event.option.id or WelcomeChoice.LOGIN)
         if choice is WelcomeChoice.LOGIN:
             self.query_one("#box").toggle_class("-login")
+            self.call_after_refresh(self.query_one("#login").scroll_visible, top=True, animate=False)
         else:
             self.app.exit(choice)
 

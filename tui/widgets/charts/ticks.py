@@ -24,6 +24,8 @@ _TIME_STEPS_S = (
 _DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FLAT = 1e-9  # data spread less than this share of itself are one value
 _TINY = 1e-200  # nearer to zero there is no arithmetic for ticks
+_FINE_STEPS = 10  # the ends of an axis are round to about a tenth of it
+_CLEARANCE = 0.4  # a tick nearer to an end than this share of a step would crowd it
 _FLAT_MARGIN = 0.5
 """How far the axis reaches either way around a series of one value, as a share of it."""
 
@@ -54,29 +56,28 @@ def value_ticks(
 ) -> tuple[float, ...]:
     """Round values from the axis' bottom to its top, at most `most` of them (2 at least).
 
-    The first and last are the axis' ends: a fixed end where one is given, else the round value just
-    beyond the data, so that a live axis changes seldom.
+    The first and last are the axis' ends: a fixed end where one is given, else a round value just beyond
+    the data, so that the data has nearly all of the height and a live axis changes seldom.
     """
     bottom = low if fixed_low is None else fixed_low
     top = high if fixed_high is None else fixed_high
     if top - bottom <= max(abs(top), abs(bottom)) * _FLAT or top - bottom < _TINY:
         bottom, top = _around(bottom, top, fixed_low, fixed_high)
-    most = max(2, most)
-    step = nice_step(top - bottom, most - 1, base=base)
-    while True:
-        first = floor(bottom / step + 1e-9)
-        last = ceil(top / step - 1e-9)
-        if last - first + 1 <= most or last - first <= 1:
-            break
-        step = nice_step(step * 1.01, 1, base=base)
-    ticks = [index * step for index in range(first, last + 1)]
-    if fixed_low is not None:
-        ticks = [fixed_low, *(tick for tick in ticks if tick > fixed_low + step / 4)]
-    if fixed_high is not None:
-        ticks = [*(tick for tick in ticks if tick < fixed_high - step / 4), fixed_high]
-    if len(ticks) == 1:
-        ticks.append(ticks[0] + step)
-    return tuple(ticks)
+    fine = nice_step(top - bottom, _FINE_STEPS, base=base)
+    if fixed_low is None:
+        bottom = floor(bottom / fine + 1e-9) * fine
+    if fixed_high is None:
+        top = ceil(top / fine - 1e-9) * fine
+    return (bottom, *_between(bottom, top, most - 2, base), top)
+
+
+def _between(bottom: float, top: float, most: int, base: Literal[2, 10]) -> tuple[float, ...]:
+    """At most so many round values between the ends, none of them close to an end."""
+    if most <= 0:
+        return ()
+    step = nice_step(top - bottom, most + 1, base=base)
+    inner = [index * step for index in range(floor(bottom / step) + 1, ceil(top / step))]
+    return tuple(tick for tick in inner if min(tick - bottom, top - tick) >= step * _CLEARANCE)[:most]
 
 
 def _around(
