@@ -17,18 +17,14 @@ from random import Random
 
 import httpx
 
-from api_client.addresses import BaseUrl, parse_base_url
 from api_client.clock import Clock
 from api_client.connection import CONNECT_TIMEOUT_S, WRITE_TIMEOUT_S, user_agent
 from api_client.errors import UploadFailed
 from api_client.failures import RequestLine, clean, from_exception
 from api_client.models import BlobCredentials
-from api_client.remotes import Remote
+from api_client.object_endpoint import as_remote, aws_endpoint, endpoint_of, is_region
 from api_client.retry import RetryPolicy, parse_retry_after
 from api_client.sigv4 import EMPTY_SHA256, SigningKey, quoted_path, quoted_query, signed_headers
-
-DEFAULT_REGION = "us-east-1"
-"""Where AWS looks first; it answers with the bucket's own region if that is another."""
 
 UNREACHABLE_PATIENCE_S = 3600.0
 """How long a broken connection is tried again once the store has taken anything: credentials of AWS live
@@ -45,7 +41,6 @@ ANSWER_TIMEOUT_S = 60.0
 
 _BACKOFF = RetryPolicy(base_s=0.5, cap_s=15.0)
 _MAX_ANSWER_BYTES = 65_536
-_REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 _TEMPORARY_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 _TEMPORARY_CODES = frozenset({"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"})
 _EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
@@ -80,23 +75,6 @@ class _Refusal:
     status: int | None = None
     code: str = ""
     headers: httpx.Headers = field(default_factory=httpx.Headers)
-
-
-def endpoint_of(credentials: BlobCredentials) -> tuple[BaseUrl, str, bool]:
-    """Address, region, and whether the region is certain. Raises ConfigurationError for an unusable one."""
-    extra = credentials.creds.model_extra or {}
-    region = extra.get("region_name")
-    is_certain = isinstance(region, str) and _REGION.fullmatch(region) is not None
-    chosen = str(region) if is_certain else DEFAULT_REGION
-    url = extra.get("endpoint_url")
-    if isinstance(url, str) and url.strip():
-        return parse_base_url(url, source="the endpoint of the upload credentials"), chosen, True
-    return _aws(chosen), chosen, is_certain
-
-
-def _aws(region: str) -> BaseUrl:
-    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-    return BaseUrl("https", f"s3.{region}.{suffix}", 443)
 
 
 class ObjectStore:
@@ -169,7 +147,7 @@ class ObjectStore:
             finally:
                 await response.aclose()
         except httpx.TransportError as error:
-            remote = _nameless(self._endpoint)
+            remote = as_remote(self._endpoint)
             line = RequestLine(request.method, self._path)
             return _Refusal(str(from_exception(error, remote, self._endpoint.netloc, line).error))
         self._answered_at = self._clock.monotonic()
@@ -227,10 +205,10 @@ class ObjectStore:
             not self._is_region_certain
             and "region" not in corrected
             and region != self._key.region
-            and _REGION.fullmatch(region)
+            and is_region(region)
         ):
             corrected.add("region")
-            self._endpoint, self._key = _aws(region), replace(self._key, region=region)
+            self._endpoint, self._key = aws_endpoint(region), replace(self._key, region=region)
             return True
         if refusal.code == _WRONG_TIME_CODE and "time" not in corrected:
             try:
@@ -280,18 +258,7 @@ class ObjectStore:
             value = secret.get_secret_value()
             if value:
                 text = text.replace(value, "[secret]")
-        return clean(text, _nameless(self._endpoint))
-
-
-def _nameless(endpoint: BaseUrl) -> Remote:
-    """The store as something that has no key of ours."""
-    return Remote("object store", str(endpoint), str(endpoint), key=None, key_origin="")
-
-
-def store_remote(credentials: BlobCredentials) -> tuple[Remote, BaseUrl]:
-    """What ``connection.connect`` needs to know of the store. Raises ConfigurationError."""
-    endpoint, _, _ = endpoint_of(credentials)
-    return _nameless(endpoint), endpoint
+        return clean(text, as_remote(self._endpoint))
 
 
 async def _read(response: httpx.Response) -> str:
