@@ -39,7 +39,7 @@ async def test_running_jobs_come_first_then_what_waits_then_the_newest_of_what_i
         assert "10 jobs" in screen
         assert "3 running" in screen
         assert "46%  7h 10m left" in screen
-        assert "▲ no step" in screen
+        assert "▲ stalled" in screen
         assert "hibernating"[:8] in screen
 
 
@@ -74,6 +74,18 @@ async def test_the_place_is_kept_when_newer_jobs_arrive() -> None:
         await settle(pilot)
         assert len(table.rows) == len(JOBS) + 1
         assert table.cursor_key == before == "llama70"
+
+
+async def test_the_cursor_works_though_the_connection_came_before_the_first_list() -> None:
+    app = loading_home(Connection())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        app.screen.connection = Connection(Link.LIVE, answered_at=ONE_O_CLOCK)  # type: ignore[attr-defined]
+        await settle(pilot)
+        app.screen.snapshot = fleet()  # type: ignore[attr-defined]
+        await settle(pilot)
+        await pilot.press("j", "j")
+        assert app.screen.query_one("#jobs", RowTable).cursor_key == "llama70"
 
 
 async def test_sorting_by_key_and_by_heading() -> None:

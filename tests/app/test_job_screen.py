@@ -8,6 +8,7 @@ from api_client.streams.records import LogGap, LogLine
 from support.dashboard import ONE_O_CLOCK, job_view, settle, text_of
 from support.worlds import JOBS, job, job_metrics, log_lines, run, series
 from tui.feeds.run import LogPart
+from tui.insight.health import Finding, FindingKind
 from tui.messages import StopJobRequested
 from tui.screens.job.screen import TAB_IDS, JobScreen
 
@@ -122,6 +123,46 @@ async def test_finding_and_filtering_in_the_log() -> None:
         await settle(pilot)
         assert "in 42 ms" in text_of(app)
         assert isinstance(app.screen, JobScreen)
+
+
+async def test_esc_forgets_what_was_found_before_it_leaves() -> None:
+    app = job_view(tab="logs")
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("slash", *"Loss", "enter")
+        await settle(pilot)
+        assert "/Loss" in text_of(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "/Loss" not in text_of(app)
+        assert isinstance(app.screen, JobScreen)
+
+
+async def test_while_the_log_is_read_nothing_is_claimed_of_it() -> None:
+    app = job_view(run(progress=None, log_read=False, history_known=False), lines=())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        screen = text_of(app)
+        assert "reading the log" in screen
+        assert "no training progress" not in screen
+        assert "GPU·h" not in screen
+
+
+async def test_a_run_that_stands_still_promises_no_end() -> None:
+    stalled = Finding(FindingKind.STALLED, "critical", "no step and no log for 17m")
+    app = job_view(run(findings=(stalled,)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert "ETA" not in text_of(app)
+
+
+async def test_a_long_name_gives_way_to_what_is_essential() -> None:
+    named = JOBS[0].model_copy(update={"name": "日本語" * 20})
+    app = job_view(run(named))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        first = text_of(app).splitlines()[0]
+        assert "RUNNING 6h 12m" in first and "4×8 H100" in first and "seen 0s ago" in first
 
 
 async def test_older_history_goes_before_and_a_gap_is_seen() -> None:

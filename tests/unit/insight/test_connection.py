@@ -61,3 +61,8 @@ def test_a_refusal_of_one_request_shows_that_the_server_is_there(status: int) ->
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_server_that_cannot_answer_counts_as_lost(status: int) -> None:
     assert fold(event("failed", status=status)).link is Link.LOST
+
+
+def test_an_answer_that_is_no_answer_counts_as_lost() -> None:
+    connection = fold(event("answered", status=200), event("failed", after_s=1, status=200, reason="HTML"))
+    assert (connection.link, connection.reason) == (Link.LOST, "HTML")
