@@ -234,6 +234,21 @@ async def test_what_waits_says_for_how_long_and_behind_whom() -> None:
     assert "No log lines yet" in screen
 
 
+async def test_the_history_is_the_job_s_own_and_not_its_neighbours() -> None:
+    events = [
+        {"training_job_id": "llama70", "status": "TRAINING_JOB_CREATED", "created": "2026-03-01T06:48:00Z"},
+        {"training_job_id": "other", "status": "TRAINING_JOB_FAILED", "created": "2026-03-01T06:49:00Z"},
+        {"training_job_id": "llama70", "status": "TRAINING_JOB_RUNNING", "created": "2026-03-01T07:00:00Z"},
+    ]
+    app = job_view(run(queue=QueueContext(target_job_id="llama70", events=events)), tab="details")
+    async with app.run_test(size=(80, 40)) as pilot:
+        await settle(pilot)
+        screen = text_of(app)
+    assert "RUNNING 6h 00m" in screen
+    assert "◍ created" in screen
+    assert "failed" not in screen
+
+
 async def test_why_a_job_failed_is_in_the_header() -> None:
     app = job_view(run(JOBS[6]))
     async with app.run_test(size=SIZE) as pilot:

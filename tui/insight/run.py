@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
+from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
 from tui.insight.health import Finding
 from tui.insight.node_metrics import MetricsSnapshot
 from tui.insight.progress import ProgressSnapshot
@@ -64,14 +64,20 @@ class RunSnapshot:
         return max(1, len(self.metrics.nodes) if self.metrics else 1)
 
     @property
+    def events(self) -> tuple[QueueEvent, ...]:
+        """The job's own changes of status, oldest first; the queue tells those of its neighbours too."""
+        if self.queue is None:
+            return ()
+        return tuple(event for event in self.queue.events if event.training_job_id == self.job.id)
+
+    @property
     def running_since(self) -> datetime | None:
         """When the job began to run, if the status history is ours to read; else when it was created."""
         if not self.history_known:
             return None
-        if self.queue is not None:
-            for event in self.queue.events:
-                if event.training_job_id == self.job.id and event.status == JobStatus.RUNNING:
-                    return event.created
+        for event in self.events:
+            if event.status == JobStatus.RUNNING:
+                return event.created
         return self.job.created_at
 
     @property
