@@ -38,7 +38,6 @@ def job_payload(
     except PydanticSerializationError as error:
         raise ConfigurationError(f"the job cannot be written as JSON: {error}") from error
     runtime = payload["runtime"]
-    runtime["enable_cache"] = None  # cache_config has taken its place
     runtime["artifacts"] = [{"s3_bucket": artifact[0], "s3_key": artifact[1]}] if artifact else []
     payload["truss_user_env"] = None if user_env is None else dict(user_env)
     _add_newer_fields(payload, job)

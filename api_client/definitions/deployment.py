@@ -91,7 +91,9 @@ class CheckpointList(StrictDefinition):
     @model_validator(mode="after")
     def _one_kind(self) -> CheckpointList:
         if self.checkpoints and self.loops_checkpoint_ids:
-            raise ValueError("checkpoints and loops_checkpoint_ids cannot be mixed; give only one of them")
+            raise ValueError(
+                "Cannot mix checkpoints of training jobs and loops_checkpoint_ids; give only one of them"
+            )
         return self
 
 

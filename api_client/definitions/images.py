@@ -91,11 +91,11 @@ class DockerAuth(StrictDefinition):
         method = self.auth_method.value
         wanted = _BLOCKS[self.auth_method]
         if getattr(self, wanted) is None:
-            raise ValueError(f"{wanted} must be given when auth_method is {method}")
+            raise ValueError(f"{wanted} must be provided when auth_method is {method}")
         others = [block for block in _BLOCKS.values() if block != wanted and getattr(self, block) is not None]
         if others:
             raise ValueError(
-                f"{', '.join(others)} cannot be given when auth_method is {method}; only {wanted}"
+                f"{', '.join(others)} cannot be specified when auth_method is {method}; only {wanted}"
             )
         return self
 

@@ -67,12 +67,12 @@ class WeightsAuth(OpenDefinition):
         wanted = _FIELDS[self.auth_method]
         missing = [name for name in wanted if not getattr(self, name)]
         if missing:
-            raise ValueError(f"{', '.join(missing)} must be given when auth_method is {method}")
+            raise ValueError(f"{', '.join(missing)} must be provided when auth_method is {method}")
         others = [
             name for names in _FIELDS.values() for name in names if name not in wanted and getattr(self, name)
         ]
         if others:
-            raise ValueError(f"{', '.join(others)} cannot be given when auth_method is {method}")
+            raise ValueError(f"{', '.join(others)} cannot be specified when auth_method is {method}")
         return self
 
 

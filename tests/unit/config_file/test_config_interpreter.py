@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from config_writing import IMPORTS, PROJECT, write_config
 
 from api_client.config_file import load_deploy_checkpoints_config, load_training_project
+from api_client.definitions import CheckpointList, LoRACheckpoint, LoRADetails
 from api_client.errors import ConfigFileError
 from api_client.payload import job_payload, project_payload, unknown_fields
 
@@ -35,7 +38,11 @@ class TrainingProject(ours.TrainingProject):
     job: TrainingJob = ours.TrainingProject.model_fields["job"]
     colour: str = "green"
 
+class CheckpointList(ours.CheckpointList):
+    checkpoints: list[ours.Checkpoint] = []
+
 class DeployCheckpointsConfig(ours.DeployCheckpointsConfig):
+    checkpoint_details: CheckpointList | None = None
     speed: int | None = None
 '''
 
@@ -111,6 +118,41 @@ def test_a_newer_deployment_is_refused_where_it_says_more(tmp_path: Path, with_s
     path.write_text(text.replace("'m'", "'m', speed=3"))
     with pytest.raises(ConfigFileError, match="speed"):
         load_deploy_checkpoints_config(path, python=with_sdk)
+
+
+def test_checkpoints_keep_what_their_own_class_adds(tmp_path: Path, with_sdk: Path) -> None:
+    text = """
+        from api_client.definitions import LoRACheckpoint, LoRADetails
+        from truss_train.definitions import CheckpointList, DeployCheckpointsConfig
+        adapter = LoRACheckpoint(
+            training_job_id="j", checkpoint_name="c", lora_details=LoRADetails(rank=64)
+        )
+        x = DeployCheckpointsConfig(checkpoint_details=CheckpointList(checkpoints=[adapter]))
+        """
+    adapter = LoRACheckpoint(training_job_id="j", checkpoint_name="c", lora_details=LoRADetails(rank=64))
+
+    config = load_deploy_checkpoints_config(write_config(tmp_path, text), python=with_sdk)
+
+    assert config.checkpoint_details == CheckpointList(checkpoints=[adapter])
+
+
+@pytest.fixture
+def words_on_stdin() -> Iterator[None]:
+    """Somebody types, or a pipe has something to read."""
+    usual = os.dup(0)
+    reading, writing = os.pipe()
+    os.write(writing, b"typed\n")
+    os.close(writing)
+    os.dup2(reading, 0)
+    os.close(reading)
+    yield
+    os.dup2(usual, 0)
+    os.close(usual)
+
+
+def test_a_config_cannot_take_what_is_typed(tmp_path: Path, words_on_stdin: None) -> None:
+    with pytest.raises(ConfigFileError, match="EOFError"):
+        load_training_project(write_config(tmp_path, "input()"), python=sys.executable)
 
 
 def test_reading_sends_nothing_there_either(tmp_path: Path, with_sdk: Path) -> None:

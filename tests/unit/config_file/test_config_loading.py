@@ -154,6 +154,16 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
     assert "own_helper.py, line 2" in error.problem
 
 
+def test_a_syntax_error_in_a_file_beside_the_config(tmp_path: Path) -> None:
+    (tmp_path / "own_helper.py").write_text("\n\n\n\n\n\nx = (")
+    text = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport own_helper\n"
+
+    error = failure(write_config(tmp_path, text))
+
+    assert error.line == 3
+    assert "own_helper.py, line 7" in error.problem
+
+
 def test_the_folder_is_not_on_the_import_path(tmp_path: Path) -> None:
     (tmp_path / "own_helper.py").write_text("")
 

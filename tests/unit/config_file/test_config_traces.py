@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -37,9 +37,19 @@ def busy_config(tmp_path: Path) -> Path:
     return write_config(tmp_path, BUSY)
 
 
+@pytest.fixture
+def hasty_switching() -> Iterator[None]:
+    """Threads take turns as often as can be, so that what is not kept apart gets mixed up."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
 def test_modules_paths_and_folder_are_as_before(
-    busy_config: Path, capsys: pytest.CaptureFixture[str]
+    busy_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     modules, finders, paths, folder = dict(sys.modules), list(sys.meta_path), list(sys.path), Path.cwd()
 
     load_training_project(busy_config)
@@ -48,7 +58,7 @@ def test_modules_paths_and_folder_are_as_before(
     assert sys.meta_path == finders
     assert sys.path == paths
     assert Path.cwd() == folder
-    assert not sys.dont_write_bytecode or os.environ.get("PYTHONDONTWRITEBYTECODE")
+    assert sys.dont_write_bytecode is False
     assert not list(busy_config.parent.rglob("__pycache__"))
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -147,17 +157,27 @@ def test_a_config_may_load_another_one(tmp_path: Path) -> None:
     assert "truss_train" not in sys.modules
 
 
-def test_several_threads_may_load_at_once(tmp_path: Path) -> None:
-    paths = [
-        write_config(tmp_path, f"{IMPORTS}x = {PROJECT}\nx.name = __name__", name=f"config{number}.py")
-        for number in range(8)
-    ]
-    modules = set(sys.modules)
+def test_several_threads_may_load_at_once(tmp_path: Path, hasty_switching: None) -> None:
+    text = f"""
+        import os, sys
+        for turn in range(300):
+            os.chdir("/")
+            sys.path.append("added")
+            {IMPORTS.strip()}
+        x = {PROJECT}
+        x.name = __name__
+        """
+    paths = [write_config(tmp_path, text, name=f"config{number}.py") for number in range(8)]
+    modules, finders, folder = set(sys.modules), list(sys.meta_path), Path.cwd()
+    places, output = list(sys.path), sys.stdout
+    start = threading.Barrier(len(paths))
     names: list[str] = []
-    threads = [
-        threading.Thread(target=lambda path=path: names.append(load_training_project(path).name))
-        for path in paths
-    ]
+
+    def load(path: Path) -> None:
+        start.wait()
+        names.append(load_training_project(path).name)
+
+    threads = [threading.Thread(target=load, args=(path,)) for path in paths]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -165,3 +185,5 @@ def test_several_threads_may_load_at_once(tmp_path: Path) -> None:
 
     assert sorted(names) == [path.stem for path in paths]
     assert set(sys.modules) == modules
+    assert (sys.meta_path, sys.path, Path.cwd()) == (finders, places, folder)
+    assert sys.stdout is output

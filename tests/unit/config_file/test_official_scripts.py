@@ -39,15 +39,17 @@ def test_the_page_s_programmatic_submission(tmp_path: Path) -> None:
 
 
 def test_a_script_is_run_as_python_would_run_it(tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("NAME = 'beside'")
-    script = tmp_path / "script.py"
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "beside.py").write_text("NAME = 'beside'")
+    script = scripts / "script.py"
     script.write_text(
         "import sys, beside, truss_train\n"
         "from truss.base import truss_config\n"
         "print(__name__, sys.argv[1:], beside.NAME, truss_train.Image.__name__)\n"
     )
 
-    finished = run_script("script.py", "--flag", folder=tmp_path)
+    finished = run_script("scripts/script.py", "--flag", folder=tmp_path)
 
     assert finished.stdout.split("\n")[0] == "__main__ ['--flag'] beside Image", finished.stderr
 

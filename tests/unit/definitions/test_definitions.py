@@ -204,7 +204,7 @@ def test_each_docker_login_wants_its_own_block(method: d.DockerAuthType) -> None
         message = refusal(
             lambda: d.DockerAuth(auth_method=method, registry="r", registry_secret_docker_auth=foreign, **own)
         )
-        assert "registry_secret_docker_auth cannot be given" in message
+        assert "registry_secret_docker_auth cannot be specified" in message
 
 
 @pytest.mark.parametrize(
@@ -222,11 +222,14 @@ def test_each_docker_login_wants_its_own_block(method: d.DockerAuthType) -> None
         ({"source": ""}, ["source"]),
         ({"mount_location": "data"}, ["mount_location", '"data"', "absolute"]),
         ({"auth": {"auth_method": "PASSWORD"}}, ["auth_method", "CUSTOM_SECRET", "'PASSWORD'"]),
-        ({"auth": {"auth_method": "CUSTOM_SECRET"}}, ["auth_secret_name must be given"]),
-        ({"auth": {"auth_method": "AWS_OIDC", "aws_oidc_region": "r"}}, ["aws_oidc_role_arn must be given"]),
+        ({"auth": {"auth_method": "CUSTOM_SECRET"}}, ["auth_secret_name must be provided"]),
+        (
+            {"auth": {"auth_method": "AWS_OIDC", "aws_oidc_region": "r"}},
+            ["aws_oidc_role_arn must be provided"],
+        ),
         (
             {"auth": {"auth_method": "custom_secret", "auth_secret_name": "s", "aws_oidc_region": "r"}},
-            ["aws_oidc_region cannot be given"],
+            ["aws_oidc_region cannot be specified"],
         ),
         (
             {"auth_secret_name": "s", "auth": {"auth_method": "CUSTOM_SECRET", "auth_secret_name": "t"}},
@@ -270,7 +273,7 @@ def test_both_spellings_of_a_cache_cannot_be_mixed() -> None:
 def test_checkpoints_of_jobs_and_of_loops_cannot_be_deployed_together() -> None:
     full = d.FullCheckpoint(training_job_id="j", checkpoint_name="c")
 
-    assert "mixed" in refusal(lambda: d.CheckpointList(checkpoints=[full], loops_checkpoint_ids=["l"]))
+    assert "Cannot mix" in refusal(lambda: d.CheckpointList(checkpoints=[full], loops_checkpoint_ids=["l"]))
 
 
 def test_checkpoints_written_as_dicts_get_the_class_of_their_format() -> None:
