@@ -16,13 +16,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from api_client.archive import ArchivePlan, plan_archive, write_archive
     from api_client.client import TrainingClient
     from api_client.clock import Clock, SystemClock
+    from api_client.config_file import load_deploy_checkpoints_config, load_training_project
     from api_client.errors import (
         ApiClientError,
         ArchiveError,
         BadRequest,
+        ConfigFileError,
         ConfigurationError,
         ErrorAnswer,
         InvalidAnswer,
@@ -37,21 +38,24 @@ if TYPE_CHECKING:
         UploadFailed,
     )
     from api_client.events import RequestEvent, RequestListener
-    from api_client.overrides import Overrides
-    from api_client.programmatic import push
+    from api_client.http.retry import RetryPolicy
     from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
-    from api_client.retry import RetryPolicy
     from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
-    from api_client.submission import Submission, SubmissionProgress, submit
+    from api_client.submission.archive import ArchivePlan, plan_archive, write_archive
+    from api_client.submission.overrides import Overrides
+    from api_client.submission.programmatic import push
+    from api_client.submission.submitting import Submission, SubmissionProgress, submit
 
 _HOMES = {
     "archive": ("ArchivePlan", "plan_archive", "write_archive"),
     "client": ("TrainingClient",),
     "clock": ("Clock", "SystemClock"),
+    "config_file": ("load_deploy_checkpoints_config", "load_training_project"),
     "errors": (
         "ApiClientError",
         "ArchiveError",
         "BadRequest",
+        "ConfigFileError",
         "ConfigurationError",
         "ErrorAnswer",
         "InvalidAnswer",
@@ -80,6 +84,7 @@ __all__ = [
     "ArchivePlan",
     "BadRequest",
     "Clock",
+    "ConfigFileError",
     "ConfigurationError",
     "ErrorAnswer",
     "InvalidAnswer",
@@ -107,6 +112,8 @@ __all__ = [
     "Unauthorized",
     "Unreachable",
     "UploadFailed",
+    "load_deploy_checkpoints_config",
+    "load_training_project",
     "plan_archive",
     "push",
     "resolve_remote",
