@@ -62,13 +62,13 @@ def select(value: Any, fields: tuple[Field, ...], *, where: str = "Query") -> An
     if not fields:
         raise QueryError(f"{where} needs a selection of fields")
     answer: dict[str, Any] = {}
-    for field in fields:
-        if field.name == "__typename":
-            answer[field.key] = where
-        elif field.name not in value:
-            raise QueryError(f"Cannot query field '{field.name}' on '{where}'")
+    for wanted in fields:
+        if wanted.name == "__typename":
+            answer[wanted.key] = where
+        elif wanted.name not in value:
+            raise QueryError(f"Cannot query field '{wanted.name}' on '{where}'")
         else:
-            answer[field.key] = select(value[field.name], field.fields, where=field.name)
+            answer[wanted.key] = select(value[wanted.name], wanted.fields, where=wanted.name)
     return answer
 
 

@@ -18,6 +18,7 @@ from api_client.emulator.presign import Signer
 from api_client.emulator.store.artifacts import ArtifactStore, ObjectName
 from api_client.emulator.store.blobs import BlobStore
 from api_client.emulator.store.database import Database
+from api_client.emulator.store.deployments import DeploymentStore
 from api_client.emulator.store.projects import ProjectStore, StoredProject
 from api_client.emulator.store.secrets import SecretStore
 from api_client.emulator.store.sessions import SessionStore
@@ -81,6 +82,7 @@ class Stores:
     sessions: SessionStore
     artifacts: ArtifactStore
     blobs: BlobStore
+    deployments: DeploymentStore
 
     @classmethod
     def open(cls, database: Database, data_dir: Path) -> Stores:
@@ -92,6 +94,7 @@ class Stores:
             sessions=SessionStore(database),
             artifacts=ArtifactStore(database),
             blobs=BlobStore(data_dir / "blobs"),
+            deployments=DeploymentStore(database),
         )
 
 

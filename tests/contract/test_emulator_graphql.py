@@ -35,12 +35,9 @@ def test_who_am_i(http: httpx.Client) -> None:
     assert "@" in data["user"]["email"]
 
 
-def test_a_deployment_is_refused_in_words(http: httpx.Client) -> None:
-    query = """mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
-        create_model_version_from_inference_template(request: $request) {
-            model_version { id name model_id } truss_config } }"""
-    (error,) = ask(http, query)["errors"]
-    assert "create_model_version_from_inference_template" in error["message"]
+def test_what_is_not_served_is_refused_in_words(http: httpx.Client) -> None:
+    (error,) = ask(http, "mutation { create_chain(name: $name) { id } }")["errors"]
+    assert "create_chain" in error["message"]
     assert error["extensions"]["code"] == "NOT_IMPLEMENTED"
 
 

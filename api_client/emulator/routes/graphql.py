@@ -1,7 +1,8 @@
-"""The GraphQL calls that training clients make: teams, instances, who am I (API facts, 2.4)."""
+"""The GraphQL calls of training clients: teams, instances, who am I, deploy (API facts, 2.4)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -11,13 +12,18 @@ from starlette.routing import Route
 
 from api_client.emulator.answers import JsonAnswer
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
-from api_client.emulator.graphql_query import QueryError, parse, select
+from api_client.emulator.faults import ApiFault
+from api_client.emulator.graphql_query import Field, QueryError, parse, resolve, select
 from api_client.emulator.parameters import Parameters, read_object
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
 from api_client.emulator.routes.access import platform_of
+from api_client.emulator.serving.deploying import deploy
 from api_client.models import InstanceType
 
 ORGANISATION_ID = "emulator"
+DEPLOY = "create_model_version_from_inference_template"
+FAULT_CODES = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}
+"""GraphQL has another word for it than REST has."""
 
 
 def _root(platform: Platform) -> dict[str, Any]:
@@ -47,12 +53,39 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
     }
 
 
-def _answer(platform: Platform, query: str) -> Response:
+def _deploy(platform: Platform, field: Field, variables: Mapping[str, Any]) -> Any:
+    """Deploy, or only render; what is wanted of the answer is checked before anything is made."""
+    answer: dict[str, Any] = {
+        "model_version": {"id": "", "name": "", "model_id": ""},
+        "truss_config": "",
+    }
+    select(answer, field.fields, where=field.name)
+    if "request" not in field.arguments:
+        raise QueryError(f"{DEPLOY} needs the argument 'request'")
+    made = deploy(platform, resolve(field.arguments["request"], variables))
+    version = made.deployment
+    answer["truss_config"] = made.truss_config
+    answer["model_version"] = (
+        None if version is None else {"id": version.id, "name": version.name, "model_id": version.model_id}
+    )
+    return select(answer, field.fields, where=field.name)
+
+
+def _mutate(platform: Platform, fields: tuple[Field, ...], variables: Mapping[str, Any]) -> Response:
+    if [field.name for field in fields] != [DEPLOY]:
+        names = ", ".join(field.name for field in fields)
+        return _errors(f"the emulator does not serve {names}", "NOT_IMPLEMENTED")
+    try:
+        return JsonAnswer({"data": {fields[0].key: _deploy(platform, fields[0], variables)}})
+    except ApiFault as fault:
+        return _errors(fault.message, FAULT_CODES.get(fault.code, fault.code))
+
+
+def _answer(platform: Platform, query: str, variables: Mapping[str, Any]) -> Response:
     try:
         operation = parse(query)
         if operation.kind == "mutation":
-            names = ", ".join(field.name for field in operation.fields)
-            return _errors(f"the emulator does not serve {names} yet", "NOT_IMPLEMENTED")
+            return _mutate(platform, operation.fields, variables)
         return JsonAnswer({"data": select(_root(platform), operation.fields)})
     except QueryError as error:
         return _errors(str(error), "GRAPHQL_VALIDATION_FAILED")
@@ -65,8 +98,11 @@ def _errors(message: str, code: str) -> Response:
 
 
 async def _post(request: Request) -> Response:
-    query = Parameters(await read_object(request)).required_text("query")
-    return await run_in_threadpool(_answer, platform_of(request), query)
+    content = await read_object(request)
+    query = Parameters(content).required_text("query")
+    variables = content.get("variables")
+    given = variables if isinstance(variables, dict) else {}
+    return await run_in_threadpool(_answer, platform_of(request), query, given)
 
 
 ROUTES = [Route(path, _post, methods=["POST"]) for path in ("/graphql/", "/graphql")]

@@ -1,4 +1,4 @@
-"""What the deployment mutation is given (``CreateModelVersionFromInferenceTemplateRequest``, API facts, 2.4)."""
+"""The ``CreateModelVersionFromInferenceTemplateRequest`` of the deployment mutation (API facts, 2.4)."""
 
 from __future__ import annotations
 

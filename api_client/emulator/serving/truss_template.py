@@ -73,8 +73,7 @@ def start_command(
     words += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
     words += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
     exports = [
-        f'export {each.name}="$(cat {shlex.quote(str(PurePosixPath(SECRETS_FOLDER, each.value)))})"'
-        for each in secrets
+        f'export {each.name}="$(cat {shlex.quote(f"{SECRETS_FOLDER}/{each.value}")})"' for each in secrets
     ]
     return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(words)])])
 

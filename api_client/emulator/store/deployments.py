@@ -136,7 +136,9 @@ class DeploymentStore:
             " ON CONFLICT (team_id, name) DO NOTHING",
             (new_id(), team_id, name, iso(now)),
         )
-        row = self._database.row("SELECT * FROM served_models WHERE team_id = ? AND name = ?", (team_id, name))
+        row = self._database.row(
+            "SELECT * FROM served_models WHERE team_id = ? AND name = ?", (team_id, name)
+        )
         assert row is not None
         return row
 

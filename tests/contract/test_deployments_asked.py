@@ -1,0 +1,259 @@
+"""What the deployment mutation renders, makes and refuses."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import httpx
+import pytest
+from deployment_requests import DEPLOY, ask, deployed, refusal, request_for
+from fake_backend import START
+from served_platform import Served
+
+from api_client.emulator.backend import StoredFile
+from api_client.models import Checkpoint
+
+GIB = 1024**3
+LORA = "checkpoint-100"
+
+
+@pytest.fixture
+def checkpoints(served: Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, Checkpoint]:
+    """The checkpoints of every job, for a test to add to."""
+    known: dict[str, Checkpoint] = {}
+    monkeypatch.setattr(served.backend, "checkpoints", lambda job_id: list(known.values()))
+    return known
+
+
+def add(known: dict[str, Checkpoint], name: str, kind: str | None = "lora", **more: Any) -> None:
+    fields = {"base_model": "meta-llama/Llama-3.1-8B", "sync_status": "COMPLETE", **more}
+    known[name] = Checkpoint(checkpoint_id=name, checkpoint_type=kind, created_at=START, **fields)
+
+
+def dry_run(http: httpx.Client, request: dict[str, Any]) -> dict[str, Any]:
+    answer = ask(http, {**request, "dry_run": True})["data"][DEPLOY]
+    assert answer["model_version"] is None
+    config: dict[str, Any] = json.loads(answer["truss_config"])
+    return config
+
+
+def server_words(config: dict[str, Any]) -> list[str]:
+    """The words of the server's command, behind what comes before it in the shell."""
+    shell, flag, script = shlex.split(config["docker_server"]["start_command"])
+    assert (shell, flag) == ("sh", "-c")
+    return shlex.split(script.rpartition("exec ")[2])
+
+
+def after(words: list[str], option: str) -> str:
+    return words[words.index(option) + 1]
+
+
+def test_a_dry_run_renders_and_makes_nothing(http: httpx.Client, served: Served) -> None:
+    environment = [
+        {"name": "HF_TOKEN", "value": "hf_access_token", "is_secret_reference": True},
+        {"name": "GREETING", "value": "it's; $HOME", "is_secret_reference": False},
+    ]
+    config = dry_run(http, request_for((served.job_id, LORA), environment=environment))
+    assert config["model_name"] == "fine-tuned-llm"
+    assert config["resources"]["accelerator"] == "H100:2"
+    assert config["secrets"] == {"hf_access_token": None}
+    assert config["environment_variables"] == {"GREETING": "it's; $HOME"}
+    assert config["training_checkpoints"]["artifact_references"] == [
+        {"training_job_id": served.job_id, "paths": [f"rank-0/{LORA}/"]}
+    ]
+    words = server_words(config)
+    assert words[:3] == ["vllm", "serve", "meta-llama/Llama-3.1-8B"]
+    assert after(words, "--max-lora-rank") == "16"
+    assert after(words, "--tensor-parallel-size") == "2"
+    assert after(words, "--lora-modules").startswith(f"{LORA}=/tmp/training_checkpoints/{served.job_id}/")
+    assert "export HF_TOKEN=" in config["docker_server"]["start_command"]
+    assert http.get("/v1/models").json() == {"models": []}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "served_rank"),
+    [
+        ([8], "8"),
+        ([16], "16"),
+        ([24], "32"),
+        ([64], "64"),
+        ([320], "320"),
+        ([321], "512"),
+        ([512], "512"),
+        ([1], "8"),
+        ([None], "16"),
+        (["abc"], "16"),
+        ([True], "16"),
+        ([8, 64, 24], "64"),
+    ],
+)
+def test_the_server_starts_with_a_rank_that_holds_every_adapter(
+    http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint], ranks: list[Any], served_rank: str
+) -> None:
+    for number, rank in enumerate(ranks):
+        add(checkpoints, f"c-{number}", lora_adapter_config={"r": rank})
+    words = server_words(dry_run(http, request_for(*((served.job_id, name) for name in checkpoints))))
+    assert after(words, "--max-lora-rank") == served_rank
+    assert [word.partition("=")[0] for word in words[words.index("--lora-modules") + 1 :][: len(ranks)]] == [
+        *checkpoints
+    ]
+
+
+def test_full_weights_and_whisper_are_served_from_their_folder(
+    http: httpx.Client, served: Served, checkpoints: dict[str, Checkpoint]
+) -> None:
+    add(checkpoints, ".", kind=None)
+    add(checkpoints, "speech", kind="whisper")
+    full, whisper = (dry_run(http, request_for((served.job_id, name))) for name in checkpoints)
+    assert server_words(full)[2] == f"/tmp/training_checkpoints/{served.job_id}/rank-0"
+    assert full["training_checkpoints"]["artifact_references"][0]["paths"] == ["rank-0/"]
+    assert after(server_words(whisper), "--served-model-name") == "speech"
+    assert "transcriptions" in whisper["docker_server"]["predict_endpoint"]
+
+
+def test_the_same_name_is_the_same_model(http: httpx.Client, served: Served) -> None:
+    first = deployed(http, request_for((served.job_id, LORA)))
+    second = deployed(http, request_for((served.job_id, LORA)))
+    other = deployed(http, request_for((served.job_id, LORA), metadata={"oracle_name": "another"}))
+    assert first["model_id"] == second["model_id"] != other["model_id"]
+    assert (first["name"], second["name"], other["name"]) == ("deployment-1", "deployment-2", "deployment-1")
+    models = {model["name"]: model for model in http.get("/v1/models").json()["models"]}
+    assert models["fine-tuned-llm"]["deployments_count"] == 2
+    assert models["fine-tuned-llm"]["production_deployment_id"] == first["id"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"weights_sources": []}, "VALIDATION_ERROR", "request.weights_sources"),
+        ({"weights_sources": [{}]}, "VALIDATION_ERROR", "weights_sources.0"),
+        (
+            {"weights_sources": [{"weight_source_type": "B10_LOOPS_CHECKPOINTING"}]},
+            "NOT_IMPLEMENTED",
+            "Loops",
+        ),
+        ({"metadata": {"oracle_name": " "}}, "VALIDATION_ERROR", "oracle_name"),
+        ({"metadata": {"oracle_name": "\ud800"}}, "VALIDATION_ERROR", "oracle_name"),
+        ({"metadata": None}, "VALIDATION_ERROR", "metadata"),
+        ({"inference_stack": {"stack_type": "TGI"}}, "VALIDATION_ERROR", "stack_type"),
+        ({"environment": [{"name": "A=B", "value": ""}]}, "VALIDATION_ERROR", "A=B"),
+        ({"environment": [{"name": "A", "value": 1}]}, "VALIDATION_ERROR", "value"),
+        ({"dry_run": "no"}, "VALIDATION_ERROR", "dry_run"),
+        ({"instance_type_id": "a-toaster"}, "RESOURCE_NOT_FOUND", "a-toaster"),
+    ],
+)
+def test_a_wrong_request_is_refused_in_words(
+    http: httpx.Client, served: Served, changes: dict[str, Any], code: str, words: str
+) -> None:
+    found = refusal(http, request_for((served.job_id, LORA), **changes))
+    assert found[0] == code
+    assert words in found[1]
+    assert http.get("/v1/models").json() == {"models": []}
+
+
+@pytest.mark.parametrize("request_fields", [None, [], "text", {}])
+def test_what_is_no_request_is_refused(http: httpx.Client, request_fields: Any) -> None:
+    assert refusal(http, request_fields)[0] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_what_is_not_there_is_not_found(http: httpx.Client, served: Served, is_dry: bool) -> None:
+    code, words = refusal(http, request_for(("nojob", LORA), dry_run=is_dry))
+    assert (code, "nojob" in words) == ("RESOURCE_NOT_FOUND", True)
+    code, words = refusal(http, request_for((served.job_id, "checkpoint-7"), dry_run=is_dry))
+    assert (code, "checkpoint-7" in words) == ("RESOURCE_NOT_FOUND", True)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["full", "lora"], "alone"),
+        (["lora", "whisper"], "alone"),
+        (["full", "full"], "alone"),
+        (["lora", "lora"], "different names"),
+        (["lora", "other base"], "share their base model"),
+        (["no base"], "base model"),
+        (["syncing"], "still being uploaded"),
+        (["novel"], "novelty"),
+        (["wide"], "600"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(
+    http: httpx.Client,
+    served: Served,
+    checkpoints: dict[str, Checkpoint],
+    names: list[str],
+    words: str,
+) -> None:
+    add(checkpoints, "lora", lora_adapter_config={"r": 8})
+    add(checkpoints, "full", "full")
+    add(checkpoints, "whisper", "whisper")
+    add(checkpoints, "other base", base_model="another")
+    add(checkpoints, "no base", base_model=None)
+    add(checkpoints, "syncing", sync_status="SYNCING")
+    add(checkpoints, "novel", "novelty")
+    add(checkpoints, "wide", lora_adapter_config={"r": 600})
+    code, message = refusal(http, request_for(*((served.job_id, name) for name in names)))
+    assert code == "VALIDATION_ERROR"
+    assert words in message
+    assert http.get("/v1/models").json() == {"models": []}
+
+
+def test_a_query_that_asks_for_too_much_makes_nothing(http: httpx.Client, served: Served) -> None:
+    request = request_for((served.job_id, LORA))
+    for query in (
+        f"mutation {{ {DEPLOY}(request: $request) {{ truss_config secret_sauce }} }}",
+        f"mutation {{ {DEPLOY}(request: $other) {{ truss_config }} }}",
+        f"mutation {{ {DEPLOY} {{ truss_config }} }}",
+        f"mutation {{ {DEPLOY}(request: $request) }}",
+    ):
+        assert refusal(http, request, query)[0] == "GRAPHQL_VALIDATION_FAILED"
+    assert http.get("/v1/models").json() == {"models": []}
+
+
+def test_the_request_may_stand_in_the_query(http: httpx.Client, served: Served) -> None:
+    query = f"""mutation {{ made: {DEPLOY}(request: {{
+        metadata: {{oracle_name: "in \\"words\\""}}, dry_run: true, instance_type_id: "l4-1-4x16"
+        inference_stack: {{stack_type: VLLM, environment_variables: []}}
+        weights_sources: [{{weight_source_type: B10_CHECKPOINTING
+            b10_training_checkpoint_weights_source: {{checkpoint: {{
+                training_job_id: "{served.job_id}", checkpoint_name: $name }} }} }}]
+    }}) {{ truss_config }} }}"""
+    answer = http.post("/graphql/", json={"query": query, "variables": {"name": LORA}}).json()
+    assert json.loads(answer["data"]["made"]["truss_config"])["model_name"] == 'in "words"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "machine_id", "fails_with"),
+    [
+        ("full", {"model-00001-of-00001.safetensors": 10 * GIB}, "h100-1-26x234", None),
+        ("full", {"model.safetensors": 140 * GIB}, "h100-1-26x234", "140 GiB"),
+        ("full", {"model.safetensors": 140 * GIB}, "h100-2-52x468", None),
+        ("full", {"model.safetensors": GIB, "optimizer.pt": 400 * GIB}, "h100-1-26x234", None),
+        ("full", {"__0_0.distcp": GIB, "nested/model.safetensors": GIB}, "h100-1-26x234", "merged"),
+        ("full", {"pytorch_model.bin": GIB}, "h100-1-26x234", None),
+        ("lora", {"adapter_model.safetensors": GIB}, "cpu-4x16", "no GPU"),
+    ],
+)
+def test_a_server_that_cannot_start_fails_with_the_reason(
+    http: httpx.Client,
+    served: Served,
+    checkpoints: dict[str, Checkpoint],
+    kind: str,
+    files: dict[str, int],
+    machine_id: str,
+    fails_with: str | None,
+) -> None:
+    add(checkpoints, "step-5", kind)
+    served.backend.stored_files[served.job_id] = [
+        StoredFile(f"step-5/{name}", 0, size, START.isoformat()) for name, size in files.items()
+    ]
+    version = deployed(http, request_for((served.job_id, "step-5"), instance_type_id=machine_id))
+    path = f"/v1/models/{version['model_id']}/deployments/{version['id']}"
+    served.clock.moment = served.clock.moment.replace(minute=5)
+    logged = http.get(f"{path}/logs", params={"min_level": "ERROR"}).json()["logs"]
+    assert http.get(path).json()["status"] == ("DEPLOY_FAILED" if fails_with else "ACTIVE")
+    assert bool(logged) == bool(fails_with)
+    assert fails_with is None or any(fails_with in line["message"] for line in logged)

@@ -1,0 +1,193 @@
+"""Deployments over time: the official client and ours see them start, log, and outlive a restart."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from baseten.client import ManagementClient
+from baseten.client.managementapi import _models as official_models
+from baseten.client.managementapi._client import ResponseError
+from deployment_requests import MUTATION, deployed, request_for
+from pydantic import SecretStr
+from served_platform import KEY, NOW, Front, Served, served_platform
+
+from api_client import BadRequest, Remote, TrainingClient
+
+LORA = "checkpoint-100"
+STAGES = ["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"]
+NOW_MS = int(NOW.timestamp() * 1000)
+
+
+@pytest.fixture
+def ids(http: httpx.Client, served: Served) -> dict[str, str]:
+    """A deployment that was just made."""
+    version = deployed(http, request_for((served.job_id, LORA)))
+    return {"model_id": version["model_id"], "deployment_id": version["id"]}
+
+
+def parameters(**fields: Any) -> Any:
+    window = {"start_epoch_millis": NOW_MS, "end_epoch_millis": NOW_MS + 60_000, "direction": "asc"}
+    return official_models.GetModelsDeploymentsLogsParams.model_validate({**window, **fields})
+
+
+def later(served: Served, seconds: float) -> None:
+    served.clock.moment = NOW + timedelta(seconds=seconds)
+
+
+def test_the_official_client_reads_models_and_deployments(
+    official: ManagementClient, served: Served, ids: dict[str, str]
+) -> None:
+    api = official.api
+    (model,) = api.get_models().models
+    assert model == api.get_models_model_id(model_id=ids["model_id"])
+    assert (model.name, model.team_name, model.deployments_count) == ("fine-tuned-llm", "Research", 1)
+    assert model.production_deployment_id == ids["deployment_id"]
+    assert model.instance_type_name == "H100:2 52x468"
+    team = next(team for team in api.get_teams().teams if team.default)
+    assert api.get_teams_models(team_id=team.id).models == [model]
+    named = official_models.GetModelsParams(name="of another name")
+    assert api.get_models(params=named).models == []
+    (deployment,) = api.get_models_deployments(model_id=ids["model_id"]).deployments
+    assert deployment == api.get_models_deployments_deployment_id(**ids)
+    assert deployment == api.get_models_deployments_production(model_id=ids["model_id"])
+    assert (deployment.status, deployment.environment) == ("BUILDING", "production")
+    config = api.get_models_deployments_config(**ids).config
+    assert config is not None
+    assert config["model_name"] == "fine-tuned-llm"
+
+
+def test_a_deployment_walks_through_its_stages(
+    official: ManagementClient, served: Served, ids: dict[str, str]
+) -> None:
+    seen: list[str] = []
+    lines: list[int] = []
+    for second in range(30):
+        later(served, second)
+        deployment = official.api.get_models_deployments_deployment_id(**ids)
+        assert deployment.active_replica_count == (deployment.status == "ACTIVE")
+        assert (deployment.autoscaling_settings is not None) == (deployment.status == "ACTIVE")
+        seen.append(deployment.status)
+        lines.append(len(official.api.get_models_deployments_logs(**ids, params=parameters()).logs))
+    assert [stage for number, stage in enumerate(seen) if stage not in seen[:number]] == STAGES
+    assert seen[0] == "BUILDING"
+    assert lines == sorted(lines)
+    assert len(set(lines)) > len(STAGES)
+    later(served, -3600)
+    assert official.api.get_models_deployments_deployment_id(**ids).status == "BUILDING"
+
+
+def test_the_log_is_read_by_window_direction_and_filters(
+    official: ManagementClient, http: httpx.Client, served: Served, ids: dict[str, str]
+) -> None:
+    later(served, 60)
+
+    def read(**fields: Any) -> list[str]:
+        logs = official.api.get_models_deployments_logs(**ids, params=parameters(**fields)).logs
+        return [line.message for line in logs]
+
+    everything = official.api.get_models_deployments_logs(**ids, params=parameters()).logs
+    messages = [line.message for line in everything]
+    stamps = [int(line.timestamp) for line in everything]
+    assert stamps == sorted(stamps)
+    assert "emulator" in messages[0]
+    assert LORA in messages[-1]
+    assert read(direction="desc") == messages[::-1]
+    assert read(limit=2) == messages[:2]
+    assert read(start_epoch_millis=NOW_MS + 5000) + read() != messages
+    seam_ms = NOW_MS + 5000
+    assert read(end_epoch_millis=seam_ms) + read(start_epoch_millis=seam_ms) == messages
+    assert read(min_level="ERROR") == []
+    replicas = {line.replica for line in everything} - {None}
+    assert [len(replica or "") for replica in replicas] == [5]
+    assert 0 < len(read(replica=replicas.pop())) < len(messages)
+    assert read(component="chainlet") == read(request_id="r") == []
+    assert read(search_pattern="^Build.*d$") == ["Build finished"]
+    assert read(includes=["Build", "finished"]) == ["Build finished"]
+    assert "Build finished" not in read(excludes=["finished", "nothing"])
+    asked = official_models.GetDeploymentLogsRequest(includes=["Build", "finished"])
+    posted = official.api.post_models_deployments_logs(**ids, request=asked).logs
+    assert [line.message for line in posted] == ["Build finished"]
+    path = f"/v1/models/{ids['model_id']}/deployments/{ids['deployment_id']}/logs"
+    for wrong in ({"search_pattern": "("}, {"search_pattern": "a" * 257}, {"limit": "0"}):
+        assert http.get(path, params=wrong).status_code == 400
+    assert http.post(path, json={"includes": ["a"] * 9}).status_code == 400
+
+
+def test_a_secret_that_does_not_exist_is_in_the_log_by_name(
+    official: ManagementClient, http: httpx.Client, served: Served
+) -> None:
+    official.api.post_secrets(request=official_models.UpsertSecretRequest(name="there", value="hush-hush"))
+    environment = [
+        {"name": name, "value": name.lower(), "is_secret_reference": True} for name in ("THERE", "MISSING")
+    ]
+    version = deployed(http, request_for((served.job_id, LORA), environment=environment))
+    later(served, 60)
+    ids = {"model_id": version["model_id"], "deployment_id": version["id"]}
+    (warning,) = official.api.get_models_deployments_logs(**ids, params=parameters(min_level="WARNING")).logs
+    assert "'missing'" in warning.message
+    whole = official.api.get_models_deployments_logs(**ids, params=parameters())
+    config = official.api.get_models_deployments_config(**ids)
+    assert "hush-hush" not in whole.model_dump_json() + config.model_dump_json()
+
+
+def test_what_is_deleted_is_gone(official: ManagementClient, served: Served, ids: dict[str, str]) -> None:
+    api = official.api
+    assert api.delete_models_deployments(**ids).deleted
+    assert api.get_models_model_id(model_id=ids["model_id"]).production_deployment_id is None
+    with pytest.raises(ResponseError) as caught:
+        api.get_models_deployments_deployment_id(**ids)
+    assert caught.value.status_code == 404
+    assert api.delete_models(model_id=ids["model_id"]).deleted
+    assert api.get_models().models == []
+    with pytest.raises(ResponseError) as caught:
+        api.get_models_deployments(model_id=ids["model_id"])
+    assert caught.value.status_code == 404
+
+
+def test_a_deployment_outlives_its_job(
+    official: ManagementClient, served: Served, ids: dict[str, str]
+) -> None:
+    official.api.delete_training_projects(training_project_id=served.project_id)
+    later(served, 60)
+    assert official.api.get_models_deployments_deployment_id(**ids).status == "ACTIVE"
+
+
+def test_a_deployment_goes_on_while_no_emulator_runs(front: Front, tmp_path: Path) -> None:
+    with httpx.Client(base_url=front.url, headers={"Authorization": f"Bearer {KEY}"}) as client:
+        with served_platform(front, tmp_path) as before:
+            version = deployed(client, request_for((before.job_id, LORA)))
+        path = f"/v1/models/{version['model_id']}/deployments/{version['id']}"
+        with served_platform(front, tmp_path) as after:
+            assert client.get(path).json()["status"] == "BUILDING"
+            later(after, 60)
+            assert client.get(path).json()["status"] == "ACTIVE"
+            assert LORA in client.get(f"{path}/logs").json()["logs"][0]["message"]
+
+
+async def test_our_own_client_deploys_and_follows(served: Served) -> None:
+    remote = Remote(
+        name="emulator", app_url=served.url, api_url=served.url, key=SecretStr(KEY), key_origin="a test"
+    )
+    async with TrainingClient(remote) as client:
+        answer = await client.graphql.execute(MUTATION, {"request": request_for((served.job_id, LORA))})
+        made = answer["create_model_version_from_inference_template"]
+        version = made["model_version"]
+        assert json.loads(made["truss_config"])["model_name"] == "fine-tuned-llm"
+        later(served, 60)
+        (model,) = await client.models.list()
+        assert model == await client.models.get(version["model_id"])
+        (deployment,) = await client.models.deployments(model.id)
+        assert deployment == await client.models.deployment(model.id, version["id"])
+        assert (deployment.status, deployment.model_id) == ("ACTIVE", model.id)
+        lines = await client.models.deployment_logs(
+            model.id, version["id"], start_ms=NOW_MS, end_ms=NOW_MS + 60_000
+        )
+        assert LORA in lines[-1]["message"]
+        with pytest.raises(BadRequest, match="nojob") as caught:
+            await client.graphql.execute(MUTATION, {"request": request_for(("nojob", LORA))})
+        assert caught.value.code == "RESOURCE_NOT_FOUND"
