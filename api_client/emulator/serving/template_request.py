@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from api_client.emulator.faults import ApiFault, invalid, not_served
 
@@ -13,12 +13,24 @@ LOOPS_SOURCE = "B10_LOOPS_CHECKPOINTING"
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
+def _storable(text: str) -> str:
+    """JSON can carry halves of characters, which no file or database takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("the text is no valid Unicode") from error
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_storable)]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
 class _Metadata(_Part):
-    oracle_name: str
+    oracle_name: _Text
 
     @field_validator("oracle_name")
     @classmethod
@@ -31,8 +43,8 @@ class _Metadata(_Part):
 class CheckpointPlace(_Part):
     """A checkpoint by its job and its name."""
 
-    training_job_id: str
-    checkpoint_name: str
+    training_job_id: _Text
+    checkpoint_name: _Text
 
 
 class _TrainingSource(_Part):
@@ -47,8 +59,8 @@ class _WeightsSource(_Part):
 class EnvironmentVariable(_Part):
     """A variable of the server: ``value`` is its value or, for a reference, the name of a secret."""
 
-    name: str
-    value: str
+    name: _Text
+    value: _Text
     is_secret_reference: bool = False
 
     @field_validator("name")
@@ -70,7 +82,7 @@ class TemplateRequest(_Part):
     metadata: _Metadata
     weights_sources: list[_WeightsSource] = Field(min_length=1)
     inference_stack: _InferenceStack
-    instance_type_id: str
+    instance_type_id: _Text
     dry_run: bool = False
 
     @property
