@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     )
     from api_client.events import RequestEvent, RequestListener
     from api_client.http.retry import RetryPolicy
+    from api_client.programmatic import push
     from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
     from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
     from api_client.submission.archive import ArchivePlan, plan_archive, write_archive
     from api_client.submission.overrides import Overrides
-    from api_client.submission.programmatic import push
     from api_client.submission.submitting import Submission, SubmissionProgress, submit
 
 _HOMES = {
-    "archive": ("ArchivePlan", "plan_archive", "write_archive"),
+    "submission.archive": ("ArchivePlan", "plan_archive", "write_archive"),
     "client": ("TrainingClient",),
     "clock": ("Clock", "SystemClock"),
     "config_file": ("load_deploy_checkpoints_config", "load_training_project"),
@@ -70,12 +70,12 @@ _HOMES = {
         "UploadFailed",
     ),
     "events": ("RequestEvent", "RequestListener"),
-    "overrides": ("Overrides",),
+    "submission.overrides": ("Overrides",),
     "programmatic": ("push",),
     "remotes": ("Remote", "RemoteNotConfigured", "resolve_remote"),
-    "retry": ("RetryPolicy",),
+    "http.retry": ("RetryPolicy",),
     "streams.records": ("LogBatch", "LogEnd", "LogEntry", "LogGap", "LogLine"),
-    "submission": ("Submission", "SubmissionProgress", "submit"),
+    "submission.submitting": ("Submission", "SubmissionProgress", "submit"),
 }
 
 __all__ = [

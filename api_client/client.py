@@ -12,6 +12,8 @@ import httpx
 
 from api_client.clock import Clock, SystemClock
 from api_client.events import RequestListener
+from api_client.http.retry import RetryPolicy
+from api_client.http.transport import Transport
 from api_client.remotes import Remote
 from api_client.resources.account import Account
 from api_client.resources.blobs import Blobs
@@ -25,14 +27,12 @@ from api_client.resources.metrics import Metrics
 from api_client.resources.models import Models
 from api_client.resources.projects import Projects
 from api_client.resources.sessions import Sessions
-from api_client.retry import RetryPolicy
-from api_client.transport import Transport
 
 if TYPE_CHECKING:
-    from api_client.archive import ArchivePlan
     from api_client.definitions import TrainingProject
-    from api_client.overrides import Overrides
-    from api_client.submission import OnProgress, Submission
+    from api_client.submission.archive import ArchivePlan
+    from api_client.submission.overrides import Overrides
+    from api_client.submission.submitting import OnProgress, Submission
 
 
 class TrainingClient:
@@ -112,12 +112,12 @@ class TrainingClient:
         """Submit a job: a config file, which is executed, or a project built in code.
 
         Code is archived from the config file's folder, or from ``source_dir`` (the working directory
-        unless told) for a project built in code. See ``api_client.submission.submit`` for the rest.
+        unless told) for a project built in code. The rest is ``api_client.submit``'s.
         Raises ConfigurationError and its kinds, UploadFailed and the other kinds of RequestError.
         """
         # Most commands never submit anything: they need not load any of it.
         from api_client.config_file import load_training_project
-        from api_client.submission import folder_of, submit
+        from api_client.submission.submitting import folder_of, submit
 
         if isinstance(config, Path | str):
             source_dir = source_dir or folder_of(config)

@@ -12,7 +12,6 @@ from typing import Any
 from api_client.client import TrainingClient
 from api_client.definitions import TrainingProject
 from api_client.errors import ConfigurationError
-from api_client.overrides import Overrides
 from api_client.remotes import (
     API_URL_VARIABLE,
     APP_URL_VARIABLE,
@@ -21,6 +20,7 @@ from api_client.remotes import (
     Remote,
     resolve_remote,
 )
+from api_client.submission.overrides import Overrides
 
 DEFAULT_REMOTE = "baseten"
 """The documented default of ``push``: also what stands for "whatever is configured"."""

@@ -124,7 +124,7 @@ def _place(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
         file = trace.tb_frame.f_code.co_filename
         if file == path:
             line, deepest = trace.tb_lineno, ""
-        elif Path(file).absolute().parent == folder:
+        elif not file.startswith("<") and Path(file).absolute().parent == folder:
             deepest = f" (raised in {Path(file).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return line, deepest

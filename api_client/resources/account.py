@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import SecretStr, TypeAdapter
 
 from api_client.addresses import route
+from api_client.http.transport import Transport
 from api_client.models import InstanceType, InstanceTypePrice, Secret, Team, UserInfo
 from api_client.resources import answers
-from api_client.transport import Transport
 
 _USER = TypeAdapter(UserInfo)
 _SECRET = TypeAdapter(Secret)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, TypeAdapter
 
-from api_client.addresses import route
 from api_client.errors import NotFound
+from api_client.addresses import route
+from api_client.http.transport import Transport
 from api_client.models import CacheSummary
 from api_client.resources.projects import Projects
-from api_client.transport import Transport
 
 # Null is a documented client's idea of "no cache"; what the server does is not documented (facts, 2.2).
 _SUMMARY: TypeAdapter[CacheSummary | None] = TypeAdapter(

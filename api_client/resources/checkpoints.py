@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 from pydantic import TypeAdapter
 
+from api_client.http.transport import Transport
 from api_client.models import Checkpoint, CheckpointFile, CheckpointFilesPage
 from api_client.resources import answers
 from api_client.resources.jobs import job_route
-from api_client.transport import Transport
 
 FILES_PAGE_SIZE = 1000
 """The API's own default (API facts, 2.2)."""

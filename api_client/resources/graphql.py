@@ -10,9 +10,9 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from api_client.errors import BadRequest
-from api_client.failures import clean
+from api_client.http.failures import clean
+from api_client.http.transport import Transport
 from api_client.remotes import Remote
-from api_client.transport import Transport
 
 _PATH = "/graphql/"
 

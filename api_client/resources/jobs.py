@@ -8,15 +8,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from api_client.addresses import route
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, NotFound
+from api_client.addresses import route
+from api_client.http.retry import RetryPolicy
+from api_client.http.transport import Transport
 from api_client.models import JobTombstone, QueueContext, TrainingJob
 from api_client.resources import answers
 from api_client.resources.projects import Projects
-from api_client.retry import RetryPolicy
 from api_client.streams.status import watch_job
-from api_client.transport import Transport
 
 STATUS_INTERVAL_S = 5.0
 """Seconds between two looks at a watched job."""

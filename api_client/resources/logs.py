@@ -9,12 +9,12 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from api_client.clock import Clock
+from api_client.http.retry import RetryPolicy
+from api_client.http.transport import Transport
 from api_client.models import LogRecord, LogsPage, TrainingJob
 from api_client.resources.jobs import Jobs, job_route
-from api_client.retry import RetryPolicy
 from api_client.streams.logs import follow_logs, read_logs
 from api_client.streams.records import LogBatch, LogEnd
-from api_client.transport import Transport
 
 LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000

@@ -8,12 +8,12 @@ from datetime import datetime
 from pydantic import TypeAdapter
 
 from api_client.clock import Clock
+from api_client.http.retry import RetryPolicy
+from api_client.http.transport import Transport
 from api_client.models import JobMetrics, TrainingJob
 from api_client.resources.jobs import Jobs, job_route
 from api_client.resources.logs import epoch_ms, start_of
-from api_client.retry import RetryPolicy
 from api_client.streams.metrics import follow_metrics
-from api_client.transport import Transport
 
 METRICS_INTERVAL_S = 5.0
 """Seconds between two looks at a running job's metrics."""

@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from api_client.addresses import route
+from api_client.http.transport import QueryValue, Transport
 from api_client.models import Deployment, LogRecord, Model
 from api_client.resources import answers
 from api_client.resources.logs import LOG_PAGE, MAX_PAGE
-from api_client.transport import QueryValue, Transport
 
 _MODEL = TypeAdapter(Model)
 _DEPLOYMENT = TypeAdapter(Deployment)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter
 
+from api_client.http.transport import Transport
 from api_client.models import AuthCode, InteractiveSessionUpdate, SignedSshCertificate
 from api_client.resources import answers
 from api_client.resources.jobs import job_route
-from api_client.transport import Transport
 
 _UPDATE = TypeAdapter(InteractiveSessionUpdate)
 _CERTIFICATE = TypeAdapter(SignedSshCertificate)

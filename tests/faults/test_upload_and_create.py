@@ -17,7 +17,7 @@ from api_client import (
     UploadFailed,
 )
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
-from api_client.submission import SubmissionProgress
+from api_client.submission.submitting import SubmissionProgress
 from support.stranger import Answer, Asked, Stranger, job, project
 
 CREDENTIALS_ROUTE = "/v1/blobs/credentials/train"

@@ -9,10 +9,10 @@ import pytest
 from fast_clock import FastClock
 from s3_stub import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY, SESSION_TOKEN, S3Stub, Trouble
 
-from api_client import upload
 from api_client.errors import ConfigurationError, UploadFailed
 from api_client.models import BlobCredentials
-from api_client.object_store import FAULT_ATTEMPTS, FIRST_CONTACT_PATIENCE_S, UNREACHABLE_PATIENCE_S
+from api_client.uploads import upload
+from api_client.uploads.object_store import FAULT_ATTEMPTS, FIRST_CONTACT_PATIENCE_S, UNREACHABLE_PATIENCE_S
 
 SMALL_PART = 64 * 1024
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"

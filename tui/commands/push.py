@@ -18,12 +18,12 @@ from tui.commands.session import run_on_remote
 from tui.commands.submitted import tell_or_tail
 
 if TYPE_CHECKING:
-    from api_client.archive import ArchivePlan
     from api_client.client import TrainingClient
     from api_client.definitions import TrainingProject
-    from api_client.overrides import Overrides
     from api_client.preflight import Finding
-    from api_client.submission import Submission, SubmissionProgress
+    from api_client.submission.archive import ArchivePlan
+    from api_client.submission.overrides import Overrides
+    from api_client.submission.submitting import Submission, SubmissionProgress
 
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
@@ -107,7 +107,7 @@ def push(
     As JSON the created training_project and training_job are printed; with --tail in one line, and after
     it the log as ndjson. With --dry-run it is what would be sent, archive and findings, in one document.
     """
-    from api_client.overrides import Overrides
+    from api_client.submission.overrides import Overrides
 
     overrides = Overrides(
         job_name=job_name,
@@ -130,9 +130,9 @@ def _draft(
     config: Path, python: Path | None, overrides: Overrides, team: str | None, output: Output
 ) -> Draft:
     """Load the config and look at its folder. Raises ConfigurationError."""
-    from api_client.archive import plan_archive
     from api_client.config_file import load_training_project
-    from api_client.overrides import apply_overrides
+    from api_client.submission.archive import plan_archive
+    from api_client.submission.overrides import apply_overrides
 
     project, replaced = apply_overrides(load_training_project(config, python=python), overrides)
     for text in replaced:
@@ -190,7 +190,7 @@ def _show(output: Output, draft: Draft, wishes: Wishes, findings: Sequence[Findi
 async def _findings(client: TrainingClient, draft: Draft, wishes: Wishes) -> tuple[Finding, ...]:
     """Settle the team, which secrets and capacity depend on, and check."""
     from api_client.preflight import preflight
-    from api_client.team_choice import choose_team
+    from api_client.submission.team_choice import choose_team
 
     project = draft.project
     wanted = draft.team or project.team_name or client.remote.team
@@ -221,7 +221,7 @@ def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
 
 async def _submit(client: TrainingClient, output: Output, draft: Draft) -> Submission:
     """Submit with a progress line on a terminal, and a remark for every wait elsewhere."""
-    from api_client.submission import submit
+    from api_client.submission.submitting import submit
     from tui.commands.progress_line import ProgressLine
 
     line = ProgressLine()

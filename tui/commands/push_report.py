@@ -7,11 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from api_client.archive import ArchivePlan
 from api_client.definitions import TrainingProject
 from api_client.payload import job_payload, project_payload
 from api_client.preflight import Finding
-from api_client.user_environment import describe_environment
+from api_client.submission.archive import ArchivePlan
+from api_client.submission.user_environment import describe_environment
 from tui.commands.output import Output
 from tui.commands.tables import Cell, Column, render_facts, render_table
 from tui.insight.text import inert

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from api_client.archive import ArchivePlan, plan_archive
 from api_client.config_file import load_training_project
 from api_client.definitions import TrainingProject
 from api_client.errors import ApiClientError
 from api_client.models import TrainingJob
-from api_client.overrides import Overrides, apply_overrides
 from api_client.preflight import Finding, preflight
-from api_client.submission import SubmissionProgress, submit
+from api_client.submission.archive import ArchivePlan, plan_archive
+from api_client.submission.overrides import Overrides, apply_overrides
+from api_client.submission.submitting import SubmissionProgress, submit
 from tui.feeds.recent_configs import (
     ConfigChoice,
     find_configs,

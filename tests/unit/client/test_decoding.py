@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from api_client.decoding import NotDecodable, decode, read_json
+from api_client.http.decoding import NotDecodable, decode, read_json
 from api_client.models import LogsPage, TrainingJob
 
 LOGS = TypeAdapter(LogsPage)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.errors import BadRequest, InvalidAnswer, RateLimited, RequestError, ServerFault, Unreachable
-from api_client.retry import RetryPolicy, may_repeat, parse_retry_after
+from api_client.http.retry import RetryPolicy, may_repeat, parse_retry_after
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 

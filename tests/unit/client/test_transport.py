@@ -24,7 +24,7 @@ from api_client import (
     TrainingClient,
     Unreachable,
 )
-from api_client.connection import MAX_IN_FLIGHT
+from api_client.http.connection import MAX_IN_FLIGHT
 
 PROJECTS = json_reply({"training_projects": [{"id": "p"}]})
 REFUSED = httpx.ConnectError("refused")
@@ -308,14 +308,14 @@ async def test_long_answers_are_decoded_as_well() -> None:
 
 
 async def test_answers_beyond_all_measure_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api_client.transport.MAX_ANSWER_BYTES", 1_000)
+    monkeypatch.setattr("api_client.http.transport.MAX_ANSWER_BYTES", 1_000)
     world = World(json_reply({"training_projects": [{"id": "x" * 2_000}]}))
     with pytest.raises(InvalidAnswer, match="1,000 bytes"):
         await world.client.projects.list()
 
 
 async def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api_client.transport.ANSWER_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("api_client.http.transport.ANSWER_TIMEOUT_S", 0.0)
 
     async def never(request: httpx.Request) -> httpx.Response:
         await asyncio.Event().wait()
@@ -367,8 +367,8 @@ def test_keys_that_no_header_can_carry_are_refused_at_once() -> None:
 async def test_the_jitter_comes_from_a_generator_that_may_be_given() -> None:
     from client_support import Server, SleeplessClock
 
+    from api_client.http.transport import Transport
     from api_client.resources import answers
-    from api_client.transport import Transport
 
     slept = []
     for _ in range(2):

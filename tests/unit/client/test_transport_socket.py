@@ -127,7 +127,7 @@ async def test_a_refused_connection_is_called_refused() -> None:
 
 
 async def test_silence_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api_client.connection.READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("api_client.http.connection.READ_TIMEOUT_S", 0.05)
     async with listening(say_nothing) as server, client_of(server.url, [], max_attempts=2) as client:
         with pytest.raises(TimedOut, match="no complete answer in time"):
             await client.projects.list()

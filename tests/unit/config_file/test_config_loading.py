@@ -154,6 +154,14 @@ def test_an_error_in_a_file_beside_the_config_is_told_with_both_places(tmp_path:
     assert "own_helper.py, line 2" in error.problem
 
 
+def test_code_that_has_no_file_is_no_file_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    error = failure(write_config(tmp_path, "exec('1 / 0')"))
+
+    assert error.problem == "ZeroDivisionError: division by zero"
+
+
 def test_a_syntax_error_in_a_file_beside_the_config(tmp_path: Path) -> None:
     (tmp_path / "own_helper.py").write_text("\n\n\n\n\n\nx = (")
     text = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport own_helper\n"

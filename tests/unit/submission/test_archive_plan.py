@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from api_client import archive
-from api_client.archive import ArchivePlan, plan_archive
 from api_client.definitions import Workspace
 from api_client.errors import ArchiveError
+from api_client.submission import archive
+from api_client.submission.archive import ArchivePlan, plan_archive
 
 
 def make(root: Path, *names: str) -> None:

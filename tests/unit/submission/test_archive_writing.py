@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from api_client.archive import plan_archive, write_archive
 from api_client.errors import ArchiveError
+from api_client.submission.archive import plan_archive, write_archive
 
 
 @pytest.fixture

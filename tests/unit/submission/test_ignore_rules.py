@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from api_client.archive import plan_archive
 from api_client.errors import ArchiveError
+from api_client.submission.archive import plan_archive
 
 
 def make(root: Path, *names: str) -> Path:

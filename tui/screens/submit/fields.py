@@ -8,7 +8,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label
 
 from api_client.definitions import AvailabilityModel, TrainingProject
-from api_client.overrides import Overrides
+from api_client.submission.overrides import Overrides
 
 FIELDS = (
     ("job_name", "name"),

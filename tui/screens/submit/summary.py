@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from api_client.archive import ArchivePlan
 from api_client.definitions import SecretReference, TrainingJob, TrainingProject
+from api_client.submission.archive import ArchivePlan
 from tui.insight.text import inert
 from tui.insight.units import bytes_iec, count
 

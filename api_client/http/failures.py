@@ -18,7 +18,6 @@ from typing import Any
 
 import httpx
 
-from api_client.decoding import NotDecodable, read_json
 from api_client.errors import (
     BadRequest,
     ErrorAnswer,
@@ -31,8 +30,9 @@ from api_client.errors import (
     Unauthorized,
     Unreachable,
 )
+from api_client.http.decoding import NotDecodable, read_json
+from api_client.http.retry import parse_retry_after
 from api_client.remotes import Remote
-from api_client.retry import parse_retry_after
 
 MAX_SERVER_WORDS = 500
 """Characters of a server's own text that a message may hold."""

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import IO
 
 from api_client.errors import ArchiveError
-from api_client.ignore_rules import (
+from api_client.submission.ignore_rules import (
     IGNORE_FILE,
     built_in_rules,
     read_ignore_rules,
 )
-from api_client.workspace_layout import WorkspaceSettings, lay_out
-from api_client.workspace_survey import ArchivedFile, DroppedEntry, Survey
+from api_client.submission.workspace_layout import WorkspaceSettings, lay_out
+from api_client.submission.workspace_survey import ArchivedFile, DroppedEntry, Survey
 
 ARCHIVE_NAME = "archive.tgz"
 """What the file is called, although nothing in it is compressed: the platform's own custom."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pydantic
 
-from api_client.connection import user_agent
+from api_client.http.connection import user_agent
 
 GIT_TIMEOUT_S = 10.0
 """A repository that takes longer to answer is submitted without a word about its commit."""

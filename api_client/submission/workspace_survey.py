@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from api_client.errors import ArchiveError
-from api_client.ignore_rules import IGNORE_FILE, SURPRISING_RULES, IgnoreRules
-from api_client.workspace_layout import WorkspaceLayout
+from api_client.submission.ignore_rules import IGNORE_FILE, SURPRISING_RULES, IgnoreRules
+from api_client.submission.workspace_layout import WorkspaceLayout
 
 
 class ArchivedFile(NamedTuple):

@@ -18,13 +18,13 @@ from random import Random
 import httpx
 
 from api_client.clock import Clock
-from api_client.connection import CONNECT_TIMEOUT_S, WRITE_TIMEOUT_S, user_agent
 from api_client.errors import UploadFailed
-from api_client.failures import RequestLine, clean, from_exception
+from api_client.http.connection import CONNECT_TIMEOUT_S, WRITE_TIMEOUT_S, user_agent
+from api_client.http.failures import RequestLine, clean, from_exception
+from api_client.http.retry import RetryPolicy, parse_retry_after
 from api_client.models import BlobCredentials
-from api_client.object_endpoint import as_remote, aws_endpoint, endpoint_of, is_region
-from api_client.retry import RetryPolicy, parse_retry_after
-from api_client.sigv4 import EMPTY_SHA256, SigningKey, quoted_path, quoted_query, signed_headers
+from api_client.uploads.object_endpoint import as_remote, aws_endpoint, endpoint_of, is_region
+from api_client.uploads.sigv4 import EMPTY_SHA256, SigningKey, quoted_path, quoted_query, signed_headers
 
 UNREACHABLE_PATIENCE_S = 3600.0
 """How long a broken connection is tried again once the store has taken anything: credentials of AWS live

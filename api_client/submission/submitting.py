@@ -14,20 +14,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from api_client.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
 from api_client.definitions import TrainingProject
 from api_client.errors import ArchiveError
 from api_client.models import BlobCredentials
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
-from api_client.overrides import Overrides, apply_overrides
 from api_client.payload import job_payload, project_payload
 from api_client.remotes import Remote
 from api_client.resources.blobs import Blobs
 from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Projects
-from api_client.team_choice import TeamDirectory, choose_team
-from api_client.user_environment import describe_environment
+from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
+from api_client.submission.overrides import Overrides, apply_overrides
+from api_client.submission.team_choice import TeamDirectory, choose_team
+from api_client.submission.user_environment import describe_environment
 
 Phase = Literal["archiving", "uploading", "creating"]
 

@@ -20,11 +20,11 @@ from typing import IO
 import httpx
 
 from api_client.clock import Clock, SystemClock
-from api_client.connection import connect
 from api_client.errors import UploadFailed
+from api_client.http.connection import connect
 from api_client.models import BlobCredentials
-from api_client.object_endpoint import store_remote
-from api_client.object_store import Body, ObjectStore, OnNote, element
+from api_client.uploads.object_endpoint import store_remote
+from api_client.uploads.object_store import Body, ObjectStore, OnNote, element
 
 PART_BYTES = 8 * 1024 * 1024
 """Size of all parts but the last, as the official client has it (API facts, 3.5)."""

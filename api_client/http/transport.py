@@ -12,16 +12,16 @@ from typing import Any, Literal, TypeVar
 import httpx
 from pydantic import TypeAdapter
 
-from api_client import failures
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, parse_base_url
 from api_client.clock import Clock
-from api_client.connection import MAX_IN_FLIGHT, connect
-from api_client.decoding import NotDecodable, decode
 from api_client.errors import InvalidAnswer, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
-from api_client.failures import Failure, RequestLine
+from api_client.http import failures
+from api_client.http.connection import MAX_IN_FLIGHT, connect
+from api_client.http.decoding import NotDecodable, decode
+from api_client.http.failures import Failure, RequestLine
+from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, check_key
-from api_client.retry import RetryPolicy
 
 ANSWER_TIMEOUT_S = 300.0
 """From the first byte sent to the last received: a server that drips must not hold a place for ever."""
