@@ -222,8 +222,9 @@ def snapshot_download(repository, **options):
     folder = Path(options["cache_dir"]) / "snapshot"
     folder.mkdir(parents=True, exist_ok=True)
     options["cache_dir"] = ""
-    (folder / "asked.json").write_text(json.dumps([repository, options]))
-    (folder / "old.md").write_text("from another time")
+    for name, text in (("asked.json", json.dumps([repository, options])), ("old.md", "of another time")):
+        (folder / name).unlink(missing_ok=True)  # what was handed out is write-protected
+        (folder / name).write_text(text)
     if options["token"] == "wrong-token":
         raise PermissionError("403 for wrong-token: the repository is gated")
     return str(folder)
