@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
 from api_client.definitions.base import OpenDefinition, StrictDefinition, TextEnum
 from api_client.definitions.compute import Compute
@@ -38,13 +38,6 @@ class LoRADetails(OpenDefinition):
     """What is special about a LoRA."""
 
     rank: int = DEFAULT_LORA_RANK
-
-    @field_validator("rank")
-    @classmethod
-    def _servable(cls, rank: int) -> int:
-        if rank not in LORA_RANKS:
-            raise ValueError(f"{rank} is no rank that can be served; choose one of {_listed(LORA_RANKS)}")
-        return rank
 
 
 class FullCheckpoint(Checkpoint):

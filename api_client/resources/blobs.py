@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 from pydantic import TypeAdapter
 
-from api_client.clock import Clock, SystemClock
 from api_client.addresses import route
+from api_client.clock import Clock, SystemClock
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
 from api_client.uploads.object_store import OnNote

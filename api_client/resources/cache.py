@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, TypeAdapter
 
-from api_client.errors import NotFound
 from api_client.addresses import route
+from api_client.errors import NotFound
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary
 from api_client.resources.projects import Projects

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from api_client.addresses import route
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, NotFound
-from api_client.addresses import route
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone, QueueContext, TrainingJob

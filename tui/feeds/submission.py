@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,7 +85,8 @@ class SubmissionFeed:
         config = await asyncio.to_thread(_whole_path, config)
         self._change(stage="loading", config=config, error="")
         try:
-            self._loaded = await asyncio.to_thread(load_training_project, config)
+            # In a process of its own: what a config prints or asks must not reach this terminal.
+            self._loaded = await asyncio.to_thread(load_training_project, config, python=Path(sys.executable))
         except ApiClientError as error:
             self._change(stage="choosing", error=str(error))
             return
