@@ -1,0 +1,206 @@
+"""What is wrong with a config, before anything is sent: the same rules for screens, flags and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+
+from api_client.definitions import Checkpoint as CheckpointToDeploy
+from api_client.definitions import (
+    CheckpointList,
+    DeployCheckpointsConfig,
+    LoRACheckpoint,
+    SecretReference,
+)
+from api_client.deployment.checkpoint_files import ROOT
+from api_client.deployment.instance_choice import smallest_instance
+from api_client.deployment.ranks import adapter_ranks, check_rank
+from api_client.deployment.selection import check_selection, kind_of
+from api_client.models import Checkpoint, CheckpointFile, InstanceType
+from api_client.preflight.findings import Finding, gravest_first
+
+_NAMED_AT_MOST = 12
+
+
+def validate(
+    config: DeployCheckpointsConfig,
+    checkpoints: Sequence[Checkpoint],
+    *,
+    files: Iterable[CheckpointFile] | None = None,
+    instances: Iterable[InstanceType] | None = None,
+    secret_names: Iterable[str] | None = None,
+) -> tuple[Finding, ...]:
+    """Everything that speaks against deploying ``config``, the gravest first; errors keep it from working.
+
+    ``checkpoints`` are those of the config's jobs as the server lists them; the rest is checked if given.
+    Sends nothing.
+    """
+    return gravest_first(_all(config, checkpoints, files, instances, secret_names))
+
+
+def _all(
+    config: DeployCheckpointsConfig,
+    checkpoints: Sequence[Checkpoint],
+    files: Iterable[CheckpointFile] | None,
+    instances: Iterable[InstanceType] | None,
+    secret_names: Iterable[str] | None,
+) -> Iterator[Finding]:
+    if config.checkpoint_details is None:
+        yield _no_checkpoints()
+    else:
+        yield from _details_findings(config.checkpoint_details, checkpoints, files)
+    if not (config.model_name or "").strip():
+        yield Finding("error", "model_name", "the model has no name", "give it one")
+    yield from _compute_findings(config, instances)
+    yield from _environment_findings(config, secret_names)
+
+
+def _no_checkpoints() -> Finding:
+    return Finding(
+        "error",
+        "checkpoint_details.checkpoints",
+        "there is nothing to deploy",
+        "choose at least one checkpoint",
+    )
+
+
+def _details_findings(
+    details: CheckpointList, listed: Sequence[Checkpoint], files: Iterable[CheckpointFile] | None
+) -> Iterator[Finding]:
+    place = "checkpoint_details.checkpoints"
+    if details.loops_checkpoint_ids:
+        return  # checkpoints of Loops runs are the server's to check
+    if not details.checkpoints:
+        yield _no_checkpoints()
+        return
+    found: list[Checkpoint] = []
+    for index, wanted in enumerate(details.checkpoints):
+        checkpoint = _find(wanted, listed)
+        if checkpoint is None:
+            yield _unknown_name(f"{place}.{index}.checkpoint_name", wanted, listed)
+            continue
+        found.append(checkpoint)
+        yield from _checkpoint_findings(f"{place}.{index}", wanted, checkpoint)
+    if len(found) == len(details.checkpoints):
+        reason = check_selection(found, files)
+        if reason:
+            yield Finding("error", place, reason, "choose other checkpoints")
+        yield from _name_findings(place, found)
+    yield from _base_model_findings(details, found)
+
+
+def _find(wanted: CheckpointToDeploy, listed: Iterable[Checkpoint]) -> Checkpoint | None:
+    for checkpoint in listed:
+        is_of_the_job = checkpoint.training_job_id in ("", wanted.training_job_id)
+        if is_of_the_job and checkpoint.checkpoint_id == wanted.checkpoint_name:
+            return checkpoint
+    return None
+
+
+def _unknown_name(place: str, wanted: CheckpointToDeploy, listed: Iterable[Checkpoint]) -> Finding:
+    names = [each.checkpoint_id for each in listed if each.training_job_id in ("", wanted.training_job_id)]
+    problem = f"job {wanted.training_job_id} has no checkpoint {wanted.checkpoint_name!r}"
+    if not names:
+        return Finding("error", place, problem, "the job has no checkpoints; choose another job")
+    similar = get_close_matches(wanted.checkpoint_name, names, n=1)
+    hint = f"did you mean {similar[0]!r}? " if similar else ""
+    more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
+    return Finding(
+        "error", place, problem, f"{hint}it has {', '.join(map(repr, names[:_NAMED_AT_MOST]))}{more}"
+    )
+
+
+def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Checkpoint) -> Iterator[Finding]:
+    kind = kind_of(checkpoint)
+    told = wanted.model_weight_format.value
+    if kind not in ("other", told):
+        yield Finding(
+            "error",
+            f"{place}.model_weight_format",
+            f"{wanted.checkpoint_name!r} is said to be {told}, but it is {kind}",
+            f"use the class for {kind} weights",
+        )
+    elif kind == "lora":
+        rank = wanted.lora_details.rank if isinstance(wanted, LoRACheckpoint) else None
+        problem = check_rank(rank, adapter_ranks([checkpoint]))
+        if problem:
+            yield Finding(
+                "error", f"{place}.lora_details.rank", problem, "choose a rank that holds the adapter"
+            )
+
+
+def _name_findings(place: str, found: Sequence[Checkpoint]) -> Iterator[Finding]:
+    names = [checkpoint.checkpoint_id for checkpoint in found]
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            yield Finding(
+                "warning",
+                place,
+                f"{names.count(name)} checkpoints are named {name!r}, and requests choose one by its name",
+                "deploy them one at a time",
+            )
+    if names == [ROOT]:
+        yield Finding(
+            "info", place, "'.' is the job's checkpoint folder itself, with all that lies directly in it"
+        )
+
+
+def _base_model_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:
+    place = "checkpoint_details.base_model_id"
+    adapters = [checkpoint for checkpoint in found if kind_of(checkpoint) == "lora"]
+    base_model = (details.base_model_id or "").strip()
+    inferred = next((checkpoint.base_model for checkpoint in adapters if checkpoint.base_model), None)
+    if adapters and not base_model and not inferred:
+        yield Finding(
+            "error",
+            place,
+            "an adapter needs a base model, and the checkpoint does not name its own",
+            "name the model that it was trained on",
+        )
+    elif base_model and inferred and base_model != inferred:
+        yield Finding(
+            "warning",
+            place,
+            f"the adapter was trained on {inferred!r}, not on {base_model!r}",
+            "the server goes by the adapter's own config",
+        )
+
+
+def _compute_findings(
+    config: DeployCheckpointsConfig, instances: Iterable[InstanceType] | None
+) -> Iterator[Finding]:
+    compute = config.compute
+    if compute is None:
+        yield Finding("error", "compute", "no GPU is chosen", "choose a GPU type and how many")
+        return
+    if compute.node_count != 1:
+        yield Finding(
+            "error", "compute.node_count", "checkpoints are deployed on one node", "leave node_count at 1"
+        )
+    if instances is not None and smallest_instance(instances, compute) is None:
+        asked = str(compute.accelerator or "") or f"{compute.cpu_count} CPUs and {compute.memory}"
+        yield Finding(
+            "error",
+            "compute.accelerator",
+            f"no instance type of one node has {asked}",
+            "choose among the account's instance types",
+        )
+
+
+def _environment_findings(
+    config: DeployCheckpointsConfig, secret_names: Iterable[str] | None
+) -> Iterator[Finding]:
+    variables = config.runtime.environment_variables if config.runtime else {}
+    known = None if secret_names is None else set(secret_names)
+    for name, value in variables.items():
+        place = f"runtime.environment_variables.{name}"
+        if not name or "=" in name or "\0" in name:
+            yield Finding("error", place, f"{name!r} cannot be the name of a variable", "rename it")
+        if isinstance(value, SecretReference) and known is not None and value.name not in known:
+            # The key may not see every team's secrets, so it is no error.
+            yield Finding(
+                "warning",
+                place,
+                f"the workspace has no secret {value.name!r}",
+                "add it to the workspace's secrets, or choose another",
+            )
