@@ -135,6 +135,11 @@ def test_a_secret_that_does_not_exist_is_in_the_log_by_name(
     assert "hush-hush" not in whole.model_dump_json() + config.model_dump_json()
 
 
+def test_the_link_to_the_log_leads_somewhere(anyone: httpx.Client, served: Served) -> None:
+    answer = anyone.get(f"{served.url}/models/a-model/logs/a-deployment")
+    assert (answer.status_code, answer.headers["content-type"][:10]) == (200, "text/plain")
+
+
 def test_what_is_deleted_is_gone(official: ManagementClient, served: Served, ids: dict[str, str]) -> None:
     api = official.api
     assert api.delete_models_deployments(**ids).deleted

@@ -18,7 +18,12 @@ def _job(request: Request) -> Response:
     return PlainTextResponse(f"{WELCOME}It has no web pages; to see this job, run: bt-tui watch {job_id}\n")
 
 
+def _deployment(_: Request) -> Response:
+    return PlainTextResponse(f"{WELCOME}It has no web pages; the API has this deployment's log.\n")
+
+
 ROUTES = [
     Route("/", _welcome, methods=["GET"]),
     Route("/training/{project_id}/logs/{job_id}", _job, methods=["GET"]),
+    Route("/models/{model_id}/logs/{deployment_id}", _deployment, methods=["GET"]),
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.faults import invalid, not_found
+from api_client.emulator.faults import ApiFault, invalid
 from api_client.emulator.platform import Platform
 from api_client.emulator.serving.adapter_rank import adapter_rank
 from api_client.emulator.serving.template_request import CheckpointPlace
@@ -60,7 +60,9 @@ def _look_up(platform: Platform, place: CheckpointPlace) -> ChosenCheckpoint:
     for checkpoint in backend.checkpoints(job.id):
         if checkpoint.checkpoint_id == place.checkpoint_name:
             return _chosen(job, checkpoint, backend.checkpoint_files(job.id))
-    raise not_found(f"Checkpoint of training job {job.id!r}", place.checkpoint_name)
+    raise ApiFault(
+        404, "NOT_FOUND", f"Checkpoint {place.checkpoint_name!r} of training job {job.id!r} not found"
+    )
 
 
 def _chosen(job: TrainingJob, checkpoint: Checkpoint, files: Sequence[StoredFile]) -> ChosenCheckpoint:
