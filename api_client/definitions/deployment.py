@@ -103,7 +103,3 @@ class DeployCheckpointsConfig(StrictDefinition):
     model_name: str | None = None
     runtime: DeployCheckpointsRuntime | None = None
     compute: Compute | None = None
-
-
-def _listed(numbers: tuple[int, ...]) -> str:
-    return ", ".join(str(number) for number in numbers)
