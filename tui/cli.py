@@ -5,6 +5,7 @@ Only click is imported here. httpx, pydantic and textual come in where a command
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import traceback
@@ -14,6 +15,8 @@ import click
 
 from tui.commands.dashboard import open_dashboard, watch
 from tui.commands.demo import demo
+from tui.commands.deploy import ALIASES as DEPLOY_ALIASES
+from tui.commands.deploy import deploy_checkpoints
 from tui.commands.emulator import emulator
 from tui.commands.exit_codes import MEANINGS, ExitCode
 from tui.commands.failures import explain, wants_details
@@ -82,8 +85,18 @@ def cli(context: click.Context) -> ExitCode | None:
     return None
 
 
-for _command in (projects, jobs, job, logs, push, recreate, stop, init, watch, demo, emulator):
+def _hidden(command: click.Command) -> click.Command:
+    """The same command, left out of the list of commands."""
+    twin = copy.copy(command)
+    twin.hidden = True
+    return twin
+
+
+_JOB_COMMANDS = (projects, jobs, job, logs, push, recreate, stop, deploy_checkpoints)
+for _command in (*_JOB_COMMANDS, init, watch, demo, emulator):
     cli.add_command(_command)
+for _alias in DEPLOY_ALIASES:
+    cli.add_command(_hidden(deploy_checkpoints), _alias)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

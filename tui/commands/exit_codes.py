@@ -26,7 +26,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.USAGE: "wrong usage or settings",
     ExitCode.JOB_FAILED: "the followed job failed (or ended in a way unknown to this version)",
     ExitCode.JOB_STOPPED: "the followed job was stopped or preempted",
-    ExitCode.DEPLOY_FAILED: "the followed job could not be deployed",
+    ExitCode.DEPLOY_FAILED: "the followed job, or the followed deployment of a model, could not be deployed",
     ExitCode.AUTH: "no key, or the key was refused",
     ExitCode.NOT_FOUND: "no such job or project",
     ExitCode.UNREACHABLE: "the server cannot be reached, or keeps failing",

@@ -1,0 +1,201 @@
+"""Answers that somebody gave beforehand: in a config file, and as options, which win over the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from api_client.definitions import DeployCheckpointsConfig, SecretReference
+from tui.wizard.derived import advised_rank, inferred_base_model, is_lora
+from tui.wizard.environment import HF_VARIABLE
+from tui.wizard.state import (
+    BASE_MODEL,
+    CHECKPOINTS,
+    ENVIRONMENT,
+    GPU,
+    HF_SECRET,
+    JOB,
+    LORA_RANK,
+    MODEL_NAME,
+    NO_SECRET,
+    SECRETS,
+    Answers,
+    Facts,
+    WizardState,
+    config_ranks,
+)
+from tui.wizard.step import Pairs, Step
+from tui.wizard.steps import questions
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Options as they were typed; None or empty: not given."""
+
+    job_id: str | None = None
+    checkpoint_names: tuple[str, ...] = ()
+    base_model: str | None = None
+    lora_rank: str | None = None
+    model_name: str | None = None
+    gpu: str | None = None
+    hf_secret: str | None = None
+    environment: Pairs = ()
+    secrets: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A question without a usable answer; ``flag`` answers it, ``problem`` is empty if nothing was given."""
+
+    flag: str
+    title: str
+    problem: str = ""
+
+
+def beforehand(given: Given, config: DeployCheckpointsConfig | None, now: datetime) -> WizardState:
+    """The state before the server was asked anything: given answers put in, none of them checked."""
+    answers, steps = _of_config(config)
+    text_or_rank = _number(given.lora_rank)
+    options: dict[str, tuple[str, object]] = {
+        JOB: ("job_id", given.job_id),
+        CHECKPOINTS: ("checkpoint_names", given.checkpoint_names or None),
+        BASE_MODEL: ("base_model", given.base_model),
+        LORA_RANK: ("lora_rank", text_or_rank),
+        MODEL_NAME: ("model_name", given.model_name),
+        GPU: ("gpu", given.gpu),
+        HF_SECRET: ("hf_secret", given.hf_secret),
+    }
+    changes = {name: value for name, value in options.values() if value is not None}
+    typed = {step for step, (_name, value) in options.items() if value is not None}
+    answers = replace(answers, **changes)  # type: ignore[arg-type]  # each value fits its own field
+    if given.environment or given.secrets:
+        taken = {name for name, _value in (*given.environment, *given.secrets)}
+        answers = replace(
+            answers,
+            environment=_merged(answers.environment, given.environment, taken),
+            secrets=_merged(answers.secrets, given.secrets, taken),
+        )
+        typed |= {ENVIRONMENT, SECRETS}
+    return WizardState(Facts(now), answers=answers, given=frozenset(steps | typed), config=config)
+
+
+def conflict(given: Given, config: DeployCheckpointsConfig | None) -> str:
+    """Why the options cannot go with this config; empty if they can."""
+    details = config.checkpoint_details if config else None
+    if details is None:
+        return ""
+    if details.loops_checkpoint_ids and (given.job_id or given.checkpoint_names):
+        return "the config deploys Loops checkpoints: --job-id and --checkpoint do not go with it"
+    jobs = {each.training_job_id for each in details.checkpoints}
+    if given.job_id and jobs and jobs != {given.job_id} and not given.checkpoint_names:
+        return f"the config's checkpoints belong to job {', '.join(sorted(jobs))}, not to {given.job_id}"
+    return ""
+
+
+def config_jobs(config: DeployCheckpointsConfig | None) -> tuple[str, ...]:
+    """The jobs whose checkpoints a config names, in its order."""
+    details = config.checkpoint_details if config else None
+    return tuple(dict.fromkeys(each.training_job_id for each in details.checkpoints)) if details else ()
+
+
+def lacks_beforehand(state: WizardState) -> tuple[Lack, ...]:
+    """What must be given whatever the server says, and was not: for scripts that nobody can ask."""
+    needed = [(MODEL_NAME, "--model-name", "Model name"), (GPU, "--gpu", "GPU")]
+    if not state.serves_loops:
+        needed = [(JOB, "--job-id", "Job"), (CHECKPOINTS, "--checkpoint", "Checkpoints"), *needed]
+    return tuple(Lack(flag, title) for step, flag, title in needed if step not in state.given)
+
+
+def settle(state: WizardState) -> tuple[WizardState, tuple[Lack, ...], tuple[str, ...]]:
+    """Check what was given and read the rest off the checkpoints, without asking anybody.
+
+    Answers the state, everything still missing or wrong, and remarks on what was read off. The base model and
+    the rank come from the checkpoint; a token, variables and secrets are wanted only if they were given.
+    """
+    remarks = []
+    answers = state.answers
+    if BASE_MODEL not in state.given and not state.serves_loops:
+        base_model = inferred_base_model(state)
+        answers = replace(answers, base_model=base_model)
+        if base_model:
+            remarks.append(f"base model {base_model}, as the checkpoint names it")
+    if LORA_RANK not in state.given and is_lora(state):
+        advice = advised_rank(state)
+        answers = replace(answers, lora_rank=advice.default)
+        if advice.default is not None:
+            remarks.append(f"LoRA rank {advice.default}: {advice.explanation}")
+    answers = replace(
+        answers,
+        hf_secret=NO_SECRET if answers.hf_secret is None else answers.hf_secret,
+        environment=answers.environment or (),
+        secrets=answers.secrets or (),
+    )
+    state = replace(state, answers=answers)
+    asked = questions(state)
+    settled = replace(state, given=state.given | {step.id for step in asked})
+    lacks = tuple(_lack(step) for step in asked if not step.is_answered)
+    return settled, lacks, tuple(remarks)
+
+
+def _lack(step: Step) -> Lack:
+    """An answer that will not do; where there is none at all, the option to give says enough."""
+    empty = step.answer in (None, "", ())
+    return Lack(step.flag, step.title, "" if empty and not step.refusal else step.problem(step.answer))
+
+
+def _of_config(config: DeployCheckpointsConfig | None) -> tuple[Answers, set[str]]:
+    """The answers that a config holds, and the steps that they answer."""
+    answers, steps = Answers(), set[str]()
+    if config is None:
+        return answers, steps
+    details = config.checkpoint_details
+    if details is not None and details.checkpoints:
+        answers = replace(
+            answers,
+            job_id=details.checkpoints[0].training_job_id,
+            checkpoint_names=tuple(each.checkpoint_name for each in details.checkpoints),
+        )
+        steps |= {JOB, CHECKPOINTS}
+        ranks = config_ranks(config)
+        if ranks:
+            answers = replace(answers, lora_rank=max(ranks))
+            steps.add(LORA_RANK)
+    if details is not None and details.base_model_id is not None:
+        answers = replace(answers, base_model=details.base_model_id)
+        steps.add(BASE_MODEL)
+    if config.model_name:
+        answers = replace(answers, model_name=config.model_name)
+        steps.add(MODEL_NAME)
+    spec = config.compute.accelerator if config.compute else None
+    if spec is not None and spec.accelerator is not None and spec.count > 0:
+        answers = replace(answers, gpu=f"{spec.accelerator.value}:{spec.count}")
+        steps.add(GPU)
+    if config.runtime is not None:
+        answers = _with_environment(answers, config.runtime.environment_variables)
+        steps |= {HF_SECRET, ENVIRONMENT, SECRETS}
+    return answers, steps
+
+
+def _with_environment(answers: Answers, variables: dict[str, str | SecretReference]) -> Answers:
+    secrets = {name: value.name for name, value in variables.items() if isinstance(value, SecretReference)}
+    return replace(
+        answers,
+        hf_secret=secrets.pop(HF_VARIABLE, NO_SECRET),
+        environment=tuple((name, value) for name, value in variables.items() if isinstance(value, str)),
+        secrets=tuple(secrets.items()),
+    )
+
+
+def _merged(old: Pairs | None, new: Pairs, taken: set[str]) -> Pairs:
+    """The file's variables, but for those that an option sets, and the options' own."""
+    return (*(pair for pair in old or () if pair[0] not in taken), *new)
+
+
+def _number(text: str | None) -> object:
+    """An option's rank: a number if it is one, else as typed, for the check to refuse."""
+    if text is None:
+        return None
+    try:
+        return int(text) if text.isascii() else text
+    except ValueError:
+        return text

@@ -1,0 +1,141 @@
+"""The question for the job, and the one for its checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from api_client.deployment.ranks import rank_for
+from api_client.deployment.selection import check_selection, kind_of, selectable
+from api_client.models import Checkpoint, TrainingJob
+from api_client.models.status import JobStatus
+from tui.insight.status import status_view
+from tui.insight.units import age, bytes_iec
+from tui.wizard.derived import forget_stale
+from tui.wizard.state import CHECKPOINTS, JOB, WizardState
+from tui.wizard.step import Answer, Choice, Step, choice_problem, listed
+
+NEVER_RAN = frozenset(
+    {
+        JobStatus.PENDING,
+        JobStatus.QUEUED,
+        JobStatus.CREATED,
+        JobStatus.DEPLOYING,
+        JobStatus.DEPLOY_FAILED,
+    }
+)
+"""Statuses of jobs that cannot have written a checkpoint (API facts, 1)."""
+
+
+def job_step(state: WizardState) -> Step:
+    """Which job; the newest is proposed."""
+    choices = tuple(_job_choice(job, state) for job in _newest_first(state.facts.jobs))
+    possible = [choice.value for choice in choices if not choice.disabled_reason]
+    refusal = "" if choices else "there are no training jobs, so there are no checkpoints to deploy"
+    return Step(
+        id=JOB,
+        title="Job",
+        question="Which job's checkpoints?",
+        kind="choice",
+        flag="--job-id",
+        choices=choices,
+        answer=state.answers.job_id,
+        default=state.answers.job_id or (possible[0] if possible else None),
+        remark="" if possible or refusal else "none of these jobs has run yet",
+        refusal=refusal,
+        check=lambda answer: choice_problem(choices, answer, "a job"),
+        put=_put_job,
+        is_given=JOB in state.given,
+    )
+
+
+def checkpoints_step(state: WizardState) -> Step:
+    """Which checkpoints, one or several; the newest that can be deployed is proposed."""
+    facts = state.facts
+    choices = tuple(_checkpoint_choice(each, state) for each in _newest_checkpoint_first(facts.checkpoints))
+    possible = [choice.value for choice in choices if not choice.disabled_reason]
+    refusal = ""
+    if not state.needs_checkpoints:
+        if not choices:
+            refusal = f"job {state.answers.job_id} has no checkpoints"
+        elif not possible:
+            refusal = f"none of the job's checkpoints can be deployed: {_reasons(choices)}"
+    return Step(
+        id=CHECKPOINTS,
+        title="Checkpoints",
+        question="Which checkpoints?",
+        kind="choices",
+        flag="--checkpoint",
+        choices=choices,
+        answer=state.answers.checkpoint_names,
+        default=state.answers.checkpoint_names or tuple(possible[:1]),
+        remark="Several LoRAs can be served together; full and Whisper checkpoints stand alone.",
+        refusal=refusal,
+        check=lambda answer: _checkpoints_problem(state, choices, answer),
+        put=_put_checkpoints,
+        is_given=CHECKPOINTS in state.given,
+    )
+
+
+def _newest_first(jobs: tuple[TrainingJob, ...]) -> list[TrainingJob]:
+    return sorted(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
+
+
+def _newest_checkpoint_first(checkpoints: tuple[Checkpoint, ...]) -> list[Checkpoint]:
+    return sorted(
+        checkpoints, key=lambda each: each.created_at.timestamp() if each.created_at else 0.0, reverse=True
+    )
+
+
+def _job_choice(job: TrainingJob, state: WizardState) -> Choice:
+    view = status_view(job.current_status)
+    project = job.training_project.name if job.training_project else job.project_id
+    created = f"{age((state.facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
+    hint = " · ".join(part for part in (project, f"{view.sign} {view.word}", created) if part)
+    reason = "it has not run, so it has no checkpoints" if job.current_status in NEVER_RAN else ""
+    return Choice(job.id, f"{job.name} ({job.id})" if job.name else job.id, hint, reason)
+
+
+def _checkpoint_choice(checkpoint: Checkpoint, state: WizardState) -> Choice:
+    kind = kind_of(checkpoint)
+    rank = (checkpoint.lora_adapter_config or {}).get("r") if kind == "lora" else None
+    made = checkpoint.created_at
+    parts = (
+        f"{kind} r={rank}" if rank is not None else checkpoint.checkpoint_type or "unknown type",
+        bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes is not None else "",
+        f"{age((state.facts.now - made).total_seconds())} ago" if made else "",
+    )
+    reason = state.facts.unfit.get(checkpoint.checkpoint_id) or selectable(checkpoint)
+    if not reason and kind == "lora":
+        reason = rank_for([rank]).refusal
+    name = checkpoint.checkpoint_id
+    label = ". (the checkpoint folder itself)" if name == "." else name
+    return Choice(name, label, " · ".join(part for part in parts if part), reason)
+
+
+def _checkpoints_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer) -> str:
+    names = answer if isinstance(answer, tuple) else ()
+    if not names:
+        return "choose at least one checkpoint"
+    for name in names:
+        problem = choice_problem(choices, name, "a checkpoint")
+        if problem:
+            return problem
+    return check_selection([each for each in state.facts.checkpoints if each.checkpoint_id in names])
+
+
+def _reasons(choices: tuple[Choice, ...]) -> str:
+    return listed([f"{choice.value} ({choice.disabled_reason})" for choice in choices])
+
+
+def _put_job(state: WizardState, answer: Answer) -> WizardState:
+    if answer == state.answers.job_id:
+        return state
+    emptied = replace(state, answers=replace(state.answers, checkpoint_names=()))
+    kept = forget_stale(state, emptied)
+    return replace(kept, answers=replace(kept.answers, job_id=str(answer)))
+
+
+def _put_checkpoints(state: WizardState, answer: Answer) -> WizardState:
+    names = tuple(str(name) for name in answer) if isinstance(answer, tuple) else ()
+    wanted = replace(state, answers=replace(state.answers, checkpoint_names=names))
+    return forget_stale(state, wanted)

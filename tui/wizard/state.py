@@ -1,0 +1,138 @@
+"""Where the wizard stands: what is known of the account, and what has been answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from api_client.definitions import DeployCheckpointsConfig, LoRACheckpoint
+from api_client.deployment.instances import ListedInstance
+from api_client.deployment.selection import selectable
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from tui.wizard.step import Pairs
+
+JOB = "job"
+CHECKPOINTS = "checkpoints"
+BASE_MODEL = "base_model"
+LORA_RANK = "lora_rank"
+MODEL_NAME = "model_name"
+GPU = "gpu"
+HF_SECRET = "hf_secret"
+ENVIRONMENT = "environment"
+SECRETS = "secrets"
+REVIEW = "review"
+
+NO_SECRET = ""
+"""The answer that no Hugging Face token is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the server told.
+
+    ``checkpoints`` are those of ``checkpoints_of``, a job's id; ``unfit`` says of some of them, by name, why
+    they cannot be deployed. ``secret_names`` None: not told.
+    """
+
+    now: datetime
+    jobs: tuple[TrainingJob, ...] = ()
+    checkpoints_of: str | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    instances: tuple[ListedInstance, ...] = ()
+    secret_names: tuple[str, ...] | None = None
+
+    def with_checkpoints(
+        self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
+    ) -> Facts:
+        """These facts and the checkpoints of a job; ``files`` are the job's, None if they were not told."""
+        unfit = {each.checkpoint_id: selectable(each, files) for each in checkpoints}
+        return replace(self, checkpoints_of=job_id, checkpoints=tuple(checkpoints), unfit=unfit)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What was answered so far; None: not yet. An empty text is the answer "none"."""
+
+    job_id: str | None = None
+    checkpoint_names: tuple[str, ...] = ()
+    base_model: str | None = None
+    lora_rank: object = None
+    model_name: str | None = None
+    gpu: str | None = None
+    hf_secret: str | None = None
+    environment: Pairs | None = None
+    secrets: Pairs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WizardState:
+    """Facts and answers. ``given`` are the steps answered beforehand, ``config`` is the file's if one was."""
+
+    facts: Facts
+    answers: Answers = field(default_factory=Answers)
+    given: frozenset[str] = frozenset()
+    config: DeployCheckpointsConfig | None = None
+
+    @property
+    def job(self) -> TrainingJob | None:
+        """The chosen job."""
+        for job in self.facts.jobs:
+            if job.id == self.answers.job_id:
+                return job
+        return None
+
+    @property
+    def needs_checkpoints(self) -> bool:
+        """Whether a job is chosen whose checkpoints have not been fetched."""
+        return self.answers.job_id is not None and self.facts.checkpoints_of != self.answers.job_id
+
+    @property
+    def chosen(self) -> tuple[Checkpoint, ...]:
+        """The chosen checkpoints, in the server's order."""
+        if self.keeps_config_checkpoints and self.config and self.config.checkpoint_details:
+            wanted = {
+                (each.training_job_id, each.checkpoint_name)
+                for each in self.config.checkpoint_details.checkpoints
+            }
+            return tuple(each for each in self.facts.checkpoints if self._key(each) in wanted)
+        return tuple(
+            each
+            for each in self.facts.checkpoints
+            if each.checkpoint_id in self.answers.checkpoint_names
+            and self._key(each)[0] == self.answers.job_id
+        )
+
+    @property
+    def keeps_config_checkpoints(self) -> bool:
+        """Whether the checkpoints are still those of the config file, rank included."""
+        details = self.config.checkpoint_details if self.config else None
+        if details is None or not details.checkpoints:
+            return False
+        ranks = config_ranks(self.config)
+        return (
+            {each.checkpoint_name for each in details.checkpoints} == set(self.answers.checkpoint_names)
+            and details.checkpoints[0].training_job_id == self.answers.job_id
+            and (not ranks or self.answers.lora_rank == max(ranks))
+        )
+
+    @property
+    def serves_loops(self) -> bool:
+        """Whether the config names checkpoints of Loops runs; then nothing is asked about checkpoints."""
+        details = self.config.checkpoint_details if self.config else None
+        return bool(details and details.loops_checkpoint_ids)
+
+    def _key(self, checkpoint: Checkpoint) -> tuple[str, str]:
+        """Job and name; a server that leaves the job out means the one that was asked for."""
+        return (checkpoint.training_job_id or self.facts.checkpoints_of or "", checkpoint.checkpoint_id)
+
+
+def config_ranks(config: DeployCheckpointsConfig | None) -> list[int]:
+    """The ranks of a config's LoRAs."""
+    details = config.checkpoint_details if config else None
+    return [
+        each.lora_details.rank
+        for each in (details.checkpoints if details else [])
+        if isinstance(each, LoRACheckpoint)
+    ]

@@ -1,0 +1,242 @@
+"""The wizard at a terminal: each step asked by questionary, on stderr, so that stdout stays clean.
+
+questionary is imported when the first question is asked, and not before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import Any, Protocol
+
+from tui.insight.text import inert
+from tui.wizard.environment import read_pair
+from tui.wizard.step import Answer, Choice, Pairs, Step
+from tui.wizard.walk import Walk
+
+KEYS_HELP = "shift+tab back · esc leave"
+CHOICE_HELP = f"(↑↓ enter · {KEYS_HELP})"
+CHOICES_HELP = f"(space marks, enter goes on · {KEYS_HELP})"
+TEXT_HELP = f"({KEYS_HELP})"
+
+
+class Move(Enum):
+    """What may come instead of an answer."""
+
+    BACK = "back"
+    LEAVE = "leave"
+
+
+Say = Callable[[str], None]
+
+
+class NoAnswerPossible(Exception):
+    """A question that nothing can answer, with no way back to another; the message says why."""
+
+
+class Desk(Protocol):
+    """Whoever fetches, shows and acts while the person is asked."""
+
+    def say(self, text: str) -> None:
+        """Show a line."""
+
+    async def load(self, walk: Walk) -> Walk:
+        """The walk with the checkpoints of the chosen job, or back at another step without a job."""
+
+    def present(self, walk: Walk) -> None:
+        """Show the answers before the review's question."""
+
+    async def act(self, walk: Walk, action: str) -> Walk | None:
+        """Do what was chosen in the review; where to go on, None for the end."""
+
+
+async def walk_at_terminal(walk: Walk, desk: Desk, *, decided: str | None = None) -> bool:
+    """Ask until the person is through; whether it ended with an action rather than by leaving.
+
+    ``decided`` is done at the review without asking, if it can be. Raises NoAnswerPossible, what the desk
+    raises, and KeyboardInterrupt for ctrl+c.
+    """
+    while True:
+        if walk.state.needs_checkpoints:
+            walk = await desk.load(walk)
+            continue
+        step = walk.step
+        if step.refusal:
+            if not walk.can_go_back:
+                raise NoAnswerPossible(step.refusal)
+            desk.say(step.refusal)
+            walk = walk.back()
+            continue
+        answer: Answer | Move
+        if step.kind == "review":
+            desk.present(walk)
+        if step.kind == "review" and decided is not None and not step.problem(decided):
+            answer, decided = decided, None
+        else:
+            answer = await ask(step, walk.place, desk.say)
+        if answer is Move.LEAVE:
+            if await confirmed("Leave without deploying?"):
+                return False
+        elif answer is Move.BACK:
+            walk = walk.back()
+        elif step.kind == "review":
+            goes_on = await desk.act(walk, str(answer))
+            if goes_on is None:
+                return True
+            walk = goes_on
+        elif not isinstance(answer, Move):
+            walk = walk.answered(answer)
+
+
+async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
+    """One step's question, until it has an answer without a problem."""
+    if step.kind == "pairs":
+        return await _ask_pairs(step, place, say)
+    title = f"[{place[0]}/{place[1]}] {step.question}"
+    if step.remark:
+        say(step.remark)
+    if step.kind in ("choice", "review"):
+        chosen: Answer | Move = await _run(_select(title, step))
+        return chosen
+    if step.kind == "choices":
+        return _names(await _run(_checkbox(title, step)))
+    if step.choices:
+        say("one of " + ", ".join(each.value for each in step.choices if not each.disabled_reason))
+    default = "" if step.default is None else str(step.default)
+    typed: Answer | Move = await _run(_text(title, default, step.problem))
+    return typed
+
+
+async def confirmed(question: str) -> bool:
+    """Whether the person says yes; a no is what enter alone means."""
+    import questionary
+
+    answer = await _run(questionary.confirm(inert(question), default=False, output=_stderr()))
+    return answer is True
+
+
+async def asked_text(question: str, default: str) -> str:
+    """A text with no rules; empty when the person would rather not."""
+    answer = await _run(_text(question, default, lambda _text: ""))
+    return "" if isinstance(answer, Move) else str(answer).strip()
+
+
+async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
+    """One pair after the other, until an empty line; ``-NAME`` takes one out again."""
+    default = step.default if isinstance(step.default, tuple) else ()
+    pairs: Pairs = tuple((each[0], each[1]) for each in default if isinstance(each, tuple))
+    title = f"[{place[0]}/{place[1]}] {step.question} {step.remark}, empty to go on"
+    if step.choices:
+        say("secrets: " + ", ".join(each.value for each in step.choices))
+    while True:
+        if pairs:
+            say("set: " + ", ".join(name for name, _value in pairs) + "  (-NAME takes one out)")
+        problem = step.problem(pairs)
+        if problem:
+            say(problem)
+        line = await _run(_text(title, "", partial(_pair_problem, step, pairs)))
+        if isinstance(line, Move):
+            return line
+        if not line and not problem:
+            return pairs
+        pairs = _with_line(pairs, str(line))
+
+
+def _pair_problem(step: Step, pairs: Pairs, answer: Answer) -> str:
+    line = str(answer)
+    if not line:
+        return ""
+    if line.startswith("-"):
+        return "" if any(name == line[1:].strip() for name, _value in pairs) else f"{line[1:]} is not set"
+    return step.problem(_with_line(pairs, line)) if read_pair(line) else "write it as NAME=value"
+
+
+def _with_line(pairs: Pairs, line: str) -> Pairs:
+    """The pairs with ``NAME=value`` set anew, or without the NAME of ``-NAME``."""
+    pair = None if line.startswith("-") else read_pair(line)
+    name = pair[0] if pair else line[1:].strip()
+    kept = tuple(each for each in pairs if each[0] != name)
+    return (*kept, pair) if pair else kept
+
+
+def _select(title: str, step: Step) -> Any:
+    import questionary
+
+    values = [each.value for each in step.choices if not each.disabled_reason]
+    return questionary.select(
+        inert(title),
+        choices=[_choice(each) for each in step.choices],
+        default=step.default if step.default in values else None,
+        instruction=CHOICE_HELP,
+        output=_stderr(),
+    )
+
+
+def _checkbox(title: str, step: Step) -> Any:
+    import questionary
+
+    marked = step.default if isinstance(step.default, tuple) else ()
+    return questionary.checkbox(
+        inert(title),
+        choices=[_choice(each, checked=each.value in marked) for each in step.choices],
+        instruction=CHOICES_HELP,
+        validate=lambda values: inert(step.problem(tuple(values))) or True,
+        output=_stderr(),
+    )
+
+
+def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
+    import questionary
+
+    return questionary.text(
+        inert(title),
+        default=inert(default),
+        instruction=TEXT_HELP,
+        validate=lambda text: inert(problem(text)) or True,
+        validate_while_typing=False,
+        output=_stderr(),
+    )
+
+
+def _choice(choice: Choice, *, checked: bool = False) -> Any:
+    import questionary
+
+    title = choice.label + (f"  {choice.hint}" if choice.hint else "")
+    return questionary.Choice(
+        title=inert(title),
+        value=choice.value,
+        disabled=inert(choice.disabled_reason) or None,
+        checked=checked and not choice.disabled_reason,
+    )
+
+
+async def _run(question: Any) -> Any:
+    """Ask; the keys for back and leave work besides questionary's own."""
+    from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+    from prompt_toolkit.keys import Keys
+
+    keys = KeyBindings()
+
+    @keys.add(Keys.BackTab, eager=True)
+    def _back(event: Any) -> None:
+        event.app.exit(result=Move.BACK)
+
+    @keys.add(Keys.Escape, eager=True)
+    def _leave(event: Any) -> None:
+        event.app.exit(result=Move.LEAVE)
+
+    application = question.application
+    application.key_bindings = merge_key_bindings([application.key_bindings, keys])
+    return await question.unsafe_ask_async()
+
+
+def _names(answer: Any) -> Answer | Move:
+    return answer if isinstance(answer, Move) else tuple(answer)
+
+
+def _stderr() -> Any:
+    from prompt_toolkit.output import create_output
+
+    return create_output(stdout=sys.stderr)
