@@ -57,7 +57,12 @@ def test_a_dry_run_renders_and_makes_nothing(http: httpx.Client, served: Served)
     ]
     config = dry_run(http, request_for((served.job_id, LORA), environment=environment))
     assert config["model_name"] == "fine-tuned-llm"
-    assert config["resources"]["accelerator"] == "H100:2"
+    assert config["resources"] == {
+        "accelerator": "H100:2",
+        "cpu": "52",
+        "memory": "468Gi",
+        "use_gpu": True,
+    }
     assert config["secrets"] == {"hf_access_token": None}
     assert config["environment_variables"] == {"GREETING": "it's; $HOME"}
     assert config["training_checkpoints"]["artifact_references"] == [
