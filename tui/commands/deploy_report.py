@@ -13,7 +13,7 @@ from tui.commands.tables import Cell, render_facts
 from tui.insight.text import inert
 
 if TYPE_CHECKING:
-    from api_client.deployment.deploying import DeploymentResult
+    from api_client.deployment import DeploymentResult
     from api_client.preflight.findings import Finding
     from api_client.remotes import Remote
     from tui.wizard.review import Review
@@ -84,8 +84,7 @@ def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
 
 def _calls(remote: Remote, state: WizardState, result: DeploymentResult) -> dict[str, Any]:
     """Curl and OpenAI client; the model that a request names is the checkpoint."""
-    from api_client.deployment.calling import curl_example, openai_example, serving_url
-    from api_client.deployment.selection import kind_of
+    from api_client.deployment import curl_example, kind_of, openai_example, serving_url
 
     if not state.chosen or not result.model_id or not result.version_id:
         return {}

@@ -28,7 +28,7 @@ from tui.insight.text import inert
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
-    from api_client.deployment.deploying import DeploymentResult
+    from api_client.deployment import DeploymentResult
     from tui.wizard.review import Review
     from tui.wizard.state import WizardState
     from tui.wizard.walk import Walk
@@ -133,7 +133,7 @@ class DeployDesk:
         return walk
 
     async def _rehearse(self, review: Review) -> ExitCode:
-        from api_client.deployment.deploying import deploy
+        from api_client.deployment import deploy
 
         result = await deploy(self._client, review.config, dry_run=True)
         path = self._write_truss_config(result)
@@ -147,7 +147,7 @@ class DeployDesk:
         return ExitCode.OK
 
     async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
-        from api_client.deployment.deploying import deploy
+        from api_client.deployment import deploy
 
         self.say(f"deploying {review.config.model_name}")
         result = await deploy(self._client, review.config)
@@ -166,7 +166,7 @@ class DeployDesk:
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
         """Its statuses and its log on stderr until it serves or has failed; the last status."""
-        from api_client.deployment.following import follow
+        from api_client.deployment import follow
         from api_client.streams.records import LogLine
 
         status, code = "", ExitCode.DEPLOY_FAILED
@@ -188,7 +188,7 @@ class DeployDesk:
 
     def _write_truss_config(self, result: DeploymentResult) -> Path | None:
         """Write it where the official CLI does; that it cannot be written does not undo a deployment."""
-        from api_client.deployment.truss_config_file import write_truss_config
+        from api_client.deployment import write_truss_config
 
         local_now = datetime.now(UTC).astimezone()
         try:

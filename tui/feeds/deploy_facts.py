@@ -11,8 +11,7 @@ from http import HTTPStatus
 from typing import TypeVar
 
 from api_client.client import TrainingClient
-from api_client.deployment.instance_listing import listed_instances
-from api_client.deployment.instances import ListedInstance
+from api_client.deployment import ListedInstance, listed_instances
 from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
 from api_client.models import CheckpointFile, TrainingJob
 from tui.wizard.state import Facts

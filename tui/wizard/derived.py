@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from api_client.deployment.ranks import RankAdvice, adapter_ranks, rank_for
-from api_client.deployment.selection import kind_of
+from api_client.deployment import RankAdvice, adapter_ranks, kind_of, rank_for
 from tui.wizard.state import BASE_MODEL, LORA_RANK, MODEL_NAME, WizardState
 
 

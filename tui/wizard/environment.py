@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tui.wizard.state import ENVIRONMENT, HF_SECRET, NO_SECRET, SECRETS, WizardState
-from tui.wizard.step import Answer, Choice, Pairs, Step, listed
+from tui.wizard.state import ENVIRONMENT, HF_SECRET, NO_SECRET, SECRETS, Pairs, WizardState
+from tui.wizard.step import Answer, Choice, Step, listed
 
 USUAL_HF_SECRET = "hf_access_token"
 """The name of the secret that official tools propose (API facts, 7)."""

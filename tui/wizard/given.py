@@ -21,10 +21,11 @@ from tui.wizard.state import (
     SECRETS,
     Answers,
     Facts,
+    Pairs,
     WizardState,
     config_ranks,
 )
-from tui.wizard.step import Pairs, Step
+from tui.wizard.step import Step
 from tui.wizard.steps import questions
 
 

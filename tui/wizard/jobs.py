@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from api_client.deployment.ranks import rank_for
-from api_client.deployment.selection import check_selection, kind_of, selectable
+from api_client.deployment import check_selection, kind_of, rank_for, selectable
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.status import JobStatus
 from tui.insight.status import status_view

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from api_client.deployment.ranks import VALID_LORA_RANKS, adapter_ranks, check_rank
-from api_client.deployment.selection import kind_of
+from api_client.deployment import VALID_LORA_RANKS, adapter_ranks, check_rank, kind_of
 from tui.insight.text import inert
 from tui.wizard.derived import advised_rank, inferred_base_model, is_lora, proposed_model_name
 from tui.wizard.state import BASE_MODEL, LORA_RANK, MODEL_NAME, WizardState

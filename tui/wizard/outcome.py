@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from api_client.definitions import CheckpointList, DeployCheckpointsConfig
-from api_client.deployment.config_building import DeployAnswers, build_config
-from api_client.deployment.validation import validate
+from api_client.deployment import DeployAnswers, build_config, validate
 from api_client.preflight.findings import Finding
 from tui.wizard.derived import is_lora
 from tui.wizard.machines import parse_gpu

@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 
 from api_client.definitions import DeployCheckpointsConfig
-from api_client.deployment.python_file import render_python
-from api_client.deployment.request import equivalent_command
+from api_client.deployment import equivalent_command, render_python
 from api_client.errors import ConfigurationError
 from api_client.preflight.findings import Finding
 from tui.wizard.machines import chosen_instance, price_an_hour

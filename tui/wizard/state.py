@@ -7,10 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from api_client.definitions import DeployCheckpointsConfig, LoRACheckpoint
-from api_client.deployment.instances import ListedInstance
-from api_client.deployment.selection import selectable
+from api_client.deployment import ListedInstance, selectable
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from tui.wizard.step import Pairs
 
 JOB = "job"
 CHECKPOINTS = "checkpoints"
@@ -22,6 +20,9 @@ HF_SECRET = "hf_secret"
 ENVIRONMENT = "environment"
 SECRETS = "secrets"
 REVIEW = "review"
+
+Pairs = tuple[tuple[str, str], ...]
+"""Names and values."""
 
 NO_SECRET = ""
 """The answer that no Hugging Face token is wanted."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from tui.wizard.state import WizardState
+from tui.wizard.state import Pairs, WizardState
 
 StepKind = Literal["choice", "choices", "text", "number", "pairs", "review"]
 
-Pairs = tuple[tuple[str, str], ...]
 Answer = str | int | tuple[str, ...] | Pairs | None
 """By kind: the chosen value, the chosen values, the text, the number, name and value pairs."""
 

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from tui.insight.text import inert
 from tui.wizard.environment import read_pair
-from tui.wizard.step import Answer, Choice, Pairs, Step
+from tui.wizard.state import Pairs
+from tui.wizard.step import Answer, Choice, Step
 from tui.wizard.walk import Walk
 
 KEYS_HELP = "shift+tab back · esc leave"
