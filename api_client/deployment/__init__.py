@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from api_client.deployment.deploying import (
         DeploymentResult,
         DeploymentUnclear,
+        DeploymentUpdate,
         deploy,
         deployment_link,
+        follow,
+        truss_config_path,
+        truss_config_yaml,
+        write_truss_config,
     )
-    from api_client.deployment.following import DeploymentUpdate, follow
     from api_client.deployment.instances import (
         ListedInstance,
         fitting_instances,
@@ -43,11 +47,6 @@ if TYPE_CHECKING:
     )
     from api_client.deployment.request import DEPLOY_MUTATION, deployment_request, equivalent_command
     from api_client.deployment.selection import CheckpointKind, check_selection, kind_of, selectable
-    from api_client.deployment.truss_config_file import (
-        truss_config_path,
-        truss_config_yaml,
-        write_truss_config,
-    )
     from api_client.deployment.validation import validate
     from api_client.preflight.findings import Finding
 
@@ -57,10 +56,14 @@ _HOMES = {
     "api_client.deployment.deploying": (
         "DeploymentResult",
         "DeploymentUnclear",
+        "DeploymentUpdate",
         "deploy",
         "deployment_link",
+        "follow",
+        "truss_config_path",
+        "truss_config_yaml",
+        "write_truss_config",
     ),
-    "api_client.deployment.following": ("DeploymentUpdate", "follow"),
     "api_client.deployment.instances": (
         "ListedInstance",
         "fitting_instances",
@@ -79,11 +82,6 @@ _HOMES = {
     ),
     "api_client.deployment.request": ("DEPLOY_MUTATION", "deployment_request", "equivalent_command"),
     "api_client.deployment.selection": ("CheckpointKind", "check_selection", "kind_of", "selectable"),
-    "api_client.deployment.truss_config_file": (
-        "truss_config_path",
-        "truss_config_yaml",
-        "write_truss_config",
-    ),
     "api_client.deployment.validation": ("validate",),
     "api_client.preflight.findings": ("Finding",),
 }

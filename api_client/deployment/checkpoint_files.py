@@ -15,7 +15,7 @@ FileVerdict = Literal["weights", "shards", "trainer state", "unclear"]
 
 _RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
 _WEIGHTS = re.compile(
-    r"[^/]*\.safetensors|[^/]*\.gguf|(pytorch_model|adapter_model)[^/]*\.bin|consolidated[^/]*\.pth"
+    r"[^/]*\.safetensors|[^/]*\.gguf|(pytorch_model(?!_fsdp)|adapter_model)[^/]*\.bin|consolidated[^/]*\.pth"
 )
 _SHARDS = re.compile(
     r"(.*/)?("

@@ -120,7 +120,8 @@ def _environment(answers: DeployAnswers) -> dict[str, EnvironmentValue]:
 
 def _compute(answers: DeployAnswers) -> Compute:
     if not answers.gpu_type:
-        return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH)
+        # An empty spec instead of none at all, or the official CLI would ask for a GPU.
+        return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH, accelerator=AcceleratorSpec())
     name = gpu_name(answers.gpu_type)
     try:
         accelerator = Accelerator(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterator
 from enum import Enum
+from math import isfinite
 from typing import Any
 
 from pydantic import BaseModel
@@ -49,6 +50,8 @@ def _source(value: Any, depth: int) -> str:
     if isinstance(value, tuple):
         tail = "," if len(value) == 1 else ""
         return f"({', '.join(_source(each, depth) for each in value)}{tail})"
+    if isinstance(value, float) and not isfinite(value):
+        return f'float("{value}")'
     return _text(value) if isinstance(value, str) else repr(value)
 
 
@@ -60,12 +63,16 @@ def _arguments(model: BaseModel, depth: int) -> Iterator[str]:
         if is_needed:
             yield f"{name}={_source(value, depth + 1)}"
     extra = model.model_extra or {}
-    for name, value in extra.items():
-        if name.isidentifier() and not keyword.iskeyword(name):
-            yield f"{name}={_source(value, depth + 1)}"
-    others = {name: extra[name] for name in extra if not name.isidentifier() or keyword.iskeyword(name)}
+    for name in filter(_is_keyword_argument, extra):
+        yield f"{name}={_source(extra[name], depth + 1)}"
+    others = {name: value for name, value in extra.items() if not _is_keyword_argument(name)}
     if others:
         yield f"**{_source(others, depth + 1)}"
+
+
+def _is_keyword_argument(name: str) -> bool:
+    # Python takes the name "ﬀ" for "ff": only plain letters are safe.
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _call(name: str, arguments: list[str], depth: int) -> str:
@@ -89,6 +96,14 @@ def _name_of(kind: type) -> str:
 
 
 def _text(text: str) -> str:
-    """A literal in double quotes where that needs no escapes; nothing invisible stays as it is."""
-    literal = repr(str(text))
-    return f'"{literal[1:-1]}"' if literal[0] == "'" and '"' not in text and "\\'" not in literal else literal
+    """A literal as formatters write it: double quotes unless single ones need fewer escapes.
+
+    Nothing invisible stays as it is.
+    """
+    quote = "'" if text.count('"') > text.count("'") else '"'
+    escaped = (f"\\{quote}" if character == quote else _inner(character) for character in text)
+    return f"{quote}{''.join(escaped)}{quote}"
+
+
+def _inner(character: str) -> str:
+    return character if character in "'\"" else repr(character)[1:-1]

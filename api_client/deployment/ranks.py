@@ -103,9 +103,10 @@ def _too_large(rank: int) -> str:
 def _shown(value: object) -> str:
     if value is None:
         return "nothing"
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 4 * _LONGEST_SHOWN:
-        return "that number"  # Python itself refuses to write much longer ones
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
+        return "that"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 

@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from api_client.deployment.deploying import DeploymentResult
+from api_client.deployment.sending import DeploymentResult
 
 FOLDER = Path("truss_configs")
 FILE_NAME = "config.yaml"

@@ -1,0 +1,138 @@
+"""Which checkpoints can be deployed, and which of them together."""
+
+from __future__ import annotations
+
+import pytest
+from deployable import checkpoint
+
+from api_client.deployment import check_selection, kind_of, selectable
+from api_client.models import Checkpoint, CheckpointFile
+
+
+def files(*names: str) -> list[CheckpointFile]:
+    return [CheckpointFile(url="https://x.test", relative_file_name=name) for name in names]
+
+
+LORA, OTHER_LORA = checkpoint("a"), checkpoint("b")
+FULL, WHISPER = checkpoint("f", "full"), checkpoint("w", "whisper")
+
+
+@pytest.mark.parametrize("kind", ["lora", "full", "whisper"])
+def test_a_known_type_is_its_own_kind(kind: str) -> None:
+    assert kind_of(checkpoint("x", kind)) == kind
+    assert kind_of(checkpoint("x", kind.upper())) == kind
+    assert selectable(checkpoint("x", kind)) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (None, "does not say what kind"),
+        ("", "does not say what kind"),
+        ("diffusion", "'diffusion' is unknown; only lora, full and whisper"),
+        ("fsdp", "FSDP"),
+        ("sharded_full", "FSDP"),
+        ("trainer", "a trainer's state"),
+        ("x" * 10_000, "is unknown"),
+    ],
+)
+def test_another_type_cannot_be_chosen(kind: str | None, reason: str) -> None:
+    assert kind_of(checkpoint("x", kind)) == "other"
+    assert reason in selectable(checkpoint("x", kind))
+    assert len(selectable(checkpoint("x", kind))) < 250
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["f/__0_0.distcp", "f/__1_0.distcp", "f/.metadata", "f/train_state.json"],
+        ["f/pytorch_model_fsdp_0/__0_0.distcp"],
+        ["f/pytorch_model_fsdp.bin"],
+        [
+            "f/actor/model_world_size_8_rank_3.pt",
+            "f/actor/fsdp_config.json",
+            "f/actor/huggingface/config.json",
+        ],
+        ["rank-0/f/__0_0.distcp"],
+        ["f/global_step5/mp_rank_00_model_states.pt"],
+    ],
+)
+def test_shards_cannot_be_chosen(names: list[str]) -> None:
+    assert "FSDP" in selectable(FULL, files("other/model.safetensors", *names))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["f/trainer_state.json", "f/optimizer.pt", "f/rng_state_0.pth"], ["f/state/optimizer.bin"]],
+)
+def test_a_trainer_s_state_cannot_be_chosen(names: list[str]) -> None:
+    assert "a trainer's state" in selectable(FULL, files(*names))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["f/model-00001-of-00002.safetensors", "f/optimizer.pt", "f/__0_0.distcp"],
+        ["f/adapter_model.bin"],
+        ["f/consolidated.00.pth"],
+        ["./f/model.safetensors", "f/trainer_state.json"],
+        ["rank-1/f/model.safetensors", "rank-0/f/optimizer.pt"],
+        ["f/something.else"],
+        ["ff/__0_0.distcp", "x/f/__0_0.distcp"],
+        [],
+    ],
+)
+def test_weights_beside_a_state_and_unknown_files_can_be_chosen(names: list[str]) -> None:
+    assert selectable(FULL, files(*names)) == ""
+
+
+def test_the_root_is_judged_by_what_lies_directly_in_it() -> None:
+    root = checkpoint(".", "full")
+
+    assert selectable(root, files("checkpoint-1/__0_0.distcp", "model.safetensors")) == ""
+    assert "FSDP" in selectable(root, files("checkpoint-1/model.safetensors", "__0_0.distcp"))
+
+
+@pytest.mark.parametrize("status", ["SYNCING", "syncing"])
+def test_one_still_syncing_has_to_wait(status: str) -> None:
+    syncing = checkpoint("a", sync_status=status)
+
+    assert "still being uploaded" in selectable(syncing)
+    assert "'a': still being uploaded" in check_selection([syncing])
+
+
+@pytest.mark.parametrize("status", ["COMPLETE", "COMPLETED", None])
+def test_any_other_sync_status_is_no_hindrance(status: str | None) -> None:
+    assert selectable(checkpoint("a", sync_status=status)) == ""
+
+
+@pytest.mark.parametrize("chosen", [[LORA], [FULL], [WHISPER], [checkpoint(".", "full")], [LORA, OTHER_LORA]])
+def test_what_can_be_served(chosen: list[Checkpoint]) -> None:
+    assert check_selection(chosen) == ""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [
+        ([], "at least one"),
+        ([FULL, LORA], "'f' holds full weights, which stand alone"),
+        ([LORA, FULL], "'f' holds full weights, which stand alone"),
+        ([FULL, checkpoint("g", "full")], "only when all are LoRA"),
+        ([WHISPER, LORA], "'w' holds Whisper weights, which stand alone"),
+        ([WHISPER, checkpoint("v", "whisper")], "which stand alone"),
+        ([WHISPER, FULL], "which stand alone"),
+        ([LORA, checkpoint("u", "diffusion")], "'u': its type 'diffusion' is unknown"),
+        ([LORA, checkpoint("b", sync_status="SYNCING")], "'b': still being uploaded"),
+        ([LORA, checkpoint(".")], "'.' is the checkpoint folder itself"),
+        ([LORA, LORA], "chosen twice"),
+        ([LORA, checkpoint("b", base="Qwen/Qwen3-8B")], "different base models"),
+    ],
+)
+def test_what_cannot_and_why(chosen: list[Checkpoint], reason: str) -> None:
+    assert reason in check_selection(chosen)
+
+
+def test_shards_among_the_chosen_are_found_by_their_files() -> None:
+    assert "'b': sharded" in check_selection(
+        [LORA, OTHER_LORA], iter(files("a/adapter_model.bin", "b/__0_0.distcp"))
+    )

@@ -1,0 +1,195 @@
+"""What is sent equals what the official CLI sends for the same file; files and commands give the same again.
+
+``golden/*.json`` was recorded from the official CLI by ``record_official_requests.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deployable import CHECKPOINTS, EXAMPLES, HOSTILE_NAME, JOB_ID, LISTED_INSTANCES, PROJECT_ID
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client import ConfigurationError
+from api_client.config_file import load_deploy_checkpoints_config
+from api_client.definitions import (
+    CheckpointList,
+    DeployCheckpointsConfig,
+    DeployCheckpointsRuntime,
+    FullCheckpoint,
+    LoRACheckpoint,
+)
+from api_client.deployment import (
+    DEPLOY_MUTATION,
+    DeployAnswers,
+    build_config,
+    deployment_request,
+    equivalent_command,
+    render_python,
+)
+
+HERE = Path(__file__).parent
+NAMES = sorted(EXAMPLES)
+
+
+def recorded(name: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads((HERE / "golden" / f"{name}.json").read_text(encoding="utf-8"))
+    return body
+
+
+def reloaded(config: DeployCheckpointsConfig, folder: Path) -> DeployCheckpointsConfig:
+    path = folder / "saved.py"
+    path.write_text(render_python(config), encoding="utf-8")
+    return load_deploy_checkpoints_config(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_request_is_the_official_one(name: str) -> None:
+    body = recorded(name)
+    instance_id = body["variables"]["request"]["instance_type_id"]
+
+    request = deployment_request(
+        build_config(EXAMPLES[name], CHECKPOINTS), instance_type_id=instance_id, dry_run=True
+    )
+
+    assert request == body["variables"]["request"]
+    assert DEPLOY_MUTATION.split() == body["query"].split()
+    assert instance_id in [each["id"] for each in LISTED_INSTANCES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_that_the_official_cli_ran_is_the_one_that_is_saved(name: str) -> None:
+    text = (HERE / "examples" / f"{name}.py").read_text(encoding="utf-8")
+
+    assert render_python(build_config(EXAMPLES[name], CHECKPOINTS)) == text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_file_gives_the_same_config(name: str) -> None:
+    config = build_config(EXAMPLES[name], CHECKPOINTS)
+
+    assert load_deploy_checkpoints_config(HERE / "examples" / f"{name}.py") == config
+
+
+def test_a_real_deployment_differs_in_one_field() -> None:
+    config = build_config(EXAMPLES["whisper"], CHECKPOINTS)
+    dry = deployment_request(config, instance_type_id="i", dry_run=True)
+
+    assert deployment_request(config, instance_type_id="i", dry_run=False) == dry | {"dry_run": False}
+
+
+def test_checkpoints_of_loops_runs_are_sent_by_their_ids() -> None:
+    details = CheckpointList(loops_checkpoint_ids=["l1"])
+    config = DeployCheckpointsConfig(model_name="m", checkpoint_details=details)
+
+    [source] = deployment_request(config, instance_type_id="i", dry_run=True)["weights_sources"]
+
+    assert source == {
+        "weight_source_type": "B10_LOOPS_CHECKPOINTING",
+        "b10_loops_checkpoint_weights_source": {"checkpoint": {"loops_checkpoint_id": "l1"}},
+    }
+
+
+@given(
+    name=st.text(st.characters(), min_size=1),
+    value=st.text(st.characters()),
+    extra=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text()),
+)
+def test_any_text_survives_a_saved_file(
+    tmp_path_factory: pytest.TempPathFactory, name: str, value: str, extra: dict[str, Any]
+) -> None:
+    taken = {*FullCheckpoint.model_fields, *dir(FullCheckpoint)}
+    more = {key: each for key, each in extra.items() if key not in taken}
+    checkpoint = FullCheckpoint.model_validate({"training_job_id": value, "checkpoint_name": name, **more})
+    config = DeployCheckpointsConfig(
+        model_name=name,
+        checkpoint_details=CheckpointList(base_model_id=value, checkpoints=[checkpoint]),
+        runtime=DeployCheckpointsRuntime(environment_variables={name: value}),
+    )
+
+    assert reloaded(config, tmp_path_factory.mktemp("saved")) == config
+    assert "\x1b" not in render_python(config)
+
+
+def test_a_file_says_so_when_truss_would_still_ask(tmp_path: Path) -> None:
+    bare = replace(EXAMPLES["whisper"], hf_secret=None)
+    config = build_config(bare, CHECKPOINTS)
+
+    assert "choose None" in render_python(config)
+    assert "choose None" not in render_python(build_config(EXAMPLES["whisper"], CHECKPOINTS))
+    assert reloaded(config, tmp_path) == config
+
+
+def test_an_empty_config_can_be_saved_too(tmp_path: Path) -> None:
+    assert reloaded(DeployCheckpointsConfig(), tmp_path) == DeployCheckpointsConfig()
+
+
+def test_the_command_gives_the_same_answers() -> None:
+    assert equivalent_command(EXAMPLES["two_adapters"]) == (
+        f"bt-tui deploy_checkpoints --job-id {JOB_ID} --checkpoint checkpoint-100 --checkpoint checkpoint-200"
+        " --base-model meta-llama/Llama-3.1-8B-Instruct --lora-rank 32 --model-name llama-support"
+        " --gpu H100:2 --hf-secret hf_access_token --env VLLM_LOGGING_LEVEL=DEBUG"
+        " --secret WANDB_API_KEY=wandb"
+    )
+
+
+def test_a_command_is_one_printable_line_whatever_the_names() -> None:
+    command = equivalent_command(EXAMPLES["hostile"])
+
+    assert command.isprintable()
+    assert shlex.quote(HOSTILE_NAME) in command
+
+
+def test_a_shell_reads_the_names_as_they_are() -> None:
+    value = "a\nb\t'\\\x1b[31m é \u202e $HOME `id`"
+    answers = DeployAnswers(
+        project_id=PROJECT_ID,
+        job_id=JOB_ID,
+        checkpoint_names=("-x", "$(id)"),
+        model_name="-m",
+        environment=(("LINES", value),),
+    )
+    arguments = equivalent_command(answers).removeprefix("bt-tui ")
+    script = f"printf '%s\\0' {arguments}"
+
+    said = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout.decode()
+
+    assert said.split("\0")[:-1] == [
+        "deploy_checkpoints", "--job-id", JOB_ID, "--checkpoint=-x", "--checkpoint", "$(id)",
+        "--model-name=-m", "--env", f"LINES={value}",
+    ]  # fmt: skip
+
+
+def test_the_rank_is_the_answered_one_for_every_adapter() -> None:
+    details = build_config(EXAMPLES["two_adapters"], CHECKPOINTS).checkpoint_details
+
+    assert details is not None
+    adapters = [each for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
+    assert [each.lora_details.rank for each in adapters] == [32, 32]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"checkpoint_names": ("checkpoint-999",)}, "no checkpoint 'checkpoint-999'"),
+        ({"gpu_type": "H900"}, "'H900' is unknown; known are T4"),
+        ({"environment": (("HF_TOKEN", "x"),)}, "'HF_TOKEN' is set twice"),
+    ],
+)
+def test_answers_that_make_no_config(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        build_config(replace(EXAMPLES["two_adapters"], **change), CHECKPOINTS)
+
+
+def test_the_server_s_spelling_of_a_gpu_will_do() -> None:
+    compute = build_config(replace(EXAMPLES["whisper"], gpu_type="A100-40GB"), CHECKPOINTS).compute
+
+    assert compute is not None
+    assert str(compute.accelerator) == "A100_40GB"
