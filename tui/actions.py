@@ -17,6 +17,7 @@ class Scope(StrEnum):
     HOME = "home"
     JOB = "job"
     SUBMIT = "submit"
+    DEPLOY = "deploy"
     SCREEN = "screen"  # every screen, each in its own way
     APP = "app"  # the same everywhere
 
@@ -60,6 +61,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("reverse_sort", Scope.HOME, "V", "reverse", "Turn the order of the sort around."),
     Action("new_job", Scope.HOME, "n", "new", "Submit a new job from a config file.", in_footer=True),
     Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the list of projects."),
+    Action("deploy", Scope.HOME, "d", "deploy", "Deploy checkpoints of the job under the cursor."),
     Action(
         "stop_job", Scope.HOME, "s", "stop", "Stop the job under the cursor.", in_footer=True, dangerous=True
     ),
@@ -109,11 +111,19 @@ ACTIONS: tuple[Action, ...] = (
     Action("matrix_metric", Scope.JOB, "u", "util/mem", "The node × GPU cells show utilisation, or memory."),
     Action("toggle_wrap", Scope.JOB, "w", "wrap", "Wrap long log lines, or cut them."),
     Action("next_time_mode", Scope.JOB, "t", "time", "Log times as clock, as age, or off."),
+    Action("deploy", Scope.JOB, "d", "deploy", "Deploy this job's checkpoints.", in_footer=True),
     Action("stop_job", Scope.JOB, "s", "stop", "Stop this job.", in_footer=True, dangerous=True),
     Action("recreate_job", Scope.JOB, "R", "run again", "Start a new job like this one.", dangerous=True),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
     Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
     Action("submit", Scope.SUBMIT, "ctrl+s", "submit", "Submit the job that is shown.", in_footer=True),
+    Action("next", Scope.DEPLOY, "ctrl+s", "next", "Go on with what is answered.", in_footer=True),
+    Action(
+        "previous", Scope.DEPLOY, "ctrl+b", "back", "The question before; answers are kept.", in_footer=True
+    ),
+    Action(
+        "copy", Scope.DEPLOY, "ctrl+y", "copy", "Copy what is shown: the config, or how to call the model."
+    ),
     Action("back", Scope.SCREEN, "escape", "back", "One step out: of the filter, then of the screen."),
     Action("refresh", Scope.SCREEN, "r", "refresh", "Ask the server now."),
     Action("command_palette", Scope.APP, "colon,ctrl+p", "commands", "Find any action by its name."),

@@ -7,7 +7,7 @@ import webbrowser
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on, work
 from textual.app import App, SystemCommand
@@ -20,6 +20,7 @@ from api_client.errors import NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
+from tui.feeds.deployment import DeployFeed
 from tui.feeds.fleet import FleetFeed
 from tui.feeds.run import RunFeed
 from tui.feeds.session import Session
@@ -31,6 +32,7 @@ from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
     CopyRequested,
+    DeployRequested,
     JobSubmitted,
     NewJobRequested,
     OpenJobRequested,
@@ -38,13 +40,21 @@ from tui.messages import (
     StopJobRequested,
 )
 from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.deploy.screen import DeployScreen
 from tui.screens.help.screen import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.submit.screen import SubmitScreen
 from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
 from tui.theme import DARK, NO_COLOR_THEME, THEMES
+from tui.wizard.given import Given
 
+OWN_SCOPES: dict[type[Screen[Any]], Scope] = {
+    HomeScreen: Scope.HOME,
+    JobScreen: Scope.JOB,
+    SubmitScreen: Scope.SUBMIT,
+    DeployScreen: Scope.DEPLOY,
+}
 READ_ONLY = "This dashboard is read-only."
 FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
@@ -110,7 +120,7 @@ class BtTuiApp(App[WelcomeChoice]):
     def watch_connection(self, connection: Connection) -> None:
         """Hand it on to the screens that show it."""
         for screen in self.screen_stack:
-            if isinstance(screen, HomeScreen | JobScreen | SubmitScreen):
+            if isinstance(screen, HomeScreen | JobScreen | SubmitScreen | DeployScreen):
                 screen.connection = connection
 
     # What screens ask for
@@ -145,6 +155,19 @@ class BtTuiApp(App[WelcomeChoice]):
             self.notify(READ_ONLY, severity="warning")
         elif self._session is not None:
             screen = SubmitScreen(partial(SubmissionFeed, self._session), self._session.place)
+            screen.connection = self.connection
+            self.push_screen(screen)
+
+    @on(DeployRequested)
+    def _deploy(self, message: DeployRequested) -> None:
+        if self._readonly:
+            self.notify(READ_ONLY, severity="warning")
+        elif self._session is not None:
+            given = Given(
+                job_id=message.job.id if message.job is not None else None,
+                checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
+            )
+            screen = DeployScreen(partial(DeployFeed, self._session, given), self._session.place)
             screen.connection = self.connection
             self.push_screen(screen)
 
@@ -259,7 +282,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
-        own = {HomeScreen: Scope.HOME, JobScreen: Scope.JOB, SubmitScreen: Scope.SUBMIT}.get(type(screen))
+        own = OWN_SCOPES.get(type(screen))
         return (*((own,) if own else ()), Scope.SCREEN, Scope.APP)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

@@ -20,6 +20,8 @@ KEY_SIGNS = {
     "shift+tab": "⇧tab",
     "ctrl+p": "^p",
     "ctrl+s": "^s",
+    "ctrl+b": "^b",
+    "ctrl+y": "^y",
 }
 
 

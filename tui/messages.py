@@ -43,6 +43,15 @@ class JobSubmitted(Message):
         self.job = job
 
 
+class DeployRequested(Message):
+    """Deploy checkpoints of this job; of any, if none is named."""
+
+    def __init__(self, job: TrainingJob | None, checkpoint: str | None = None) -> None:
+        super().__init__()
+        self.job = job
+        self.checkpoint = checkpoint
+
+
 class CopyRequested(Message):
     """Put ``text`` on the clipboard; ``what`` names it in the toast."""
 

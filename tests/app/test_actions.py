@@ -7,6 +7,7 @@ import pytest
 from tui.actions import ACTIONS, Action, Scope
 from tui.app import BtTuiApp
 from tui.keymap import key_signs
+from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.screens.submit.screen import SubmitScreen
@@ -16,13 +17,15 @@ OWNERS = {
     Scope.HOME: (HomeScreen,),
     Scope.JOB: (JobScreen,),
     Scope.SUBMIT: (SubmitScreen,),
-    Scope.SCREEN: (HomeScreen, JobScreen, SubmitScreen),
+    Scope.DEPLOY: (DeployScreen,),
+    Scope.SCREEN: (HomeScreen, JobScreen, SubmitScreen, DeployScreen),
     Scope.APP: (BtTuiApp,),
 }
 HEADINGS = {
     Scope.HOME: "Home",
     Scope.JOB: "Job",
     Scope.SUBMIT: "Submit",
+    Scope.DEPLOY: "Deploy",
     Scope.SCREEN: "Each",
     Scope.APP: "All",
 }
@@ -39,7 +42,9 @@ def test_every_action_is_done_by_the_owner_of_its_scope(action: Action) -> None:
 
 
 def test_no_key_means_two_things_at_once() -> None:
-    for scopes in [(own, Scope.SCREEN, Scope.APP) for own in (Scope.HOME, Scope.JOB, Scope.SUBMIT)]:
+    for scopes in [
+        (own, Scope.SCREEN, Scope.APP) for own in (Scope.HOME, Scope.JOB, Scope.SUBMIT, Scope.DEPLOY)
+    ]:
         keys = [key for action in ACTIONS if action.scope in scopes for key in action.keys.split(",")]
         assert len(keys) == len(set(keys))
 

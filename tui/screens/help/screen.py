@@ -21,6 +21,7 @@ HEADINGS = {
     Scope.HOME: "On this screen",
     Scope.JOB: "On this screen",
     Scope.SUBMIT: "On this screen",
+    Scope.DEPLOY: "On this screen",
     Scope.SCREEN: "On every screen",
     Scope.APP: "Everywhere",
 }

@@ -25,6 +25,7 @@ from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
     CopyRequested,
+    DeployRequested,
     NewJobRequested,
     OpenJobRequested,
     RecreateJobRequested,
@@ -266,6 +267,10 @@ class HomeScreen(Screen[None]):
     def action_toggle_projects(self) -> None:
         """Show or hide the projects."""
         self.toggle_class("-projects-flipped")
+
+    def action_deploy(self) -> None:
+        """Deploy checkpoints of the job under the cursor."""
+        self.post_message(DeployRequested(self._chosen))
 
     def action_stop_job(self) -> None:
         """Ask to stop the job under the cursor."""

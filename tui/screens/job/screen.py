@@ -21,7 +21,13 @@ from tui.feeds.run import LogPart, RunFeed
 from tui.insight.connection import Connection
 from tui.insight.run import RunSnapshot
 from tui.keymap import bindings_of
-from tui.messages import BrowserRequested, CopyRequested, RecreateJobRequested, StopJobRequested
+from tui.messages import (
+    BrowserRequested,
+    CopyRequested,
+    DeployRequested,
+    RecreateJobRequested,
+    StopJobRequested,
+)
 from tui.screens.job.chart_deck import ChartDeck
 from tui.screens.job.charts import charts_of
 from tui.screens.job.details import Details
@@ -355,6 +361,12 @@ class JobScreen(Screen[None]):
     def action_matrix_metric(self) -> None:
         """Use or memory in the cells."""
         self.memory_in_matrix = not self.memory_in_matrix
+
+    def action_deploy(self) -> None:
+        """Deploy this job's checkpoints; on their tab, the one under the cursor."""
+        row = self.query_one("#checkpoint-table", RowTable).cursor_row
+        name = row.name if row is not None and self.tab == "checkpoints" else None
+        self.post_message(DeployRequested(self.job, name))
 
     def action_stop_job(self) -> None:
         """Ask to stop the job."""

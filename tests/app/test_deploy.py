@@ -1,0 +1,136 @@
+"""The deploy wizard on its screen, by keyboard, on a real emulator with the demo world."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from support.dashboard import text_of
+from support.emulator import running_emulator
+from support.remotes import remote_of
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.deploy.answers import AnswerPane
+from tui.screens.deploy.screen import DeployScreen
+from tui.screens.home.screen import HomeScreen
+from tui.wizard.state import REVIEW
+
+SIZE = (80, 24)
+FULL = "llama-70b-sft-v2"
+
+
+@asynccontextmanager
+async def wizard_on(job_name: str) -> AsyncIterator[tuple[BtTuiApp, Pilot[object]]]:
+    """The wizard, opened from Home on the first finished job of that name."""
+    with running_emulator("demo") as emulator:
+        app = BtTuiApp(remote_of(emulator))
+        async with app.run_test(size=SIZE, notifications=True) as pilot:
+            await until(pilot, lambda: job_name[:9] in text_of(app))
+            await pilot.press("slash", *job_name)
+            await pilot.press("enter")
+            await until(pilot, lambda: "1 of" in text_of(app) or " of " in text_of(app))
+            await pilot.press("d")
+            await until(pilot, lambda: isinstance(app.screen, DeployScreen))
+            yield app, pilot
+
+
+def files(folder: Path, pattern: str) -> list[Path]:
+    return list(folder.glob(pattern))
+
+
+def step_of(app: BtTuiApp) -> str:
+    screen = app.screen
+    assert isinstance(screen, DeployScreen)
+    walk = screen.snapshot.walk
+    ready = screen.snapshot.stage == "asking" and walk is not None
+    panes = list(screen.query(AnswerPane))
+    return walk.step.id if ready and walk and panes and panes[-1].step.id == walk.step.id else ""
+
+
+def _is_elsewhere(app: BtTuiApp, step_id: str) -> bool:
+    return step_of(app) not in ("", step_id)
+
+
+async def go_on(app: BtTuiApp, pilot: Pilot[object], last: str = REVIEW) -> None:
+    """Take every default until that step."""
+    while True:
+        await until(pilot, lambda: step_of(app) != "")
+        here = step_of(app)
+        if here == last:
+            return
+        await pilot.press("ctrl+s")
+        if here == "checkpoints":
+            await pilot.press("enter")
+        await until(pilot, partial(_is_elsewhere, app, here))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def test_from_home_to_a_served_model_by_keyboard(here: Path) -> None:
+    async with wizard_on(FULL) as (app, pilot):
+        await go_on(app, pilot)
+        assert "Deploy" in text_of(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        assert "Deploy llama-70b-sft-v2" in text_of(app)
+        await pilot.press("y")
+        await until(pilot, lambda: "✓ active" in text_of(app))
+        await until(pilot, lambda: "curl" in text_of(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_nothing_is_deployed_without_the_last_yes_and_no_answer_is_lost(here: Path) -> None:
+    async with wizard_on(FULL) as (app, pilot):
+        await go_on(app, pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, DeployScreen))
+        assert step_of(app) == REVIEW
+        await pilot.press("escape")
+        await until(pilot, lambda: "Leave without deploying?" in text_of(app))
+        await pilot.press("n")
+        assert step_of(app) == REVIEW
+
+
+async def test_a_dry_run_shows_and_writes_the_truss_config_and_creates_nothing(here: Path) -> None:
+    async with wizard_on(FULL) as (app, pilot):
+        await go_on(app, pilot)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "nothing was created" in text_of(app))
+        assert files(here, "truss_configs/*/config.yaml")
+        await pilot.press("escape")
+        await until(pilot, lambda: step_of(app) == REVIEW)
+
+
+async def test_the_config_is_saved_as_python_and_never_over_another_file(here: Path) -> None:
+    async with wizard_on(FULL) as (app, pilot):
+        await go_on(app, pilot)
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: "saved as" in text_of(app))
+        (saved,) = files(here, "deploy_*.py")
+        assert "DeployCheckpointsConfig(" in saved.read_text(encoding="utf-8")
+
+
+async def test_back_keeps_the_answers_and_a_bad_one_is_refused_with_a_reason(here: Path) -> None:
+    async with wizard_on(FULL) as (app, pilot):
+        await go_on(app, pilot, last="model_name")
+        await pilot.press("ctrl+u", *"renamed", "enter")
+        await until(pilot, lambda: step_of(app) == "gpu")
+        await pilot.press("ctrl+b")
+        await until(pilot, lambda: step_of(app) == "model_name")
+        assert "renamed" in text_of(app)
+        await pilot.press("ctrl+u", "enter")
+        await until(pilot, lambda: "✗" in text_of(app))
+        assert step_of(app) == "model_name"

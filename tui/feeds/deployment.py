@@ -1,0 +1,202 @@
+"""The deploy wizard's feed: what the server knows, where the person is, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from api_client.deployment import (
+    DeploymentResult,
+    curl_example,
+    deploy,
+    follow,
+    kind_of,
+    openai_example,
+    serving_url,
+    truss_config_yaml,
+    write_truss_config,
+)
+from api_client.errors import ApiClientError, RequestError
+from api_client.streams.records import LogEntry
+from tui.feeds.deploy_facts import account_facts, checkpoint_facts
+from tui.feeds.session import Session
+from tui.wizard.given import Given, beforehand
+from tui.wizard.outcome import deploy_config
+from tui.wizard.review import Review
+from tui.wizard.step import Answer
+from tui.wizard.walk import Walk
+
+Stage = Literal["loading", "asking", "working", "tried", "following"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeploySnapshot:
+    """Where the wizard stands.
+
+    ``error`` is why the last step did not succeed; the answers are all there still. ``note`` is what was
+    done besides, such as a file that was written. ``status`` is the deployment's, as the server spells it.
+    """
+
+    stage: Stage = "loading"
+    walk: Walk | None = None
+    error: str = ""
+    note: str = ""
+    result: DeploymentResult | None = None
+    written_to: Path | None = None
+    status: str = ""
+    is_serving: bool = False
+    is_over: bool = False
+
+
+class DeployFeed:
+    """Each step publishes a new snapshot; ``on_log`` is given the deployment's log lines as they come."""
+
+    def __init__(
+        self,
+        session: Session,
+        given: Given,
+        *,
+        publish: Callable[[DeploySnapshot], object],
+        on_log: Callable[[tuple[LogEntry, ...]], object],
+    ) -> None:
+        self._session = session
+        self._given = given
+        self._publish = publish
+        self._on_log = on_log
+        self.snapshot = DeploySnapshot()
+
+    def _change(self, **changes: Any) -> None:
+        self.snapshot = replace(self.snapshot, **changes)
+        self._publish(self.snapshot)
+
+    @property
+    def truss_config(self) -> str:
+        """What the dry run returned, as YAML."""
+        result = self.snapshot.result
+        return truss_config_yaml(result.truss_config) if result is not None else ""
+
+    def how_to_call(self) -> tuple[str, str] | None:
+        """A curl command and a Python script that call what serves; None while nothing does."""
+        result, walk = self.snapshot.result, self.snapshot.walk
+        if not self.snapshot.is_serving or result is None or walk is None or not walk.state.chosen:
+            return None
+        checkpoint = walk.state.chosen[0]
+        base = serving_url(self._session.remote, result.model_id or "", result.version_id or "")
+        whisper = kind_of(checkpoint) == "whisper"
+        return (
+            curl_example(base, checkpoint.checkpoint_id, is_whisper=whisper),
+            openai_example(base, checkpoint.checkpoint_id, is_whisper=whisper),
+        )
+
+    @property
+    def _walk(self) -> Walk:
+        if self.snapshot.walk is None:
+            raise RuntimeError("the wizard has not begun")
+        return self.snapshot.walk
+
+    async def begin(self) -> None:
+        """Ask the server what there is, then show the first question."""
+        self._change(stage="loading", error="")
+        now, client = self._session.clock.now(), self._session.client
+        wanted = (self._given.job_id,) if self._given.job_id else ()
+        try:
+            facts = await account_facts(client, now, job_ids=wanted)
+            if wanted:
+                facts = await checkpoint_facts(client, facts, facts.jobs)
+        except RequestError as error:
+            self._change(error=str(error))
+            return
+        state = replace(beforehand(self._given, None, now), facts=facts)
+        self._change(stage="asking", walk=Walk(state).started())
+
+    async def answer(self, answer: Answer) -> None:
+        """Take an answer and go on. Raises ValueError for one that has a problem."""
+        await self._go(self._walk.answered(answer))
+
+    def back(self) -> bool:
+        """The question before; whether there was one."""
+        if not self._walk.can_go_back:
+            return False
+        self._change(stage="asking", walk=self._walk.back(), error="", note="")
+        return True
+
+    def change(self, step_id: str) -> None:
+        """Back to one question, from the review."""
+        self._change(stage="asking", walk=self._walk.at(step_id), error="", note="")
+
+    def review_again(self) -> None:
+        """Back to the review, from the result of a dry run."""
+        self._change(stage="asking", error="", note="")
+
+    async def _go(self, walk: Walk) -> None:
+        """Show the walk's question; first fetch the checkpoints of a newly chosen job."""
+        job = walk.state.job
+        if walk.state.needs_checkpoints and job is not None:
+            before = self._walk
+            self._change(stage="loading", error="", note="")
+            try:
+                facts = await checkpoint_facts(self._session.client, walk.state.facts, (job,))
+            except RequestError as error:
+                # The job is asked for again: another one may tell its checkpoints.
+                self._change(stage="asking", walk=before, error=str(error))
+                return
+            walk = replace(walk, state=replace(walk.state, facts=facts)).started()
+        self._change(stage="asking", walk=walk, error="", note="")
+
+    def save(self, review: Review, path: Path) -> None:
+        """Write the config as a Python file; an existing file is not overwritten."""
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(review.python)
+        except FileExistsError:
+            self._change(error=f"{path} exists already and was left as it is")
+        except OSError as error:
+            self._change(error=f"{path} could not be written: {error.strerror or error}")
+        else:
+            self._change(error="", note=f"saved as {path}")
+
+    async def dry_run(self) -> None:
+        """Have the truss config rendered and write it down; nothing is created."""
+        await self._deploy(dry_run=True)
+
+    async def deploy(self) -> None:
+        """Deploy, then follow the deployment until it serves or has failed."""
+        await self._deploy(dry_run=False)
+        result = self.snapshot.result
+        if self.snapshot.stage == "following" and result is not None:
+            await self._follow(result)
+
+    async def _deploy(self, *, dry_run: bool) -> None:
+        if self.snapshot.stage == "working":
+            return
+        self._change(stage="working", error="", note="")
+        try:
+            config = deploy_config(self._walk.state)
+            result = await deploy(self._session.client, config, dry_run=dry_run, clock=self._session.clock)
+        except (ApiClientError, ValueError) as error:
+            self._change(stage="asking", error=str(error))
+            return
+        written = await self._write(result)
+        stage: Stage = "tried" if dry_run else "following"
+        self._change(stage=stage, result=result, written_to=written)
+
+    async def _write(self, result: DeploymentResult) -> Path | None:
+        now = self._session.clock.now()
+        try:
+            return await asyncio.to_thread(write_truss_config, result, None, now.astimezone())
+        except (OSError, ValueError):
+            return None
+
+    async def _follow(self, result: DeploymentResult) -> None:
+        if result.model_id is None or result.version_id is None:
+            return
+        client = self._session.client
+        try:
+            async for update in follow(client, result.model_id, result.version_id, clock=self._session.clock):
+                self._on_log(update.lines)
+                self._change(status=update.status, is_serving=update.is_serving, is_over=update.is_finished)
+        except RequestError as error:
+            self._change(error=f"The deployment cannot be followed any more: {error}")

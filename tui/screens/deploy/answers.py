@@ -1,0 +1,183 @@
+"""A widget for each kind of question: it shows choices and default, and gives the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, OptionList, Static, TextArea
+from textual.widgets.option_list import Option
+
+from tui.insight.text import inert
+from tui.wizard.environment import read_pair
+from tui.wizard.step import Answer, Choice, Step
+
+
+class MarkList(OptionList):
+    """Several may be marked; a mark is a sign, not a colour. Space or a click marks, enter goes on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "mark", "mark"),
+        Binding("enter", "go_on", "next"),
+    ]
+
+    class Complete(Message):
+        """The person has marked what they want."""
+
+    def __init__(self, choices: Sequence[Choice], marked: Collection[str]) -> None:
+        self._choices = tuple(choices)
+        self._marked = set(marked)
+        super().__init__(*(self._option(choice) for choice in self._choices))
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """What is marked, in the order of the choices."""
+        return tuple(choice.value for choice in self._choices if choice.value in self._marked)
+
+    def _option(self, choice: Choice) -> Option:
+        sign = " " if choice.disabled_reason else "☑" if choice.value in self._marked else "☐"
+        return Option(
+            Text.assemble(f"{sign} ", choice_text(choice)),
+            id=choice.value,
+            disabled=bool(choice.disabled_reason),
+        )
+
+    def action_mark(self) -> None:
+        """Mark the choice under the cursor, or take the mark away."""
+        if self.highlighted is None:
+            return
+        choice = self._choices[self.highlighted]
+        self._marked ^= {choice.value}
+        self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
+
+    def action_select(self) -> None:
+        """A click marks."""
+        self.action_mark()
+
+    def action_go_on(self) -> None:
+        """Go on; with nothing marked, what is under the cursor is meant."""
+        if not self._marked:
+            self.action_mark()
+        self.post_message(self.Complete())
+
+
+class AnswerPane(Vertical):
+    """Asks one step; posts ``Answered`` when the person is done, without judging the answer."""
+
+    class Answered(Message):
+        """The person's answer; ``unreadable`` says why what was typed is none at all."""
+
+        def __init__(self, answer: Answer, unreadable: str = "") -> None:
+            super().__init__()
+            self.answer = answer
+            self.unreadable = unreadable
+
+    def __init__(self, step: Step) -> None:
+        super().__init__()
+        self.step = step
+
+    def compose(self) -> ComposeResult:
+        """The fitting widget."""
+        step = self.step
+        if step.kind in ("choice", "review"):
+            yield _options(step)
+        elif step.kind == "choices":
+            yield MarkList(step.choices, _names(step.default))
+        elif step.kind == "pairs":
+            yield TextArea(_pairs_text(step), id="pairs", show_line_numbers=False, compact=True)
+            yield Static("one NAME=value a line; ctrl+s goes on", classes="hint")
+        else:
+            if step.choices:
+                yield _options(step)
+            yield Input(_text(step.default), id="text", compact=True)
+
+    def on_mount(self) -> None:
+        """Keys go to the question."""
+        target = "#text" if self.step.kind in ("text", "number") else "OptionList, TextArea"
+        self.query(target).first().focus()
+
+    def give(self) -> None:
+        """Give what is there now as the answer."""
+        match self.step.kind:
+            case "choices":
+                self.post_message(self.Answered(self.query_one(MarkList).marked))
+            case "pairs":
+                self._give_pairs(self.query_one(TextArea).text)
+            case "text" | "number":
+                self.post_message(self.Answered(self.query_one("#text", Input).value))
+            case _:
+                options = self.query_one(OptionList)
+                if options.highlighted is not None:
+                    self.post_message(self.Answered(options.get_option_at_index(options.highlighted).id))
+
+    def _give_pairs(self, text: str) -> None:
+        pairs = []
+        for line in filter(None, (line.strip() for line in text.splitlines())):
+            pair = read_pair(line)
+            if pair is None:
+                self.post_message(self.Answered(None, f"{line!r} is not NAME=value"))
+                return
+            pairs.append(pair)
+        self.post_message(self.Answered(tuple(pairs)))
+
+    @on(OptionList.OptionSelected)
+    def _option_chosen(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if self.step.kind in ("text", "number"):
+            field = self.query_one("#text", Input)
+            field.value = event.option.id or ""
+            field.focus()
+        else:
+            self.post_message(self.Answered(event.option.id))
+
+    @on(MarkList.Complete)
+    def _marked(self, event: MarkList.Complete) -> None:
+        event.stop()
+        self.give()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.give()
+
+
+def _options(step: Step) -> OptionList:
+    options = OptionList(
+        *(
+            Option(choice_text(choice), id=choice.value, disabled=bool(choice.disabled_reason))
+            for choice in step.choices
+        )
+    )
+    values = [choice.value for choice in step.choices]
+    wanted = step.default if isinstance(step.default, str) else str(step.default)
+    if wanted in values:
+        options.highlighted = values.index(wanted)
+    return options
+
+
+def choice_text(choice: Choice) -> Text:
+    """Label and hint, or the reason why it cannot be chosen."""
+    text = Text(inert(choice.label), no_wrap=True, overflow="ellipsis")
+    aside = choice.disabled_reason or choice.hint
+    if aside:
+        text.append(f"  {inert(aside)}", "dim" if not choice.disabled_reason else "dim italic")
+    return text
+
+
+def _names(value: Answer) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, tuple) else ()
+
+
+def _text(value: Answer) -> str:
+    return "" if value is None or isinstance(value, tuple) else str(value)
+
+
+def _pairs_text(step: Step) -> str:
+    pairs = step.default if isinstance(step.default, tuple) else ()
+    return "\n".join(f"{pair[0]}={pair[1]}" for pair in pairs if isinstance(pair, tuple))

@@ -1,0 +1,309 @@
+"""The deploy wizard on a screen: the answers so far on the left, the question on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.reactive import var
+from textual.screen import Screen
+from textual.widgets import Static
+
+from api_client.streams.records import LogEntry
+from tui.actions import Scope
+from tui.feeds.deployment import DeployFeed, DeploySnapshot
+from tui.insight.connection import Connection
+from tui.insight.text import inert
+from tui.keymap import bindings_of
+from tui.messages import CopyRequested
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.deploy.answers import AnswerPane
+from tui.screens.deploy.following import FollowPane
+from tui.widgets.line import FactLine
+from tui.widgets.notice import ConnectionNotice
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.tones import tone_styles
+from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
+from tui.wizard.state import REVIEW
+from tui.wizard.steps import questions
+from tui.wizard.walk import Walk
+
+FILE_NAME = "deploy_{job_id}_{time}.py"
+WAITING = {
+    "loading": "Asking the server for jobs, checkpoints and machines…",
+    "working": "Deploying…",
+}
+FORMS = ("python", "json", "command")
+MakeFeed = Callable[..., DeployFeed]
+
+
+class DeployScreen(Screen[None]):
+    """Walks the wizard's steps; they and their rules are the terminal wizard's own."""
+
+    CSS_PATH = "deploy.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.DEPLOY), *bindings_of(Scope.SCREEN)]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal"), (110, "-wide")]
+
+    snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
+    connection: var[Connection] = var(Connection())
+    form: var[str] = var("", init=False)
+
+    class DeployChanged(Message):
+        """The feed has a newer snapshot."""
+
+        def __init__(self, snapshot: DeploySnapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+    class LogArrived(Message):
+        """Lines of the deployment's log."""
+
+        def __init__(self, lines: tuple[LogEntry, ...]) -> None:
+            super().__init__()
+            self.lines = lines
+
+    def __init__(self, feed_with: MakeFeed, place: str) -> None:
+        super().__init__()
+        self._place = place
+        self._shown: tuple[object, ...] = ()
+        self._feed = feed_with(
+            publish=lambda snapshot: self.post_message(self.DeployChanged(snapshot)),
+            on_log=lambda lines: self.post_message(self.LogArrived(lines)),
+        )
+
+    def compose(self) -> ComposeResult:
+        """The way so far, the question, what is wrong with the answer, and the result."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(DeployScreen.connection)
+        with Horizontal(id="asking"):
+            with VerticalScroll(id="way", can_focus=False):
+                yield Static(id="steps")
+            with Vertical(id="desk"):
+                yield Static(id="question")
+                yield Static(id="remark")
+                yield Vertical(id="answer")
+                yield Static(id="problem")
+                yield VerticalScroll(Static(id="made"), id="made-pane")
+        yield Static(id="waiting")
+        yield FollowPane(id="following")
+        yield StatusFooter().data_bind(DeployScreen.connection)
+
+    def on_mount(self) -> None:
+        """Ask the server what there is."""
+        self.watch_snapshot(self.snapshot)
+        self.run_worker(self._feed.begin(), name="wizard", group="wizard", exit_on_error=False)
+
+    @on(DeployChanged)
+    def _take(self, message: DeployChanged) -> None:
+        self.snapshot = message.snapshot
+
+    @on(LogArrived)
+    def _take_lines(self, message: LogArrived) -> None:
+        self.query_one(FollowPane).take(message.lines)
+
+    def watch_snapshot(self, snapshot: DeploySnapshot) -> None:
+        """Show the stage."""
+        stage = "asking" if snapshot.stage == "asking" else snapshot.stage
+        for name in ("loading", "asking", "working", "tried", "following"):
+            self.set_class(name == stage, f"-{name}")
+        waiting = WAITING.get(stage, "")
+        self.query_one("#waiting", Static).update(Text(f"{waiting}\n\n{inert(snapshot.error)}".strip()))
+        self._show_header(snapshot)
+        if snapshot.walk is not None and stage == "asking":
+            self._show_question(snapshot.walk)
+            self._show_problem(snapshot.error, snapshot.note)
+        if stage in ("tried", "following"):
+            self.query_one(FollowPane).show(
+                snapshot, truss_config=self._feed.truss_config, call=self._feed.how_to_call()
+            )
+
+    def watch_form(self, _form: str) -> None:
+        """Another form of what the answers make."""
+        if self.snapshot.walk is not None:
+            self._show_made(self.snapshot.walk)
+
+    def _show_header(self, snapshot: DeploySnapshot) -> None:
+        spans = [[("Deploy checkpoints", "key")], [(f"on {self._place}", "muted")]]
+        if snapshot.walk is not None and snapshot.stage == "asking":
+            number, total = snapshot.walk.place
+            spans.append([(f"step {number} of {total}", "plain")])
+        self.query_one("#header", FactLine).set_facts(spans)
+
+    def _show_question(self, walk: Walk) -> None:
+        step = walk.step
+        self.query_one("#steps", Static).update(self._way(walk))
+        self.query_one("#question", Static).update(Text(inert(step.question)))
+        remark = self.query_one("#remark", Static)
+        remark.display = bool(step.remark)
+        remark.update(Text(inert(step.remark)))
+        self.set_class(step.id == REVIEW, "-review")
+        # The same question asked again keeps what was typed.
+        shown = (step.id, step.default, step.choices)
+        if shown != self._shown:
+            self._shown = shown
+            self._ask(AnswerPane(step))
+        self.form = "python" if step.id == REVIEW else ""
+        self._show_made(walk)
+
+    @work(group="pane", exclusive=True)
+    async def _ask(self, pane: AnswerPane) -> None:
+        box = self.query_one("#answer", Vertical)
+        await box.remove_children()
+        await box.mount(pane)
+
+    def _way(self, walk: Walk) -> Text:
+        """Every step with its answer; where we are is marked by more than colour."""
+        tones = tone_styles(self.app)
+        text = Text()
+        for step in walk.steps:
+            here = step.id == walk.current
+            done = not here and step.id != REVIEW and (step.id in walk.visited or step.is_given)
+            sign, tone = ("▸", "key") if here else ("✓", "good") if done else ("·", "muted")
+            text.append(f"{sign} ", tones[tone])
+            text.append(f"{inert(step.title)}\n", tones["strong" if here else "plain" if done else "muted"])
+            if done:
+                text.append(f"  {inert(answer_text(walk.state, step))}\n", tones["muted"])
+        return text
+
+    def _show_problem(self, problem: str, note: str = "") -> None:
+        line = self.query_one("#problem", Static)
+        line.display = bool(problem or note)
+        tones = tone_styles(self.app)
+        line.update(
+            Text(f"✗ {inert(problem)}", tones["bad"]) if problem else Text(f"✓ {inert(note)}", tones["good"])
+        )
+
+    def _show_made(self, walk: Walk) -> None:
+        made = self._review(walk)
+        self.query_one("#made-pane").display = made is not None and bool(self.form)
+        if made is None or not self.form:
+            return
+        tones = tone_styles(self.app)
+        text = Text()
+        for found in made.findings:
+            tone = {"error": "bad", "warning": "warn"}.get(found.severity, "muted")
+            text.append(f"{'✗' if tone == 'bad' else '▲'} {inert(found.problem)}\n", tones[tone])
+        forms = {"python": made.python, "json": made.json_text, "command": made.command}
+        text.append("\n".join(inert(line) for line in forms[self.form].splitlines()))
+        self.query_one("#made", Static).update(text)
+
+    @staticmethod
+    def _review(walk: Walk) -> Review | None:
+        try:
+            return review(walk.state, questions(walk.state))
+        except ValueError:
+            return None
+
+    # Answers
+
+    @on(AnswerPane.Answered)
+    def _answered(self, message: AnswerPane.Answered) -> None:
+        walk = self.snapshot.walk
+        if walk is None or self.snapshot.stage != "asking":
+            return
+        if walk.step.kind == "review":
+            self._act(str(message.answer))
+            return
+        problem = message.unreadable or walk.step.problem(message.answer)
+        if problem:
+            self._show_problem(problem)
+        else:
+            self.run_worker(
+                self._feed.answer(message.answer), name="wizard", group="wizard", exit_on_error=False
+            )
+
+    def _act(self, action: str) -> None:
+        walk = self.snapshot.walk
+        made = self._review(walk) if walk is not None else None
+        if action.startswith(CHANGE):
+            self._feed.change(action.removeprefix(CHANGE))
+        elif action == LEAVE:
+            self.action_back_out()
+        elif made is None:
+            self._show_problem("an answer is missing")
+        elif action == SHOW:
+            self.form = FORMS[(FORMS.index(self.form) + 1) % len(FORMS)] if self.form in FORMS else FORMS[0]
+        elif action == SAVE and walk is not None:
+            stamp = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
+            name = FILE_NAME.format(job_id=walk.state.answers.job_id or "checkpoints", time=stamp)
+            self._feed.save(made, Path(name))
+        elif made.errors:
+            self._show_problem(made.errors[0].problem)
+        elif action == DRY_RUN:
+            self.run_worker(self._feed.dry_run(), name="dry run", group="deploy", exit_on_error=False)
+        elif action == DEPLOY:
+            self._confirm(made)
+
+    def _confirm(self, made: Review) -> None:
+        def answered(confirmed: bool | None) -> None:
+            if confirmed:
+                self.run_worker(self._feed.deploy(), name="deployment", group="deploy", exit_on_error=False)
+
+        gpu = next((text for _, title, text in made.lines if "GPU" in title), "")
+        what = f"It is built and started on {inert(self._place)} and costs money while it runs: {inert(gpu)}."
+        self.app.push_screen(
+            ConfirmScreen(f"Deploy {inert(made.config.model_name or 'the model')}?", what, "Deploy it"),
+            answered,
+        )
+
+    # Actions
+
+    def action_next(self) -> None:
+        """Go on with what is answered."""
+        for pane in self.query(AnswerPane):
+            pane.give()
+
+    def action_previous(self) -> None:
+        """The question before; answers are kept."""
+        if self.snapshot.stage == "asking":
+            self._feed.back()
+        elif self.snapshot.stage == "tried":
+            self._feed.review_again()
+
+    def action_copy(self) -> None:
+        """Copy what is shown: the config's form, or how to call the model."""
+        if self.snapshot.stage in ("tried", "following"):
+            text = self.query_one(FollowPane).to_copy
+            if text:
+                self.post_message(CopyRequested(text, "call"))
+            return
+        made = self._review(self.snapshot.walk) if self.snapshot.walk is not None else None
+        if made is not None and self.form:
+            forms = {"python": made.python, "json": made.json_text, "command": made.command}
+            self.post_message(CopyRequested(forms[self.form], self.form))
+
+    def action_refresh(self) -> None:
+        """Ask the server again, if it has not answered yet."""
+        if self.snapshot.walk is None:
+            self.run_worker(self._feed.begin(), name="wizard", group="wizard", exit_on_error=False)
+
+    def action_back(self) -> None:
+        """Out of the wizard; while there are answers to lose, after asking."""
+        if self.snapshot.stage == "tried":
+            self._feed.review_again()
+        else:
+            self.action_back_out()
+
+    def action_back_out(self) -> None:
+        """Leave; answers are lost, a deployment that was begun goes on without us."""
+        walk = self.snapshot.walk
+        if self.snapshot.stage == "following" or walk is None or not walk.visited:
+            self.app.pop_screen()
+            return
+
+        def answered(confirmed: bool | None) -> None:
+            if confirmed:
+                self.app.pop_screen()
+
+        self.app.push_screen(
+            ConfirmScreen("Leave without deploying?", "The answers so far are lost.", "Leave", "Stay"),
+            answered,
+        )
