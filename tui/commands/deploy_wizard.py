@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -45,12 +46,14 @@ class DeployDesk:
         self._wishes = wishes
         self._done_something = False
         self._code = ExitCode.OK
+        self._is_asking = False
 
     async def ask(self, walk: Walk) -> ExitCode:
         """Walk through the steps that are open; the code to exit with. Raises CommandFailed."""
         from tui.wizard.review import DEPLOY, DRY_RUN
         from tui.wizard.terminal import NoAnswerPossible, walk_at_terminal
 
+        self._is_asking = True
         decided = DRY_RUN if self._wishes.dry_run else DEPLOY if self._wishes.assume_yes else None
         try:
             if await walk_at_terminal(walk, self, decided=decided):
@@ -70,8 +73,11 @@ class DeployDesk:
         return await self._deploy(state, review)
 
     def say(self, text: str) -> None:
-        """A line on stderr."""
-        self._output.remark(text)
+        """A line on stderr: quiet between questions, a remark like any other without them."""
+        if self._is_asking:
+            click.secho(f"  {inert(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
+        else:
+            self._output.remark(text)
 
     def present(self, walk: Walk) -> None:
         """The answers and what is to be said of them, on stderr."""

@@ -91,19 +91,14 @@ class WizardState:
 
     @property
     def chosen(self) -> tuple[Checkpoint, ...]:
-        """The chosen checkpoints, in the server's order."""
-        if self.keeps_config_checkpoints and self.config and self.config.checkpoint_details:
-            wanted = {
-                (each.training_job_id, each.checkpoint_name)
-                for each in self.config.checkpoint_details.checkpoints
-            }
-            return tuple(each for each in self.facts.checkpoints if self._key(each) in wanted)
-        return tuple(
-            each
-            for each in self.facts.checkpoints
-            if each.checkpoint_id in self.answers.checkpoint_names
-            and self._key(each)[0] == self.answers.job_id
-        )
+        """The chosen checkpoints, in the order of the answer; names that no checkpoint has are left out."""
+        details = self.config.checkpoint_details if self.config else None
+        if details is not None and self.keeps_config_checkpoints:
+            wanted = [(each.training_job_id, each.checkpoint_name) for each in details.checkpoints]
+        else:
+            wanted = [(self.answers.job_id or "", name) for name in self.answers.checkpoint_names]
+        known = {self._key(each): each for each in self.facts.checkpoints}
+        return tuple(known[key] for key in wanted if key in known)
 
     @property
     def keeps_config_checkpoints(self) -> bool:

@@ -17,10 +17,10 @@ from tui.wizard.state import Pairs
 from tui.wizard.step import Answer, Choice, Step
 from tui.wizard.walk import Walk
 
-KEYS_HELP = "shift+tab back · esc leave"
-CHOICE_HELP = f"(↑↓ enter · {KEYS_HELP})"
-CHOICES_HELP = f"(space marks, enter goes on · {KEYS_HELP})"
-TEXT_HELP = f"({KEYS_HELP})"
+KEYS_HELP = "enter goes on · shift+tab goes back · esc leaves; answers are kept"
+MARK_HELP = "(space marks)"
+NO_HELP = " "
+"""questionary would explain the arrow keys."""
 
 
 class Move(Enum):
@@ -59,6 +59,8 @@ async def walk_at_terminal(walk: Walk, desk: Desk, *, decided: str | None = None
     ``decided`` is done at the review without asking, if it can be. Raises NoAnswerPossible, what the desk
     raises, and KeyboardInterrupt for ctrl+c.
     """
+    if decided is None:
+        desk.say(KEYS_HELP)
     while True:
         if walk.state.needs_checkpoints:
             walk = await desk.load(walk)
@@ -98,13 +100,13 @@ async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
     title = f"[{place[0]}/{place[1]}] {step.question}"
     if step.remark:
         say(step.remark)
+    if step.kind not in ("choice", "choices", "review") and step.choices:
+        say("One of " + ", ".join(each.value for each in step.choices if not each.disabled_reason) + ".")
     if step.kind in ("choice", "review"):
         chosen: Answer | Move = await _run(_select(title, step))
         return chosen
     if step.kind == "choices":
         return _names(await _run(_checkbox(title, step)))
-    if step.choices:
-        say("one of " + ", ".join(each.value for each in step.choices if not each.disabled_reason))
     default = "" if step.default is None else str(step.default)
     typed: Answer | Move = await _run(_text(title, default, step.problem))
     return typed
@@ -170,7 +172,7 @@ def _select(title: str, step: Step) -> Any:
         inert(title),
         choices=[_choice(each) for each in step.choices],
         default=step.default if step.default in values else None,
-        instruction=CHOICE_HELP,
+        instruction=NO_HELP,
         output=_stderr(),
     )
 
@@ -182,7 +184,7 @@ def _checkbox(title: str, step: Step) -> Any:
     return questionary.checkbox(
         inert(title),
         choices=[_choice(each, checked=each.value in marked) for each in step.choices],
-        instruction=CHOICES_HELP,
+        instruction=MARK_HELP,
         validate=lambda values: inert(step.problem(tuple(values))) or True,
         output=_stderr(),
     )
@@ -194,7 +196,6 @@ def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
     return questionary.text(
         inert(title),
         default=inert(default),
-        instruction=TEXT_HELP,
         validate=lambda text: inert(problem(text)) or True,
         validate_while_typing=False,
         output=_stderr(),
