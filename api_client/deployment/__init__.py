@@ -33,8 +33,6 @@ if TYPE_CHECKING:
         ListedInstance,
         fitting_instances,
         listed_instances,
-        memory_hint,
-        needed_gpu_bytes,
         smallest_instance,
     )
     from api_client.deployment.python_file import render_python
@@ -68,8 +66,6 @@ _HOMES = {
         "ListedInstance",
         "fitting_instances",
         "listed_instances",
-        "memory_hint",
-        "needed_gpu_bytes",
         "smallest_instance",
     ),
     "api_client.deployment.python_file": ("render_python",),
@@ -111,8 +107,6 @@ __all__ = [
     "follow",
     "kind_of",
     "listed_instances",
-    "memory_hint",
-    "needed_gpu_bytes",
     "openai_example",
     "rank_for",
     "render_python",

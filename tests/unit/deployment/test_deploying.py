@@ -1,0 +1,255 @@
+"""Deploying over a real socket: what is sent, how often, and what is made of a lost answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from deployable import CHECKPOINTS, EXAMPLES
+from deploying_server import TRUSS_CONFIG, DeployingServer, Trouble
+from pydantic import SecretStr
+
+from api_client import BadRequest, ConfigurationError, Remote, TrainingClient, Unreachable
+from api_client.definitions import AcceleratorSpec, Compute, DeployCheckpointsConfig
+from api_client.deployment import (
+    DeploymentResult,
+    DeploymentUnclear,
+    build_config,
+    deploy,
+    deployment_request,
+    truss_config_path,
+    write_truss_config,
+)
+from support.stranger import Answer
+
+CONFIG = build_config(EXAMPLES["two_adapters"], CHECKPOINTS)
+NOW = datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 -- local time, as the names have it
+LOST: list[Trouble] = ["no answer", "half an answer", "bad gateway", "no JSON", "no version"]
+
+
+class Clock:
+    """Waiting takes no time."""
+
+    def __init__(self) -> None:
+        self.slept_s: list[float] = []
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=sum(self.slept_s))
+
+    def monotonic(self) -> float:
+        return sum(self.slept_s)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+
+
+@pytest.fixture
+def server() -> Iterator[DeployingServer]:
+    with DeployingServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: DeployingServer) -> AsyncIterator[TrainingClient]:
+    remote = Remote("here", f"{server.url}", server.url, SecretStr(server.key), "the test")
+    async with TrainingClient(remote, clock=Clock()) as client:
+        yield client
+
+
+async def test_the_smallest_machine_that_fits_is_asked_for(
+    server: DeployingServer, client: TrainingClient
+) -> None:
+    result = await deploy(client, CONFIG)
+
+    assert server.requests == [deployment_request(CONFIG, instance_type_id="h100:4x1", dry_run=False)]
+    assert (result.model_id, result.version_id, result.name) == ("model0", "dep0", "deployment-1")
+    assert result.link == f"{server.url}/models/model0/logs/dep0"
+    assert json.loads(result.truss_config) == TRUSS_CONFIG
+    assert not result.was_found_again
+
+
+async def test_a_dry_run_asks_for_nothing_to_be_made(server: DeployingServer, client: TrainingClient) -> None:
+    result = await deploy(client, CONFIG, dry_run=True)
+
+    assert [request["dry_run"] for request in server.requests] == [True]
+    assert server.models == []
+    assert (result.model_id, result.version_id, result.link) == (None, None, None)
+    assert json.loads(result.truss_config) == TRUSS_CONFIG
+
+
+@pytest.mark.parametrize("trouble", LOST)
+async def test_a_lost_answer_never_deploys_twice_and_the_deployment_is_found_again(
+    server: DeployingServer, client: TrainingClient, trouble: Trouble
+) -> None:
+    server.deploy("llama-support")
+    server.deploy("another")
+    server.trouble = trouble
+
+    result = await deploy(client, CONFIG, clock=Clock())
+
+    assert len(server.requests) == 1
+    assert (result.model_id, result.version_id, result.was_found_again) == ("model0", "dep2", True)
+    assert result.link == f"{server.url}/models/model0/logs/dep2"
+
+
+@pytest.mark.parametrize("trouble", LOST)
+async def test_if_nothing_is_found_it_stays_unclear_and_is_not_sent_again(
+    server: DeployingServer, client: TrainingClient, trouble: Trouble
+) -> None:
+    server.deploy("llama-support")
+    server.trouble, server.makes_it = trouble, False
+    clock = Clock()
+
+    with pytest.raises(DeploymentUnclear, match="Look at the workspace's models") as caught:
+        await deploy(client, CONFIG, clock=clock)
+
+    assert len(server.requests) == 1
+    assert not caught.value.retryable
+    assert clock.slept_s == [2.0, 2.0]
+    assert server.key not in str(caught.value)
+
+
+async def test_if_the_models_cannot_be_listed_a_lost_answer_stays_unclear(
+    server: DeployingServer, client: TrainingClient
+) -> None:
+    server.on("GET", "/v1/models", Answer(403, {"message": "not for you"}))
+    assert (await deploy(client, CONFIG)).version_id == "dep0"
+
+    server.trouble = "no answer"
+    with pytest.raises(DeploymentUnclear):
+        await deploy(client, CONFIG, clock=Clock())
+
+    assert len(server.requests) == 2
+
+
+async def test_somebody_else_s_deployment_is_not_taken_for_ours(
+    server: DeployingServer, client: TrainingClient
+) -> None:
+    server.trouble, server.makes_it = "no answer", False
+
+    def two_more(_: object) -> Answer:
+        if server.requests and not server.deployments:
+            server.deploy("llama-support")
+            server.deploy("llama-support")
+        return Answer(body={"models": server.models})
+
+    server.on("GET", "/v1/models", two_more)
+
+    with pytest.raises(DeploymentUnclear, match="2 new deployments have its name"):
+        await deploy(client, CONFIG, clock=Clock())
+
+
+@pytest.mark.parametrize("trouble", LOST[:4])
+async def test_a_lost_dry_run_is_a_plain_failure(
+    server: DeployingServer, client: TrainingClient, trouble: Trouble
+) -> None:
+    server.trouble = trouble
+
+    with pytest.raises(Exception, match=r".") as caught:
+        await deploy(client, CONFIG, dry_run=True)
+
+    assert not isinstance(caught.value, DeploymentUnclear)
+    assert len(server.requests) == 1
+
+
+async def test_a_refusal_is_the_server_s_own_words(server: DeployingServer, client: TrainingClient) -> None:
+    server.trouble = "refused"
+
+    with pytest.raises(BadRequest, match="no such checkpoint"):
+        await deploy(client, CONFIG)
+
+    assert len(server.requests) == 1
+
+
+async def test_a_refused_config_is_as_it_was(server: DeployingServer, client: TrainingClient) -> None:
+    server.trouble = "refused"
+    before = CONFIG.model_copy(deep=True)
+
+    with pytest.raises(BadRequest):
+        await deploy(client, CONFIG)
+
+    assert before == CONFIG
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model_name": " "}, "model_name"),
+        ({"compute": Compute(accelerator=AcceleratorSpec.model_validate("H200:1"))}, "H200"),
+        ({"compute": Compute(cpu_count=99)}, "no GPU"),
+    ],
+)
+async def test_what_cannot_be_deployed_is_not_sent(
+    server: DeployingServer, client: TrainingClient, change: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        await deploy(client, CONFIG.model_copy(update=change))
+
+    assert server.requests == []
+
+
+async def test_a_server_that_is_not_there_is_not_deployed_to() -> None:
+    with DeployingServer() as server:
+        url = server.url
+    remote = Remote("gone", url, url, SecretStr("k"), "the test")
+    async with TrainingClient(remote, clock=Clock()) as client:
+        with pytest.raises(Unreachable):
+            await deploy(client, CONFIG)
+
+
+async def test_machines_are_asked_for_by_rest_where_graphql_does_not_know_them(
+    server: DeployingServer, client: TrainingClient
+) -> None:
+    graphql = server._graphql
+
+    def without_instances(asked: object) -> Answer:
+        if "listed_instances" in str(asked.body["query"]):
+            return Answer(body={"errors": [{"message": "Cannot query field listed_instances"}]})
+        return graphql(asked)
+
+    machine = {"id": "rest-h100", "name": "H100:2", "gpu_count": 2, "gpu_type": "H100"}
+    server.on("POST", "/graphql/", without_instances)
+    server.on("GET", "/v1/instance_types", Answer(body={"instance_types": [machine]}))
+
+    await deploy(client, CONFIG)
+
+    assert server.requests[0]["instance_type_id"] == "rest-h100"
+
+
+async def test_the_truss_config_is_kept_where_the_official_cli_keeps_it(
+    server: DeployingServer, client: TrainingClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dry, real = await deploy(client, CONFIG, dry_run=True), await deploy(client, CONFIG)
+
+    assert write_truss_config(dry, None, NOW) == Path("truss_configs/dry_run_20260102_030405/config.yaml")
+    assert write_truss_config(real, None, NOW) == Path("truss_configs/deployment-1_dep0/config.yaml")
+    assert write_truss_config(dry, tmp_path / "a/b", NOW) == tmp_path / "a/b/config.yaml"
+    for path in sorted(tmp_path.rglob("config.yaml")):  # noqa: ASYNC240
+        assert yaml.safe_load(path.read_text(encoding="utf-8")) == TRUSS_CONFIG
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "a/b\\c\nd", "é" * 500])
+def test_a_hostile_name_stays_in_the_folder(name: str) -> None:
+    path = truss_config_path(DeploymentResult("m", "../v", name, "{}", None), None, NOW)
+
+    assert path.parts[0] == "truss_configs"
+    assert len(path.parts) == 3
+    assert path.parts[1] not in (".", "..")
+    assert len(path.parts[1]) < 200
+
+
+def test_without_a_config_nothing_is_written(tmp_path: Path) -> None:
+    assert write_truss_config(DeploymentResult("m", "v", "n", "", None), tmp_path / "x", NOW) is None
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_incomplete_config_is_refused_before_anything_is_asked() -> None:
+    coroutine = deploy(None, DeployCheckpointsConfig())  # type: ignore[arg-type]
+
+    with pytest.raises(ConfigurationError, match="model_name"):
+        coroutine.send(None)

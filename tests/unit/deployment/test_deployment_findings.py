@@ -1,0 +1,244 @@
+"""What is found wrong with a config before anything is sent; and which machine it gets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from deployable import CHECKPOINTS, EXAMPLES, JOB_ID, LISTED_INSTANCES, checkpoint
+
+from api_client.definitions import (
+    CheckpointList,
+    Compute,
+    DeployCheckpointsConfig,
+    FullCheckpoint,
+    LoRACheckpoint,
+    LoRADetails,
+)
+from api_client.deployment import (
+    Finding,
+    ListedInstance,
+    build_config,
+    fitting_instances,
+    smallest_instance,
+    validate,
+)
+from api_client.deployment.instances import memory_hint, needed_gpu_bytes
+from api_client.models import Checkpoint, CheckpointFile, InstanceType
+
+MACHINES = [
+    InstanceType(id="two", gpu_type="H100", gpu_count=2),
+    InstanceType(id="one", gpu_type="H100", gpu_count=1),
+    InstanceType(id="dash", gpu_type="A100-40GB", gpu_count=1),
+    InstanceType(id="wide", gpu_type="A10G", gpu_count=1, node_count=2),
+    InstanceType(id="big-cpu", millicpu_limit=16_000, memory_limit_mib=65_536),
+    InstanceType(id="cpu", millicpu_limit=2_000, memory_limit_mib=4_096),
+]
+
+
+def adapter_config(rank: object, *names: str, base: str | None = None) -> DeployCheckpointsConfig:
+    """Of these adapters; the rank is put in as it is, whatever a definition would say."""
+    details = LoRADetails.model_construct(rank=rank)
+    checkpoints = [
+        LoRACheckpoint.model_construct(
+            training_job_id=JOB_ID,
+            checkpoint_name=name,
+            lora_details=details,
+            model_weight_format=LoRACheckpoint.model_fields["model_weight_format"].default,
+        )
+        for name in names or ("a",)
+    ]
+    return DeployCheckpointsConfig.model_construct(
+        checkpoint_details=CheckpointList.model_construct(
+            base_model_id=base, checkpoints=checkpoints, loops_checkpoint_ids=[]
+        ),
+        model_name="m",
+        runtime=None,
+        compute=Compute.model_validate({"accelerator": "H100"}),
+    )
+
+
+def found(config: DeployCheckpointsConfig, checkpoints: list[Checkpoint], **facts: Any) -> list[Finding]:
+    return [each for each in validate(config, checkpoints, **facts) if each.severity != "info"]
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_good_configs_have_no_errors(name: str) -> None:
+    instances = [InstanceType(id="x", gpu_type=gpu, gpu_count=8) for gpu in ("H100", "A10G", None)]
+    instances.append(InstanceType(id="cpu"))
+    findings = validate(build_config(EXAMPLES[name], CHECKPOINTS), CHECKPOINTS, instances=instances)
+
+    assert [each for each in findings if each.severity == "error"] == []
+
+
+@pytest.mark.parametrize("rank", [0, 1, 7, 24, 100, 513, -8, "16", 16.5, None, True])
+def test_a_rank_that_cannot_be_served_is_an_error_with_the_list(rank: object) -> None:
+    [finding] = found(adapter_config(rank), [checkpoint("a", r=8)])
+
+    assert finding.severity == "error"
+    assert finding.field == "checkpoint_details.checkpoints.0.lora_details.rank"
+    assert "8, 16, 32, 64, 128, 256, 320, 512" in finding.problem
+    assert finding.remedy
+
+
+@pytest.mark.parametrize("rank", [8, 16, 32, 64, 128, 256, 320, 512])
+@pytest.mark.parametrize("r", [8, None, "abc", ...])
+def test_a_valid_rank_that_holds_the_adapter_is_fine(rank: int, r: object) -> None:
+    assert found(adapter_config(rank), [checkpoint("a", r=r)]) == []
+
+
+@pytest.mark.parametrize(("rank", "r"), [(8, 16), (16, 24), (64, 320)])
+def test_a_rank_below_the_adapter_s_is_an_error(rank: int, r: int) -> None:
+    [finding] = found(adapter_config(rank), [checkpoint("a", r=r)])
+
+    assert f"below the adapter's own rank {r}" in finding.problem
+
+
+def test_an_adapter_above_the_largest_rank_is_an_error_whatever_is_asked_for() -> None:
+    for rank in (16, 512):
+        [finding] = found(adapter_config(rank), [checkpoint("a", r=600)])
+        assert "above 512" in finding.problem
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        ([checkpoint("a", sync_status="SYNCING")], "still being uploaded"),
+        ([checkpoint("a", "full")], "said to be lora, but it is full"),
+        ([checkpoint("a", "diffusion")], "unknown"),
+        ([checkpoint("a", base=None)], "needs a base model"),
+        ([], "has no checkpoint 'a'"),
+        ([checkpoint("aa")], "has no checkpoint 'a'"),
+        ([checkpoint("a", training_job_id="another")], "has no checkpoint 'a'"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_deployed_is_an_error(listed: list[Checkpoint], reason: str) -> None:
+    findings = found(adapter_config(16), listed)
+
+    assert reason in findings[0].problem
+    assert {each.severity for each in findings} == {"error"}
+
+
+def test_an_unknown_name_comes_with_a_proposal() -> None:
+    [finding] = found(adapter_config(16, "checkpoint-10"), [checkpoint("checkpoint-100"), checkpoint("x")])
+
+    assert finding.remedy == "did you mean 'checkpoint-100'? it has 'checkpoint-100', 'x'"
+
+
+def test_checkpoints_that_do_not_go_together_are_an_error() -> None:
+    config = build_config(
+        replace(EXAMPLES["two_adapters"], checkpoint_names=("checkpoint-100", "merged")), CHECKPOINTS
+    )
+
+    assert "stand alone" in found(config, CHECKPOINTS)[0].problem
+
+
+def test_shards_are_found_by_their_files() -> None:
+    shard = CheckpointFile(url="u", relative_file_name="merged/__0_0.distcp")
+    config = build_config(EXAMPLES["without_gpu"], CHECKPOINTS)
+
+    assert "FSDP" in found(config, CHECKPOINTS, files=[shard])[0].problem
+
+
+def test_a_base_model_of_one_s_own_helps_or_is_warned_about() -> None:
+    assert found(adapter_config(16, base="org/base"), [checkpoint("a", base=None)]) == []
+    [warning] = found(adapter_config(16, base="org/base"), [checkpoint("a")])
+    assert (warning.severity, warning.field) == ("warning", "checkpoint_details.base_model_id")
+
+
+def test_an_empty_config_lacks_everything() -> None:
+    fields = [each.field for each in validate(DeployCheckpointsConfig(), [])]
+
+    assert fields == ["checkpoint_details.checkpoints", "model_name", "compute"]
+
+
+def test_a_machine_that_does_not_exist_is_an_error() -> None:
+    config = build_config(replace(EXAMPLES["whisper"], gpu_type="T4"), CHECKPOINTS)
+
+    [finding] = found(config, CHECKPOINTS, instances=MACHINES)
+    assert finding.problem == "no instance type of one node has T4"
+
+
+def test_a_missing_secret_is_a_warning() -> None:
+    config = build_config(EXAMPLES["whisper"], CHECKPOINTS)
+
+    assert found(config, CHECKPOINTS, secret_names=["hf"]) == []
+    [finding] = found(config, CHECKPOINTS, secret_names=["another"])
+    assert (finding.severity, finding.field) == ("warning", "runtime.environment_variables.HF_TOKEN")
+
+
+def test_checkpoints_of_two_jobs_with_one_name_are_warned_about() -> None:
+    config = adapter_config(16, "a", "a")
+    assert config.checkpoint_details is not None
+    config.checkpoint_details.checkpoints[1].training_job_id = "job2"
+    listed = [checkpoint("a"), checkpoint("a", training_job_id="job2")]
+
+    [finding] = found(config, listed)
+    assert (finding.severity, "named 'a'" in finding.problem) == ("warning", True)
+
+
+def test_loops_checkpoints_are_the_server_s_to_check() -> None:
+    config = DeployCheckpointsConfig(
+        checkpoint_details=CheckpointList(loops_checkpoint_ids=["l1"]),
+        model_name="m",
+        compute=Compute.model_validate({"accelerator": "H100"}),
+    )
+
+    assert validate(config, []) == ()
+
+
+def test_the_root_is_allowed_and_said_to_be_the_root() -> None:
+    config = build_config(EXAMPLES["full_root"], CHECKPOINTS)
+
+    [finding] = validate(config, CHECKPOINTS)
+    assert (finding.severity, "folder itself" in finding.problem) == ("info", True)
+    details = config.checkpoint_details
+    assert details is not None
+    assert details.checkpoints == [FullCheckpoint(training_job_id=JOB_ID, checkpoint_name=".")]
+
+
+def test_machines_that_fit_come_smallest_first() -> None:
+    assert [each.id for each in fitting_instances(MACHINES, "H100", 1)] == ["one", "two"]
+    assert [each.id for each in fitting_instances(MACHINES, "H100", 2)] == ["two"]
+    assert [each.id for each in fitting_instances(MACHINES, "A100_40GB", 1)] == ["dash"]
+    assert fitting_instances(MACHINES, "A10G", 1) == ()
+    assert [each.id for each in fitting_instances(MACHINES, None, 0)] == ["cpu", "big-cpu"]
+
+
+def test_without_a_gpu_cpu_and_memory_count() -> None:
+    for memory, chosen in (("0Mi", "cpu"), ("4Gi", "cpu"), ("5Gi", "big-cpu")):
+        machine = smallest_instance(MACHINES, Compute(cpu_count=0, memory=memory))
+        assert machine is not None
+        assert machine.id == chosen
+    assert smallest_instance(MACHINES, Compute(cpu_count=99)) is None
+
+
+def test_a_listed_machine_may_lack_what_it_likes() -> None:
+    assert ListedInstance.model_validate({"id": "x", "price": None}).price is None
+    assert LISTED_INSTANCES[0]["nodeCount"] == 2
+
+
+@pytest.mark.parametrize(
+    ("base", "hint"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama-3.1-8B-Instruct takes about 16 GB of GPU memory"),
+        ("Qwen/Qwen3-0.6B", "takes about 1.3 GB"),
+        ("mistralai/Mixtral-8x7B-v0.1", "takes about 112 GB"),
+        ("Qwen/Qwen3-30B-A3B", "takes about 60 GB"),
+        ("org/model", ""),
+        (None, ""),
+    ],
+)
+def test_an_adapter_s_memory_is_its_base_model_s(base: str | None, hint: str) -> None:
+    told = memory_hint([checkpoint("a", base=base)])
+
+    assert hint in told
+    assert bool(told) == bool(hint)
+
+
+def test_full_weights_take_what_the_checkpoint_takes() -> None:
+    assert needed_gpu_bytes([checkpoint("f", "full", size_bytes=16_000_000_000)]) == 16_000_000_000
+    assert "the checkpoint is 16 GB" in memory_hint([checkpoint("f", "full", size_bytes=16_000_000_000)])
+    assert memory_hint([checkpoint("f", "full", size_bytes=None)]) == ""
+    assert memory_hint([]) == ""

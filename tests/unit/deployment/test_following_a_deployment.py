@@ -1,0 +1,98 @@
+"""A deployment's status and log, until it serves or has failed."""
+
+from __future__ import annotations
+
+import pytest
+from deploying_server import DeployingServer
+from pydantic import SecretStr
+from test_deploying import Clock
+
+from api_client import LogLine, NotFound, Remote, TrainingClient
+from api_client.deployment import DeploymentUpdate, follow
+from support.stranger import Answer, line
+
+
+def client_of(server: DeployingServer) -> TrainingClient:
+    return TrainingClient(
+        Remote("here", server.url, server.url, SecretStr(server.key), "a test"), clock=Clock()
+    )
+
+
+async def updates(server: DeployingServer) -> list[DeploymentUpdate]:
+    async with client_of(server) as client:
+        return [update async for update in follow(client, "m", "d", clock=Clock())]
+
+
+def messages(seen: list[DeploymentUpdate]) -> list[list[str]]:
+    return [[entry.message for entry in update.lines if isinstance(entry, LogLine)] for update in seen]
+
+
+async def test_it_ends_when_it_serves() -> None:
+    with DeployingServer() as server:
+        server.statuses = ["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"]
+        seen = await updates(server)
+
+    assert [update.status for update in seen] == ["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"]
+    assert [update.is_finished for update in seen] == [False, False, False, True]
+    assert seen[-1].is_serving
+
+
+@pytest.mark.parametrize("status", ["BUILD_FAILED", "DEPLOY_FAILED", "FAILED", "INACTIVE", "SOMETHING_NEW"])
+async def test_it_ends_when_it_never_will(status: str) -> None:
+    with DeployingServer() as server:
+        server.statuses = ["BUILDING", status]
+        seen = await updates(server)
+
+    assert [update.status for update in seen] == ["BUILDING", status]
+    assert not seen[-1].is_serving
+
+
+async def test_every_line_comes_once_the_late_and_the_last_ones_too() -> None:
+    with DeployingServer() as server:
+        server.lines = [line("pulling"), line("pulling"), line("pulled", at_ms=1_740_830_401_000)]
+        ways = iter(
+            [
+                ("BUILDING", []),
+                ("LOADING_MODEL", [line("loading", at_ms=1_740_830_405_000)]),
+                ("ACTIVE", [line("late", at_ms=1_740_830_402_000), line("up", at_ms=1_740_830_406_000)]),
+            ]
+        )
+
+        def next_status(_: object) -> Answer:
+            status, lines = next(ways)
+            server.lines += lines
+            return Answer(body={"id": "d", "status": status, "created_at": "2025-03-01T12:00:00Z"})
+
+        server.on("GET", "/v1/models/m/deployments/d", next_status)
+        seen = await updates(server)
+
+    assert messages(seen) == [["pulling", "pulling", "pulled"], ["loading"], ["late", "up"]]
+
+
+async def test_a_server_without_logs_is_followed_all_the_same() -> None:
+    with DeployingServer() as server:
+        server.statuses = ["BUILDING", "ACTIVE"]
+        server.on("GET", "/v1/models/m/deployments/d/logs", Answer(404, {"message": "no logs"}))
+        seen = await updates(server)
+
+    assert messages(seen) == [[], []]
+
+
+async def test_an_outage_is_outlived() -> None:
+    with DeployingServer() as server:
+        answers = iter([Answer(503, {"message": "later"})] * 7)
+        server.on(
+            "GET",
+            "/v1/models/m/deployments/d",
+            lambda _: next(answers, Answer(body={"id": "d", "status": "ACTIVE"})),
+        )
+        seen = await updates(server)
+
+    assert [update.status for update in seen] == ["ACTIVE"]
+
+
+async def test_one_that_is_not_there_is_an_error() -> None:
+    with DeployingServer() as server:
+        server.on("GET", "/v1/models/m/deployments/d", Answer(404, {"message": "no d here"}))
+        with pytest.raises(NotFound, match="no d here"):
+            await updates(server)
