@@ -116,6 +116,7 @@ class DeployScreen(Screen[None]):
             self.set_class(name == stage, f"-{name}")
         waiting = WAITING.get(stage, "")
         self.query_one("#waiting", Static).update(Text(f"{waiting}\n\n{inert(snapshot.error)}".strip()))
+        self.refresh_bindings()
         self._show_header(snapshot)
         if snapshot.walk is not None and stage == "asking":
             self._show_question(snapshot.walk)
@@ -255,6 +256,14 @@ class DeployScreen(Screen[None]):
         )
 
     # Actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is a next and a previous question only while questions are asked."""
+        if action == "next":
+            return self.snapshot.stage == "asking"
+        if action == "previous":
+            return self.snapshot.stage in ("asking", "tried")
+        return True
 
     def action_next(self) -> None:
         """Go on with what is answered."""
