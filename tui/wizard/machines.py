@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from api_client.definitions.accelerators import offered_accelerators
-from api_client.deployment import ListedInstance, fitting_instances
+from api_client.deployment import ListedInstance, fitting_instances, memory_hint, needed_gpu_bytes
 from api_client.deployment.instance_choice import gpu_name
-from api_client.deployment.memory_hint import memory_hint, needed_gpu_bytes
 from api_client.models import Checkpoint
 from tui.insight.units import HOUR_S, MINUTE_S, bytes_iec, money
 from tui.wizard.state import GPU, WizardState

@@ -1,0 +1,253 @@
+"""Each question: its choices, its default, what it refuses and what it sets."""
+
+import pytest
+from wizard_facts import (
+    BASE,
+    MISSING,
+    NOW,
+    checkpoint,
+    job,
+    lora,
+    state_of,
+    step_named,
+    to,
+    walk_of,
+)
+
+from tui.wizard.state import (
+    BASE_MODEL,
+    CHECKPOINTS,
+    ENVIRONMENT,
+    GPU,
+    HF_SECRET,
+    LORA_RANK,
+    MODEL_NAME,
+    REVIEW,
+    SECRETS,
+    Facts,
+    WizardState,
+)
+from tui.wizard.walk import Walk
+
+RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
+
+
+def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_reason():
+    jobs = (
+        job("old", created_at="2026-01-01T00:00:00Z"),
+        job("new", "RUNNING", created_at="2026-02-28T00:00:00Z", name="sft"),
+        job("queued", "PENDING", created_at="2026-03-01T00:00:00Z"),
+    )
+    step = Walk(WizardState(Facts(NOW, jobs=jobs))).started().step
+
+    assert [each.value for each in step.choices] == ["queued", "new", "old"]
+    assert step.default == "new"
+    assert "has not run" in step.problem("queued")
+    assert step.problem("new") == ""
+    assert "no job 'other'" in step.problem("other")
+    assert step.choices[1].label == "sft (new)"
+
+
+def test_without_jobs_there_is_nothing_to_answer():
+    step = Walk(WizardState(Facts(NOW))).started().step
+
+    assert "no training jobs" in step.refusal
+    assert step.problem("job1")
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "names", "words"),
+    [
+        ([lora("a"), lora("b")], ("a", "b"), ""),
+        ([lora("a"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
+        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
+        ([checkpoint("a", "whisper"), lora("b")], ("a", "b"), "stand alone"),
+        ([checkpoint("a", "whisper"), checkpoint("b", "full")], ("b", "a"), "stand alone"),
+        ([checkpoint("a", "whisper")], ("a",), ""),
+        ([checkpoint(".", "full")], (".",), ""),
+        ([checkpoint("a", "mystery")], ("a",), "unknown"),
+        ([checkpoint("a", "fsdp")], ("a",), "shard"),
+        ([checkpoint("a", "full", sync_status="SYNCING")], ("a",), "SYNCING"),
+        ([lora("a", 600)], ("a",), "512"),
+        ([lora("a")], (), "at least one"),
+        ([lora("a")], ("nonesuch",), "nonesuch"),
+    ],
+)
+def test_which_checkpoints_can_be_chosen_together(checkpoints, names, words):
+    walk = to(walk_of(*checkpoints), CHECKPOINTS)
+    problem = walk.step.problem(names)
+
+    assert (words in problem) if words else problem == ""
+
+
+def test_what_cannot_be_deployed_is_shown_all_the_same():
+    walk = to(walk_of(checkpoint("a", "mystery"), lora("b"), lora("c", 600)), CHECKPOINTS)
+
+    disabled = {each.value: bool(each.disabled_reason) for each in walk.step.choices}
+    assert disabled == {"a": True, "b": False, "c": True}
+    assert walk.step.default == ("b",)
+
+
+def test_a_job_of_nothing_but_shards_is_refused_by_name():
+    walk = to(walk_of(checkpoint("a", "fsdp")), CHECKPOINTS)
+
+    assert "a (sharded" in walk.step.refusal
+
+
+@pytest.mark.parametrize(
+    ("r", "default", "words"),
+    [
+        (8, 8, "adapter's rank"),
+        (16, 16, "adapter's rank"),
+        (24, 32, "24"),
+        (64, 64, "adapter's rank"),
+        (320, 320, "adapter's rank"),
+        (MISSING, 16, "assumed"),
+        (None, 16, "assumed"),
+        ("abc", 16, "assumed"),
+    ],
+)
+def test_the_adapter_s_own_config_proposes_the_rank(r, default, words):
+    step = to(walk_of(lora("a", r)), LORA_RANK).step
+
+    assert step.default == default
+    assert words in step.remark
+
+
+def test_of_several_adapters_the_largest_decides():
+    step = to(walk_of(lora("a", 8), lora("b", 100)), LORA_RANK, checkpoints=("a", "b")).step
+
+    assert step.default == 128
+    assert "below" in step.problem(64)
+
+
+@pytest.mark.parametrize("rank", [8, 16, 32, 64, 128, 256, 320, 512])
+def test_every_valid_rank_is_taken_as_number_and_as_typed(rank):
+    walk = to(walk_of(lora("a", 8)), LORA_RANK)
+
+    assert walk.answered(rank).state.answers.lora_rank == rank
+    assert walk.answered(f" {rank} ").state.answers.lora_rank == rank
+
+
+@pytest.mark.parametrize("rank", [0, 1, 7, 24, 100, 513, -8, '"16"', "16.5", "", None, True, "9" * 5000])
+def test_other_ranks_are_refused_with_the_list(rank):
+    walk = to(walk_of(lora("a", 8)), LORA_RANK)
+    typed = rank if rank is None or isinstance(rank, bool | str) else str(rank)
+
+    for answer in (rank, typed):
+        assert RANKS in walk.step.problem(answer)
+        with pytest.raises(ValueError, match="16"):
+            walk.answered(answer)
+
+
+def test_ranks_below_the_adapter_s_own_are_refused_and_not_offered():
+    step = to(walk_of(lora("a", 64)), LORA_RANK).step
+
+    assert "64" in step.problem(32)
+    assert [each.value for each in step.choices if not each.disabled_reason] == [
+        "64",
+        "128",
+        "256",
+        "320",
+        "512",
+    ]
+
+
+def test_only_adapters_are_asked_for_a_rank_and_need_a_base_model():
+    full = to(walk_of(checkpoint("a", "full")), BASE_MODEL)
+    adapter = to(walk_of(lora("a", base_model=None)), BASE_MODEL)
+
+    assert LORA_RANK not in [each.id for each in full.steps]
+    assert full.step.problem("") == ""
+    assert adapter.step.problem("") != ""
+    assert adapter.step.problem("two words") != ""
+    assert to(walk_of(lora("a")), BASE_MODEL).step.default == BASE
+
+
+def test_the_model_s_name_is_proposed_and_never_empty():
+    step = to(walk_of(lora("a")), MODEL_NAME).step
+
+    assert step.default == "Llama-3.1-8B-Instruct"
+    assert step.problem("  ") != ""
+    assert step.problem("evil\x1b[2J") != ""
+    assert to(walk_of(lora("a")), MODEL_NAME, base_model="org/other-3B").step.default == "other-3B"
+
+
+def test_the_smallest_machine_that_holds_the_weights_is_proposed_with_its_price():
+    step = to(walk_of(lora("a")), GPU).step  # 8B: 16 GB and a quarter more
+    large = to(walk_of(lora("a", base_model="org/x-70B")), GPU).step
+    middle = to(walk_of(checkpoint("a", "full", size_bytes=30_000_000_000)), GPU, model_name="x").step
+
+    assert step.default == "L4:1"
+    assert middle.default == "A100_40GB:1"
+    assert large.default == "H100:2"
+    assert "$1.20 an hour" in step.choices[1].hint
+    assert "16 GB" in step.remark
+
+
+@pytest.mark.parametrize(
+    ("gpu", "words"),
+    [
+        ("H100:2", ""),
+        ("H100", ""),
+        ("A100_40GB:1", ""),
+        ("A100-40GB", ""),
+        ("H100:3", "no instance type has 3"),
+        ("H200:1", "no instance type has 1"),
+        ("QUANTUM:1", "no GPU type QUANTUM"),
+        ("h100", "no GPU type h100"),
+        ("H100:0", "TYPE:COUNT"),
+        ("H100:2:3", "TYPE:COUNT"),
+        ("", "TYPE:COUNT"),
+        (None, "TYPE:COUNT"),
+    ],
+)
+def test_gpus(gpu, words):
+    step = to(walk_of(lora("a")), GPU).step
+    problem = step.problem(gpu)
+
+    assert (words in problem) if words else problem == ""
+
+
+def test_the_token_s_secret_is_one_of_the_workspace_or_none():
+    step = to(walk_of(lora("a")), HF_SECRET).step
+
+    assert step.default == "hf_access_token"
+    assert step.problem("") == ""
+    assert "no secret 'nope'" in step.problem("nope")
+
+
+def test_where_secrets_cannot_be_listed_any_name_will_do():
+    step = to(Walk(state_of(lora("a"), secrets=None)).started(), HF_SECRET).step
+
+    assert (step.kind, step.default, step.problem("anything")) == ("text", "", "")
+
+
+@pytest.mark.parametrize(
+    ("step_id", "pairs", "words"),
+    [
+        (ENVIRONMENT, (("A", "x=y"), ("B", "")), ""),
+        (ENVIRONMENT, (("A", "1"), ("A", "2")), "twice"),
+        (ENVIRONMENT, (("HF_TOKEN", "1"),), "twice"),
+        (ENVIRONMENT, (("1A", "1"),), "no name"),
+        (ENVIRONMENT, (("", "1"),), "no name"),
+        (ENVIRONMENT, (("A", "x\0"),), "NUL"),
+        (SECRETS, (("W", "wandb"),), ""),
+        (SECRETS, (("W", "nope"),), "no secret"),
+        (SECRETS, (("W", ""),), "name the secret"),
+        (SECRETS, (("A", "wandb"),), "twice"),
+    ],
+)
+def test_variables(step_id, pairs, words):
+    environment = (("A", "1"),) if step_id == SECRETS else ()
+    step = step_named(to(walk_of(lora("a")), step_id, environment=environment), step_id)
+    problem = step.problem(pairs)
+
+    assert (words in problem) if words else problem == ""
+
+
+def test_the_review_never_shows_the_value_of_a_variable():
+    walk = to(walk_of(lora("a")), REVIEW, environment=(("TOKEN", "s3cret"),))
+
+    assert "s3cret" not in str([(each.label, each.hint) for each in walk.step.choices])
+    assert any("TOKEN" in each.hint for each in walk.step.choices)

@@ -1,0 +1,236 @@
+"""The way through: forth, back, from the review; and what the answers make."""
+
+from dataclasses import replace
+
+import pytest
+from wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of
+
+from api_client.config_file import load_deploy_checkpoints_config
+from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
+from tui.wizard.given import Given, beforehand, conflict, lacks_beforehand, settle
+from tui.wizard.outcome import deploy_config
+from tui.wizard.review import DEPLOY, review
+from tui.wizard.state import (
+    BASE_MODEL,
+    CHECKPOINTS,
+    ENVIRONMENT,
+    GPU,
+    HF_SECRET,
+    JOB,
+    LORA_RANK,
+    MODEL_NAME,
+    REVIEW,
+    SECRETS,
+)
+from tui.wizard.steps import questions
+from tui.wizard.walk import Walk
+
+ORDER = [
+    JOB,
+    CHECKPOINTS,
+    BASE_MODEL,
+    LORA_RANK,
+    MODEL_NAME,
+    GPU,
+    HF_SECRET,
+    ENVIRONMENT,
+    SECRETS,
+    REVIEW,
+]
+
+
+def test_the_steps_come_in_their_order_and_back_goes_all_the_way():
+    walk = walk_of(lora("a"))
+    seen = [walk.current]
+    while walk.current != REVIEW:
+        walk = walk.answered(walk.step.default)
+        seen.append(walk.current)
+    assert seen == ORDER
+    assert walk.place == (10, 10)
+
+    answers = walk.state.answers
+    back = [walk.current]
+    while walk.can_go_back:
+        walk = walk.back()
+        back.append(walk.current)
+
+    assert back == ORDER[::-1]
+    assert walk.state.answers == answers
+
+
+def test_a_changed_answer_leads_back_to_the_review():
+    walk = to(walk_of(lora("a")), REVIEW).at(MODEL_NAME).answered("another")
+
+    assert walk.current == REVIEW
+    assert deploy_config(walk.state).model_name == "another"
+
+
+def test_what_another_checkpoint_makes_doubtful_is_asked_again_and_nothing_else():
+    walk = to(
+        walk_of(lora("a", 16), lora("b", 64)), REVIEW, checkpoints=("a",), model_name="mine", gpu="H100:2"
+    )
+    walk = walk.at(CHECKPOINTS).answered(("b",))
+
+    assert walk.current == BASE_MODEL
+    walk = walk.answered(walk.step.default)
+    assert (walk.current, walk.step.default) == (LORA_RANK, 64)
+    walk = walk.answered(64)
+    assert walk.current == REVIEW
+    assert (walk.state.answers.model_name, walk.state.answers.gpu) == ("mine", "H100:2")
+
+
+def test_a_typed_rank_that_still_holds_is_kept_and_one_that_does_not_is_asked_again():
+    walk = to(walk_of(lora("a", 8), lora("b", 32), lora("c", 256)), REVIEW, checkpoints=("a",), lora_rank=128)
+
+    kept = to(walk.at(CHECKPOINTS).answered(("b",)), REVIEW)
+    assert kept.state.answers.lora_rank == 128
+    small = walk.at(CHECKPOINTS).answered(("c",)).answered(BASE)
+    assert small.current == LORA_RANK
+    assert "256" in small.step.problem(small.step.answer)
+
+
+def test_a_wrong_answer_changes_nothing():
+    walk = to(walk_of(lora("a")), GPU)
+
+    with pytest.raises(ValueError, match="instance type"):
+        walk.answered("H200:8")
+    assert walk.current == GPU
+
+
+def test_the_review_cannot_deploy_what_is_in_error():
+    walk = to(walk_of(lora("a")), REVIEW)
+    assert walk.step.problem(DEPLOY) == ""
+
+    broken = replace(walk.state, answers=replace(walk.state.answers, lora_rank=8))
+    step = Walk(broken, walk.visited, REVIEW).steps[-1]
+
+    assert "below" in step.problem(DEPLOY)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        to(
+            walk_of(lora("b", 8), lora("a", 24)),
+            REVIEW,
+            checkpoints=("b", "a"),
+            environment=(("A", 'it\'s "quoted" \\ 日本'),),
+            secrets=(("WANDB", "wandb"),),
+        ),
+        to(walk_of(checkpoint(".", "full")), REVIEW, model_name="full one", hf_secret=""),
+        to(walk_of(checkpoint("w", "whisper")), REVIEW, model_name="w", base_model="openai/whisper-small"),
+    ],
+    ids=["loras", "root", "whisper"],
+)
+def test_a_saved_file_fed_back_gives_the_same_config_without_a_question(made, tmp_path):
+    shown = review(made.state, questions(made.state))
+    path = tmp_path / "deploy.py"
+    path.write_text(shown.python)
+
+    config = load_deploy_checkpoints_config(path)
+    again = replace(beforehand(Given(), config, NOW), facts=made.state.facts)
+    assert lacks_beforehand(again) == ()
+    settled, lacks, _remarks = settle(again)
+
+    assert config == shown.config
+    assert lacks == ()
+    assert deploy_config(settled) == shown.config
+    assert Walk(settled).started().current == REVIEW
+
+
+def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for():
+    config = DeployCheckpointsConfig(
+        checkpoint_details=CheckpointList(
+            download_folder="/models",
+            checkpoints=[FullCheckpoint(training_job_id="job1", checkpoint_name="a")],
+        ),
+        compute=Compute(cpu_count=7, memory="9Gi"),
+    )
+    facts = state_of(checkpoint("a", "full")).facts
+    state = replace(beforehand(Given(), config, NOW), facts=facts)
+
+    assert [each.flag for each in lacks_beforehand(state)] == ["--model-name", "--gpu"]
+    walk = Walk(state).started()
+    asked = []
+    while walk.current != REVIEW:
+        asked.append(walk.current)
+        walk = walk.answered("m" if walk.current == MODEL_NAME else walk.step.default)
+    assert asked == [BASE_MODEL, MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS]
+    made = deploy_config(walk.state)
+    assert made.checkpoint_details.download_folder == "/models"
+    assert (made.compute.cpu_count, made.compute.memory, str(made.compute.accelerator)) == (7, "9Gi", "L4")
+
+
+def test_options_win_over_the_file():
+    config = deploy_config(
+        to(walk_of(lora("a", 8), lora("b", 8)), REVIEW, environment=(("A", "1"), ("B", "2"))).state
+    )
+    given = Given(
+        checkpoint_names=("b",),
+        lora_rank="64",
+        gpu="H100",
+        environment=(("A", "9"),),
+        secrets=(("B", "wandb"),),
+    )
+    state = replace(beforehand(given, config, NOW), facts=state_of(lora("a", 8), lora("b", 8)).facts)
+    settled, lacks, _ = settle(state)
+
+    assert lacks == ()
+    made = deploy_config(settled)
+    (chosen,) = made.checkpoint_details.checkpoints
+    assert (chosen.checkpoint_name, chosen.lora_details.rank) == ("b", 64)
+    assert str(made.compute.accelerator) == "H100"
+    variables = made.runtime.environment_variables
+    assert (variables["A"], variables["B"].name, variables["HF_TOKEN"].name) == (
+        "9",
+        "wandb",
+        "hf_access_token",
+    )
+
+
+def test_an_option_that_contradicts_the_file_is_told():
+    config = deploy_config(to(walk_of(lora("a")), REVIEW).state)
+
+    assert "job1" in conflict(Given(job_id="other"), config)
+    assert conflict(Given(job_id="job1"), config) == ""
+    assert conflict(Given(job_id="other", checkpoint_names=("x",)), config) == ""
+    loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
+    assert "Loops" in conflict(Given(job_id="job1"), loops)
+
+
+def test_loops_checkpoints_are_asked_about_their_service_alone():
+    loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
+    state = replace(beforehand(Given(), loops, NOW), facts=replace(state_of().facts, checkpoints_of=""))
+    walk = to(Walk(state).started(), REVIEW, model_name="m")
+
+    assert [each.id for each in walk.steps] == [MODEL_NAME, GPU, HF_SECRET, ENVIRONMENT, SECRETS, REVIEW]
+    assert deploy_config(walk.state).checkpoint_details.loops_checkpoint_ids == ["l"]
+
+
+@pytest.mark.parametrize("rank", ["0", "1", "7", "24", "100", "513", "-8", '"16"', "16.5", ""])
+def test_a_rank_option_outside_the_list_is_named(rank):
+    given = Given("job1", ("a",), lora_rank=rank, model_name="m", gpu="H100")
+    state = replace(beforehand(given, None, NOW), facts=state_of(lora("a", 8)).facts)
+    _, lacks, _ = settle(state)
+
+    assert [each.flag for each in lacks] == ["--lora-rank"]
+    assert rank == "" or "8, 16, 32" in lacks[0].problem
+
+
+def test_a_base_model_that_nothing_tells_is_lacking():
+    given = Given("job1", ("a",), model_name="m", gpu="H100")
+    state = replace(beforehand(given, None, NOW), facts=state_of(lora("a", base_model=None)).facts)
+    _, lacks, _ = settle(state)
+
+    assert [(each.flag, each.problem) for each in lacks] == [("--base-model", "")]
+
+
+def test_another_job_empties_the_choice_of_checkpoints_and_wants_its_own():
+    state = state_of(lora("a"))
+    state = replace(state, facts=replace(state.facts, jobs=(job(), job("job2"))))
+    walk = to(Walk(state).started(), REVIEW, job="job1").at(JOB).answered("job2")
+
+    assert walk.state.needs_checkpoints
+    walk = walk.with_checkpoints([lora("z", training_job_id="job2")], None)
+    assert walk.current == CHECKPOINTS
+    assert walk.step.default == ("z",)

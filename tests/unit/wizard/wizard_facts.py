@@ -1,0 +1,93 @@
+"""A job, its checkpoints and machines for the wizard's tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from api_client.deployment import ListedInstance
+from api_client.models import Checkpoint, TrainingJob
+from tui.wizard.state import Facts, WizardState
+from tui.wizard.step import Answer, Step
+from tui.wizard.walk import Walk
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+EARLIER = "2026-03-01T11:00:00Z"
+BASE = "meta-llama/Llama-3.1-8B-Instruct"
+MISSING = object()
+
+
+def job(job_id: str = "job1", status: str = "COMPLETED", **more: object) -> TrainingJob:
+    """A job of one project."""
+    values = {"id": job_id, "current_status": f"TRAINING_JOB_{status}", "training_project_id": "proj1"}
+    return TrainingJob.model_validate(values | {"created_at": EARLIER} | more)
+
+
+def lora(name: str, r: object = 16, **more: object) -> Checkpoint:
+    """An adapter whose config has this ``r``; MISSING: a config without one."""
+    config = {} if r is MISSING else {"r": r}
+    return checkpoint(name, "lora", lora_adapter_config=config, **{"base_model": BASE} | more)
+
+
+def checkpoint(name: str, kind: str | None, **more: object) -> Checkpoint:
+    """A checkpoint of the job, of any type."""
+    values = {"checkpoint_id": name, "checkpoint_type": kind, "training_job_id": "job1"}
+    return Checkpoint.model_validate(values | {"size_bytes": 1000, "created_at": EARLIER} | more)
+
+
+def machine(gpu_type: str | None, count: int, gib: int = 80, price: float | None = 0.1) -> ListedInstance:
+    """A machine with GPUs of that many GiB, for that many USD a minute."""
+    return ListedInstance(
+        id=f"{gpu_type}-{count}",
+        name=f"{gpu_type}:{count}",
+        gpu_type=gpu_type,
+        gpu_count=count,
+        gpu_memory_limit_mib=gib * 1024,
+        price=price,
+    )
+
+
+MACHINES = (
+    machine(None, 0, price=0.001),
+    machine("L4", 1, 24, 0.02),
+    machine("H100", 1, 80, 0.1),
+    machine("H100", 2, 80, 0.2),
+    machine("A100-40GB", 1, 40, 0.05),
+    machine("QUANTUM", 1, 999, 0.01),
+)
+
+
+def state_of(
+    *checkpoints: Checkpoint, secrets: tuple[str, ...] | None = ("hf_access_token", "wandb")
+) -> WizardState:
+    """Nothing answered yet, everything known of one job."""
+    facts = Facts(NOW, jobs=(job(),), instances=MACHINES, secret_names=secrets)
+    return WizardState(facts.with_checkpoints("job1", checkpoints, None))
+
+
+def walk_of(*checkpoints: Checkpoint) -> Walk:
+    """At the first step."""
+    return Walk(state_of(*checkpoints)).started()
+
+
+def to(walk: Walk, step_id: str, **answers: Answer) -> Walk:
+    """Answer with the defaults, or with ``answers``, until that step is reached."""
+    for _ in range(20):
+        if walk.current == step_id:
+            return walk
+        step = walk.step
+        walk = walk.answered(answers.get(step.id, step.default))
+        if walk.state.needs_checkpoints:
+            facts = walk.state.facts
+            walk = walk.with_checkpoints(facts.checkpoints, None)
+    raise AssertionError(f"{step_id} was not reached, {walk.current} was")
+
+
+def step_named(walk: Walk, step_id: str) -> Step:
+    """That step as it is now."""
+    return next(each for each in walk.steps if each.id == step_id)
+
+
+def given(state: WizardState, **answers: object) -> WizardState:
+    """The state with these answers put in unchecked."""
+    return replace(state, answers=replace(state.answers, **answers))
