@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         ListedInstance,
         fitting_instances,
         listed_instances,
+        memory_hint,
+        needed_gpu_bytes,
         smallest_instance,
     )
     from api_client.deployment.python_file import render_python
@@ -66,6 +68,8 @@ _HOMES = {
         "ListedInstance",
         "fitting_instances",
         "listed_instances",
+        "memory_hint",
+        "needed_gpu_bytes",
         "smallest_instance",
     ),
     "api_client.deployment.python_file": ("render_python",),
@@ -107,6 +111,8 @@ __all__ = [
     "follow",
     "kind_of",
     "listed_instances",
+    "memory_hint",
+    "needed_gpu_bytes",
     "openai_example",
     "rank_for",
     "render_python",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from api_client.deployment.gpu_memory import memory_hint, needed_gpu_bytes
 from api_client.deployment.instance_choice import (
     ListedInstance,
     fitting_instances,
@@ -9,7 +10,6 @@ from api_client.deployment.instance_choice import (
     smallest_instance,
 )
 from api_client.deployment.instance_listing import InstanceDirectory, listed_instances
-from api_client.deployment.memory_hint import memory_hint, needed_gpu_bytes
 
 __all__ = [
     "InstanceDirectory",
