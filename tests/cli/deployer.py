@@ -1,0 +1,90 @@
+"""A stranger's server that knows checkpoints and deploys them; written from the API's description."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from support.stranger import LONG_AGO, Answer, Asked, Stranger
+
+BASE = "meta-llama/Llama-3.1-8B-Instruct"
+
+
+def checkpoint(name: str, kind: str = "lora", **more: object) -> dict[str, object]:
+    """A checkpoint with every required field."""
+    return {
+        "checkpoint_id": name,
+        "created_at": LONG_AGO,
+        "checkpoint_type": kind,
+        "base_model": BASE,
+        "lora_adapter_config": {"r": 16} if kind == "lora" else None,
+        "size_bytes": 1000,
+        "training_job_id": "job1",
+    } | more
+
+
+def machine(gpu_type: str, count: int) -> dict[str, object]:
+    """A machine as GraphQL lists it."""
+    return {
+        "id": f"{gpu_type}-{count}",
+        "name": f"{gpu_type}:{count}",
+        "millicpuLimit": 1000,
+        "memoryLimit": 1000,
+        "gpuCount": count,
+        "gpuType": gpu_type,
+        "gpuMemory": 81_920,
+        "default": False,
+        "displayName": "",
+        "nodeCount": 1,
+        "price": 0.1 * count,
+        "limitedCapacity": None,
+    }
+
+
+@dataclass
+class Deployer:
+    """What it has, and the ``requests`` to deploy that came; ``fails`` is answered instead."""
+
+    stranger: Stranger
+    checkpoints: list[dict[str, object]] = field(default_factory=lambda: [checkpoint("checkpoint-100")])
+    requests: list[dict[str, object]] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=lambda: ["BUILDING", "ACTIVE"])
+    fails: Answer | None = None
+
+    def __post_init__(self) -> None:
+        server = self.stranger
+        server.on("GET", "/v1/.*/checkpoints", self._checkpoints)
+        server.on("GET", "/v1/.*/checkpoint_files", Answer(404, {"message": "no files here"}))
+        server.on("GET", "/v1/teams", Answer(body={"teams": []}))
+        server.on("GET", "/v1/secrets", Answer(body={"secrets": [{"name": "hf_access_token", "id": "s"}]}))
+        server.on("GET", "/v1/models", Answer(body={"models": []}))
+        server.on("GET", "/v1/models/m1/deployments/d1", self._deployment)
+        server.on("GET", "/v1/models/m1/deployments/d1/logs", Answer(body={"logs": []}))
+        server.on("POST", "/graphql/", self._graphql)
+
+    @property
+    def wet(self) -> list[dict[str, object]]:
+        """The requests that were no dry runs."""
+        return [each for each in self.requests if each["dry_run"] is not True]
+
+    def _checkpoints(self, _asked: Asked) -> Answer:
+        return Answer(body={"training_job": self.stranger.jobs[0], "checkpoints": self.checkpoints})
+
+    def _deployment(self, _asked: Asked) -> Answer:
+        status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+        return Answer(body={"id": "d1", "model_id": "m1", "status": status, "created_at": LONG_AGO})
+
+    def _graphql(self, asked: Asked) -> Answer:
+        if "listed_instances" in str(asked.body["query"]):
+            machines = [machine("L4", 1), machine("H100", 1), machine("H100", 2)]
+            return Answer(body={"data": {"listedInstances": machines}})
+        request = asked.body["variables"]["request"]
+        self.requests.append(request)
+        if self.fails is not None:
+            return self.fails
+        version = {"id": "d1", "name": "one", "model_id": "m1"}
+        made = {
+            "model_version": None if request["dry_run"] else version,
+            "truss_config": json.dumps({"model_name": request["metadata"]["oracle_name"]}),
+        }
+        return Answer(body={"data": {"create_model_version_from_inference_template": made}})

@@ -1,0 +1,334 @@
+"""deploy_checkpoints without a terminal: options, config files, what is missing, what is printed."""
+
+import json
+import shlex
+
+import pytest
+from deployer import BASE, Deployer, checkpoint
+
+from support.stranger import Answer
+
+ENOUGH = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--model-name", "tuned", "--gpu", "H100:2")
+ALL = (*ENOUGH, "--base-model", BASE, "--lora-rank", "32", "--hf-secret", "hf_access_token")
+
+
+@pytest.fixture
+def deployer(stranger, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Deployer(stranger)
+
+
+@pytest.mark.parametrize("name", ["deploy_checkpoints", "deploy-checkpoints", "deploy"])
+def test_with_all_options_it_is_one_document_and_one_request(cli, deployer, name):
+    result = cli(name, *ALL, "--env", "A=b=c", "--secret", "W=hf_access_token", "--yes", "-o", "json")
+
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert (document["model_id"], document["deployment_id"]) == ("m1", "d1")
+    assert document["link"] == f"{deployer.stranger.url}/models/m1/logs/d1"
+    assert document["models"] == ["checkpoint-100"]
+    assert "checkpoint-100" in document["curl"]
+    assert "checkpoint-100" in document["python"]
+    assert deployer.requests == [
+        {
+            "metadata": {"oracle_name": "tuned"},
+            "weights_sources": [
+                {
+                    "weight_source_type": "B10_CHECKPOINTING",
+                    "b10_training_checkpoint_weights_source": {
+                        "checkpoint": {"training_job_id": "job1", "checkpoint_name": "checkpoint-100"}
+                    },
+                }
+            ],
+            "inference_stack": {
+                "stack_type": "VLLM",
+                "environment_variables": [
+                    {"name": "HF_TOKEN", "value": "hf_access_token", "is_secret_reference": True},
+                    {"name": "A", "value": "b=c", "is_secret_reference": False},
+                    {"name": "W", "value": "hf_access_token", "is_secret_reference": True},
+                ],
+            },
+            "instance_type_id": "H100-2",
+            "dry_run": False,
+        }
+    ]
+
+
+def test_a_dry_run_writes_the_truss_config_and_creates_nothing(cli, deployer, tmp_path):
+    result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
+
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert document["dry_run"] is True
+    assert document["truss_config"] == {"model_name": "tuned"}
+    written = tmp_path / document["truss_config_path"]
+    assert written.read_text() == "model_name: tuned\n"
+    assert written.parent.parent == tmp_path / "truss_configs"
+    assert written.parent.name.startswith("dry_run_")
+    assert deployer.wet == []
+    assert len(deployer.requests) == 1
+
+
+def test_a_dry_run_stays_one_with_yes_and_goes_where_it_is_told(cli, deployer, tmp_path):
+    result = cli("deploy", *ENOUGH, "--dry-run", "--yes", "--truss-config-output-dir", str(tmp_path / "out"))
+
+    assert result.code == 0
+    assert (tmp_path / "out" / "config.yaml").exists()
+    assert "H100:2 · H100:2 · $12.00 an hour" in result.out
+    assert deployer.wet == []
+
+
+@pytest.mark.parametrize("missing", ["--job-id", "--checkpoint", "--model-name", "--gpu"])
+def test_one_missing_answer_is_named_before_anything_is_asked(cli, deployer, missing):
+    place = ENOUGH.index(missing)
+    result = cli("deploy", *ENOUGH[:place], *ENOUGH[place + 2 :], "--yes", "-o", "json")
+
+    assert (result.code, result.out) == (2, "")
+    assert missing in result.err
+    assert deployer.stranger.asked == []
+
+
+def test_all_missing_answers_are_named_at_once(cli, deployer):
+    result = cli("deploy")
+
+    assert result.code == 2
+    for flag in ("--job-id", "--checkpoint", "--model-name", "--gpu", "--yes"):
+        assert flag in result.err
+    assert deployer.stranger.asked == []
+
+
+def test_without_yes_nothing_is_deployed(cli, deployer):
+    result = cli("deploy", *ALL)
+
+    assert result.code == 2
+    assert "--yes" in result.err
+    assert deployer.requests == []
+
+
+def test_a_base_model_that_no_checkpoint_names_is_missing(cli, deployer):
+    deployer.checkpoints = [checkpoint("checkpoint-100", base_model=None)]
+
+    result = cli("deploy", *ENOUGH, "--yes")
+
+    assert result.code == 2
+    assert "--base-model" in result.err
+    assert deployer.requests == []
+
+
+@pytest.mark.parametrize(
+    ("r", "rank"), [(8, 8), (16, 16), (24, 32), (64, 64), (320, 320), (None, 16), ("abc", 16), ("", 16)]
+)
+def test_the_rank_is_read_off_the_adapter_and_told(cli, deployer, r, rank):
+    config = {} if r == "" else {"r": r}
+    deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config=config)]
+
+    result = cli("deploy", *ENOUGH, "--dry-run", "-o", "json")
+
+    details = json.loads(result.out)["config"]["checkpoint_details"]
+    assert details["checkpoints"][0]["lora_details"]["rank"] == rank
+    assert f"LoRA rank {rank}" in result.err
+
+
+def test_an_adapter_that_is_too_large_is_refused(cli, deployer):
+    deployer.checkpoints = [checkpoint("checkpoint-100", lora_adapter_config={"r": 600})]
+
+    result = cli("deploy", *ENOUGH, "--yes")
+
+    assert result.code == 2
+    assert "512" in result.err
+    assert deployer.requests == []
+
+
+@pytest.mark.parametrize("rank", ["0", "1", "7", "24", "100", "513", "-8", '"16"', "16.5", "None"])
+def test_other_ranks_are_refused_with_the_list(cli, deployer, rank):
+    result = cli("deploy", *ENOUGH, f"--lora-rank={rank}", "--yes")
+
+    assert result.code == 2
+    assert "8, 16, 32, 64, 128, 256, 320, 512" in result.err
+    assert deployer.requests == []
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "names", "words"),
+    [
+        ([checkpoint("a"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
+        ([checkpoint("a", "full"), checkpoint("b", "full")], ("a", "b"), "stand alone"),
+        ([checkpoint("a", "whisper"), checkpoint("b")], ("a", "b"), "stand alone"),
+        ([checkpoint("a", "mystery")], ("a",), "unknown"),
+        ([checkpoint("a", sync_status="SYNCING")], ("a",), "SYNCING"),
+        ([checkpoint("a")], ("b",), "no checkpoint 'b'"),
+        ([], ("a",), "no checkpoints"),
+    ],
+)
+def test_checkpoints_that_cannot_be_deployed_stop_it(cli, deployer, checkpoints, names, words):
+    deployer.checkpoints = checkpoints
+    chosen = [part for name in names for part in ("--checkpoint", name)]
+
+    result = cli("deploy", "--job-id", "job1", *chosen, "--model-name", "m", "--gpu", "H100", "--yes")
+
+    assert result.code == 2
+    assert words in result.err
+    assert deployer.requests == []
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (("--gpu", "H100:3"), 2, "--gpu: no instance type"),
+        (("--hf-secret", "nope"), 2, "no secret 'nope'"),
+        (("--secret", "A=nope"), 2, "no secret 'nope'"),
+        (("--env", "A"), 2, "NAME=value"),
+        (("--env", "A=1", "--env", "A=2"), 2, "set twice"),
+        (("--job-id", "nonesuch"), 7, "nonesuch"),
+        (("--project", "nonesuch"), 7, "nonesuch"),
+    ],
+)
+def test_wrong_answers_are_named(cli, deployer, options, code, words):
+    result = cli("deploy", *ENOUGH, *options, "--yes")
+
+    assert result.code == code
+    assert words in result.err
+    assert deployer.requests == []
+
+
+def test_the_value_of_a_variable_is_never_printed(cli, deployer):
+    result = cli("deploy", *ENOUGH, "--env", "TOKEN=s3cret", "--yes")
+    wrong = cli("deploy", *ENOUGH, "--env", "s3cret", "--yes")
+
+    assert result.code == 0
+    assert "s3cret" not in result.out + result.err + wrong.out + wrong.err
+
+
+def test_a_config_file_is_enough_and_options_win(cli, deployer, tmp_path):
+    path = tmp_path / "deploy.py"
+    path.write_text(
+        f"""
+from truss_train import definitions
+from truss.base import truss_config
+
+config = definitions.DeployCheckpointsConfig(
+    model_name="from-file",
+    checkpoint_details=definitions.CheckpointList(
+        base_model_id="{BASE}",
+        checkpoints=[definitions.LoRACheckpoint(
+            training_job_id="job1", checkpoint_name="checkpoint-100",
+            lora_details=definitions.LoRADetails(rank=32),
+        )],
+    ),
+    compute=definitions.Compute(
+        accelerator=truss_config.AcceleratorSpec(accelerator=truss_config.Accelerator.H100, count=1)
+    ),
+)
+"""
+    )
+
+    plain = cli("deploy", "--config", str(path), "--dry-run", "-o", "json")
+    changed = cli(
+        *("deploy", "--config", str(path), "--dry-run", "-o", "json"), *("--gpu", "L4", "--model-name", "x")
+    )
+    other = cli("deploy", "--config", str(path), "--dry-run", "--job-id", "job9")
+
+    assert (plain.code, changed.code, other.code) == (0, 0, 2)
+    first, second = deployer.requests
+    assert (first["metadata"], first["instance_type_id"]) == ({"oracle_name": "from-file"}, "H100-1")
+    assert (second["metadata"], second["instance_type_id"]) == ({"oracle_name": "x"}, "L4-1")
+    details = json.loads(plain.out)["config"]["checkpoint_details"]
+    assert details["checkpoints"][0]["lora_details"]["rank"] == 32
+    assert "job1" in other.err
+
+
+@pytest.mark.parametrize("rank", ["0", "7", "24", "513", "-8", "16.5", "8"])
+def test_a_config_file_with_a_rank_that_will_not_do_is_refused(cli, deployer, tmp_path, rank):
+    path = tmp_path / "deploy.py"
+    path.write_text(
+        f"""
+from truss_train.definitions import *
+config = DeployCheckpointsConfig(
+    model_name="m",
+    checkpoint_details=CheckpointList(checkpoints=[LoRACheckpoint(
+        training_job_id="job1", checkpoint_name="checkpoint-100", lora_details=LoRADetails(rank={rank}),
+    )]),
+    compute=Compute(accelerator="H100"),
+)
+"""
+    )
+
+    result = cli("deploy", "--config", str(path), "--yes")
+
+    assert result.code == 2
+    assert "16" in result.err
+    assert deployer.requests == []
+
+
+def test_a_config_file_that_names_a_checkpoint_that_is_not_there(cli, deployer, tmp_path):
+    path = tmp_path / "deploy.py"
+    path.write_text(
+        """
+from truss_train.definitions import *
+config = DeployCheckpointsConfig(
+    model_name="m",
+    checkpoint_details=CheckpointList(
+        checkpoints=[FullCheckpoint(training_job_id="job1", checkpoint_name="checkpoint-1")]
+    ),
+    compute=Compute(accelerator="H100"),
+)
+"""
+    )
+
+    result = cli("deploy", "--config", str(path), "--yes")
+
+    assert result.code == 2
+    assert "checkpoint-1" in result.err
+    assert deployer.requests == []
+
+
+def test_the_command_of_a_dry_run_sends_the_same_request(cli, deployer):
+    first = cli("deploy", *ALL, "--env", "A=it's $HOME", "--dry-run", "-o", "json")
+    program, *arguments = shlex.split(json.loads(first.out)["command"])
+    cli(*arguments, "--dry-run")
+
+    assert program == "bt-tui"
+    assert deployer.requests[0] == deployer.requests[1]
+
+
+def test_waiting_tells_the_statuses_and_fails_with_the_deployment(cli, deployer, monkeypatch):
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
+    deployer.statuses = ["BUILDING", "LOADING_MODEL", "ACTIVE"]
+    good = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
+    deployer.statuses = ["BUILDING", "BUILD_FAILED"]
+    bad = cli("deploy", *ENOUGH, "--yes", "--wait", "-o", "json")
+
+    assert (good.code, json.loads(good.out)["status"]) == (0, "ACTIVE")
+    assert "status: LOADING_MODEL" in good.err
+    assert (bad.code, json.loads(bad.out)["status"]) == (5, "BUILD_FAILED")
+
+
+def test_a_refusal_of_the_server_is_its_own_words_and_is_not_repeated(cli, deployer):
+    deployer.fails = Answer(
+        body={
+            "errors": [
+                {"message": "x", "extensions": {"code": "RESOURCE_NOT_FOUND", "description": "no GPUs"}}
+            ]
+        }
+    )
+
+    result = cli("deploy", *ENOUGH, "--yes")
+
+    assert result.code == 1
+    assert "no GPUs" in result.err
+    assert len(deployer.requests) == 1
+
+
+def test_a_lost_answer_never_deploys_twice(cli, deployer, monkeypatch):
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
+    deployer.fails = Answer(502, {"message": "lost"})
+
+    result = cli("deploy", *ENOUGH, "--yes", "-o", "json")
+
+    assert result.code != 0
+    assert result.out == ""
+    assert len(deployer.requests) == 1
+
+
+async def _no_sleep(_self, _seconds):
+    """Do not wait."""
