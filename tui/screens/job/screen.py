@@ -32,6 +32,7 @@ from tui.screens.job.chart_deck import ChartDeck
 from tui.screens.job.charts import charts_of
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
+from tui.screens.job.log_actions import LOG_ACTIONS, LogActions
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.matrix import matrix_rows
 from tui.screens.job.tables import CHECKPOINT_COLUMNS, NODE_COLUMNS, CheckpointRow, checkpoint_rows
@@ -53,23 +54,12 @@ SPANS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 *
 SPAN_WORDS = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
 FIRST_SPAN = 2
 
-LOG_ACTIONS = frozenset(
-    {
-        "toggle_follow",
-        "find_in_log",
-        "next_match",
-        "previous_match",
-        "filter_log",
-        "toggle_wrap",
-        "next_time_mode",
-    }
-)
 CHART_ACTIONS = frozenset({"next_chart", "next_span", "previous_span", "matrix_metric"})
 
 MakeFeed = Callable[..., RunFeed]
 
 
-class JobScreen(Screen[None]):
+class JobScreen(LogActions, Screen[None]):
     """The cockpit of one run; ``feed_with`` makes the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
@@ -303,34 +293,6 @@ class JobScreen(Screen[None]):
     def action_previous_tab(self) -> None:
         """The tab to the left."""
         self.tab = TAB_IDS[(TAB_IDS.index(self.tab) - 1) % len(TAB_IDS)]
-
-    def action_toggle_follow(self) -> None:
-        """Follow the end of the log, or not."""
-        self.query_one(LogPane).toggle_follow()
-
-    def action_find_in_log(self) -> None:
-        """Type a text to look for."""
-        self.query_one(LogPane).open_field("find")
-
-    def action_filter_log(self) -> None:
-        """Type what log lines must contain."""
-        self.query_one(LogPane).open_field("filter")
-
-    def action_next_match(self) -> None:
-        """The next line with the text."""
-        self.query_one(LogPane).view.action_next_match()
-
-    def action_previous_match(self) -> None:
-        """The previous line with the text."""
-        self.query_one(LogPane).view.action_previous_match()
-
-    def action_toggle_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
-        self.query_one(LogPane).toggle_wrap()
-
-    def action_next_time_mode(self) -> None:
-        """Another way to show times."""
-        self.query_one(LogPane).next_time_mode()
 
     def action_next_node(self) -> None:
         """The next node alone; after the last, all."""
