@@ -16,8 +16,8 @@ _TRAINER_WORDS = ("trainer", "optimizer", "state")
 _LONGEST_SHOWN = 80
 
 _SHARDS_REASON = (
-    "sharded weights (FSDP) cannot be served; merge them into one set of Hugging Face weights first,"
-    " or write the Truss by hand"
+    "sharded weights (FSDP and other distributed checkpoints) cannot be served; merge them into one set of"
+    " Hugging Face weights first, or write the Truss by hand"
 )
 _TRAINER_REASON = "a trainer's state, to resume training from; it holds no weights that can be served"
 _SYNCING_REASON = "still being uploaded (SYNCING); it can be deployed once it is complete"

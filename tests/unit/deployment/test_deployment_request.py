@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from deployable import CHECKPOINTS, EXAMPLES, HOSTILE_NAME, JOB_ID, LISTED_INSTANCES, PROJECT_ID
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from api_client import ConfigurationError
@@ -97,6 +97,7 @@ def test_checkpoints_of_loops_runs_are_sent_by_their_ids() -> None:
     }
 
 
+@example(name="\ud800 \u202e", value="'\"\\\n\x1b", extra={"ﬀ": None, "class": 1, "a b": "c"})
 @given(
     name=st.text(st.characters(), min_size=1),
     value=st.text(st.characters()),
