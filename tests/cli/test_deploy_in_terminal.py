@@ -254,3 +254,19 @@ def test_words_of_the_server_do_not_reach_the_terminal_as_commands(deployer, tmp
     assert b"\x1b]0;" not in someone.shown
     assert b"pwned\x07" not in someone.shown
     assert b"b\x1b[2Jad" not in someone.shown
+
+
+def test_a_long_list_is_filtered_by_typing(deployer, tmp_path):
+    deployer.stranger.jobs = [job(f"job{number}") for number in range(1, 31)]
+    with person(deployer.stranger.environ(), tmp_path, "deploy") as someone:
+        someone.sees("type to filter")
+        someone.types(b"job27")
+        someone.sees("/ job27")
+        someone.types(ENTER)
+        someone.sees("Which job's checkpoints? job27")
+        someone.types(b"\x03")
+        assert someone.ends()[0] == 130
+
+    assert "/v1/training_projects/proj1/jobs/job27/checkpoints" in [
+        each.path for each in deployer.stranger.asked
+    ]

@@ -90,7 +90,7 @@ def _job_choice(job: TrainingJob, state: WizardState) -> Choice:
     project = job.training_project.name if job.training_project else job.project_id
     created = f"{age((state.facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
     hint = " · ".join(part for part in (project, f"{view.sign} {view.word}", created) if part)
-    reason = "it has not run, so it has no checkpoints" if job.current_status in NEVER_RAN else ""
+    reason = "has not run" if job.current_status in NEVER_RAN else ""
     return Choice(job.id, f"{job.name} ({job.id})" if job.name else job.id, hint, reason)
 
 

@@ -19,6 +19,10 @@ from tui.wizard.walk import Walk
 
 KEYS_HELP = "enter goes on · shift+tab goes back · esc leaves; answers are kept"
 MARK_HELP = "(space marks)"
+FILTER_HELP = "(type to filter)"
+LONG_LIST = 15
+"""Choices; from here on typing filters them, which takes the letters j and k from moving."""
+
 NO_HELP = " "
 """questionary would explain the arrow keys."""
 
@@ -168,11 +172,14 @@ def _select(title: str, step: Step) -> Any:
     import questionary
 
     values = [each.value for each in step.choices if not each.disabled_reason]
+    is_long = len(step.choices) >= LONG_LIST
     return questionary.select(
         inert(title),
         choices=[_choice(each) for each in step.choices],
         default=step.default if step.default in values else None,
-        instruction=NO_HELP,
+        instruction=FILTER_HELP if is_long else NO_HELP,
+        use_search_filter=is_long,
+        use_jk_keys=not is_long,
         output=_stderr(),
     )
 
