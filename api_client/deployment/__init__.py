@@ -18,25 +18,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from api_client.deployment.calling import curl_example, openai_example, serving_url
     from api_client.deployment.config_building import DeployAnswers, build_config
-    from api_client.deployment.deploying import (
-        DeploymentResult,
-        DeploymentUnclear,
-        DeploymentUpdate,
-        deploy,
-        deployment_link,
-        follow,
-        truss_config_path,
-        truss_config_yaml,
-        write_truss_config,
-    )
-    from api_client.deployment.instances import (
-        ListedInstance,
-        fitting_instances,
-        listed_instances,
-        memory_hint,
-        needed_gpu_bytes,
-        smallest_instance,
-    )
+    from api_client.deployment.following import DeploymentUpdate, follow
+    from api_client.deployment.gpu_memory import memory_hint, needed_gpu_bytes
+    from api_client.deployment.instance_choice import ListedInstance, fitting_instances, smallest_instance
+    from api_client.deployment.instance_listing import listed_instances
     from api_client.deployment.python_file import render_python
     from api_client.deployment.ranks import (
         VALID_LORA_RANKS,
@@ -47,31 +32,22 @@ if TYPE_CHECKING:
     )
     from api_client.deployment.request import DEPLOY_MUTATION, deployment_request, equivalent_command
     from api_client.deployment.selection import CheckpointKind, check_selection, kind_of, selectable
+    from api_client.deployment.sending import DeploymentResult, DeploymentUnclear, deploy, deployment_link
+    from api_client.deployment.truss_config_file import (
+        truss_config_path,
+        truss_config_yaml,
+        write_truss_config,
+    )
     from api_client.deployment.validation import validate
     from api_client.preflight.findings import Finding
 
 _HOMES = {
     "api_client.deployment.calling": ("curl_example", "openai_example", "serving_url"),
     "api_client.deployment.config_building": ("DeployAnswers", "build_config"),
-    "api_client.deployment.deploying": (
-        "DeploymentResult",
-        "DeploymentUnclear",
-        "DeploymentUpdate",
-        "deploy",
-        "deployment_link",
-        "follow",
-        "truss_config_path",
-        "truss_config_yaml",
-        "write_truss_config",
-    ),
-    "api_client.deployment.instances": (
-        "ListedInstance",
-        "fitting_instances",
-        "listed_instances",
-        "memory_hint",
-        "needed_gpu_bytes",
-        "smallest_instance",
-    ),
+    "api_client.deployment.following": ("DeploymentUpdate", "follow"),
+    "api_client.deployment.gpu_memory": ("memory_hint", "needed_gpu_bytes"),
+    "api_client.deployment.instance_choice": ("ListedInstance", "fitting_instances", "smallest_instance"),
+    "api_client.deployment.instance_listing": ("listed_instances",),
     "api_client.deployment.python_file": ("render_python",),
     "api_client.deployment.ranks": (
         "VALID_LORA_RANKS",
@@ -82,6 +58,17 @@ _HOMES = {
     ),
     "api_client.deployment.request": ("DEPLOY_MUTATION", "deployment_request", "equivalent_command"),
     "api_client.deployment.selection": ("CheckpointKind", "check_selection", "kind_of", "selectable"),
+    "api_client.deployment.sending": (
+        "DeploymentResult",
+        "DeploymentUnclear",
+        "deploy",
+        "deployment_link",
+    ),
+    "api_client.deployment.truss_config_file": (
+        "truss_config_path",
+        "truss_config_yaml",
+        "write_truss_config",
+    ),
     "api_client.deployment.validation": ("validate",),
     "api_client.preflight.findings": ("Finding",),
 }

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from api_client.clock import Clock, SystemClock
 from api_client.definitions import DeployCheckpointsConfig
-from api_client.deployment.instances import InstanceDirectory, listed_instances, smallest_instance
+from api_client.deployment.instance_choice import smallest_instance
+from api_client.deployment.instance_listing import InstanceDirectory, listed_instances
 from api_client.deployment.request import DEPLOY_FIELD, DEPLOY_MUTATION, deployment_request
 from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
 from api_client.models import Deployment

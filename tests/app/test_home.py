@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from support.dashboard import ONE_O_CLOCK, home, loading_home, settle, text_of
-from support.worlds import JOBS, fleet
+from support.dashboard import home, loading_home, settle, text_of
+from support.worlds import JOBS, ONE_O_CLOCK, fleet
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet import FleetSnapshot
 from tui.messages import OpenJobRequested

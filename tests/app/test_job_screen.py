@@ -5,8 +5,8 @@ from textual.message import Message
 
 from api_client.models import JobMetrics, NodeSeries, QueueContext
 from api_client.streams.records import LogGap, LogLine
-from support.dashboard import ONE_O_CLOCK, job_view, settle, text_of
-from support.worlds import JOBS, job, job_metrics, log_lines, run, series
+from support.dashboard import job_view, settle, text_of
+from support.worlds import JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
 from tui.feeds.run import LogPart
 from tui.insight.health import Finding, FindingKind
 from tui.messages import StopJobRequested

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 from textual.pilot import Pilot
 
-from support.dashboard import Dashboard, home, job_view, settle
+from support.dashboard import Dashboard, deploy_view, home, job_view, settle
+from support.wizard_facts import checkpoint, lora, to, walk_of
 from tui.app import BtTuiApp
 
 SIZES = [(60, 20), (80, 24), (120, 40)]
@@ -55,3 +56,22 @@ def test_help(snap_compare: Compare) -> None:
 def test_welcome(snap_compare: Compare) -> None:
     why = "There is no remote: neither BASETEN_API_KEY nor ~/.trussrc is set."
     assert snap_compare(BtTuiApp(None, why_no_remote=why), terminal_size=(80, 24), run_before=settle)
+
+
+ADAPTERS = (lora("checkpoint-300", r=24), lora("checkpoint-200", r=16), checkpoint("shards", "fsdp"))
+WIZARD_STEPS = (
+    *("job", "checkpoints", "base_model", "lora_rank", "model_name", "gpu"),
+    *("hf_secret", "environment", "secrets", "review"),
+)
+CHOSEN = {"checkpoints": ("checkpoint-300", "checkpoint-200"), "model_name": "tuned"}
+
+
+@pytest.mark.parametrize("step", WIZARD_STEPS)
+def test_wizard(snap_compare: Compare, step: str) -> None:
+    walk = to(walk_of(*ADAPTERS), step, **CHOSEN)
+    assert snap_compare(deploy_view(walk), terminal_size=(80, 24), run_before=settle)
+
+
+def test_wizard_review_wide(snap_compare: Compare) -> None:
+    walk = to(walk_of(*ADAPTERS), "review", **CHOSEN)
+    assert snap_compare(deploy_view(walk), terminal_size=(120, 40), run_before=settle)

@@ -9,13 +9,16 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from support.worlds import JOBS, ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, run
+from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
 from tui.app import BtTuiApp
+from tui.feeds.deployment import DeploySnapshot
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet import FleetSnapshot
 from tui.insight.run import RunSnapshot
+from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.wizard.walk import Walk
 
 LIVE = Connection(Link.LIVE, answered_at=None)
 
@@ -63,6 +66,28 @@ def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: 
     return Dashboard(first)
 
 
+class StubDeployFeed:
+    """Shows one place of the wizard's walk, and notes nothing."""
+
+    truss_config = ""
+
+    def __init__(self, walk: Walk, *, publish: Callable[[DeploySnapshot], object], **_others: object) -> None:
+        self._snapshot = DeploySnapshot(stage="asking", walk=walk)
+        self._publish = publish
+
+    async def begin(self) -> None:
+        self._publish(self._snapshot)
+
+
+def deploy_view(walk: Walk) -> Dashboard:
+    def first() -> Screen[None]:
+        screen = DeployScreen(partial(StubDeployFeed, walk), "acme")
+        screen.connection = LIVE
+        return screen
+
+    return Dashboard(first)
+
+
 def text_of(app: BtTuiApp) -> str:
     """What is on the screen, as lines of text."""
     lines = app.screen._compositor.render_strips()
@@ -73,6 +98,3 @@ async def settle(pilot: Pilot[Any]) -> None:
     """Let messages, layout and their consequences come to rest."""
     for _ in range(3):
         await pilot.pause()
-
-
-__all__ = ["JOBS", "ONE_O_CLOCK", "Dashboard", "home", "job_view", "loading_home", "settle", "text_of"]

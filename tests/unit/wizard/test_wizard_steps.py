@@ -1,7 +1,8 @@
 """Each question: its choices, its default, what it refuses and what it sets."""
 
 import pytest
-from wizard_facts import (
+
+from support.wizard_facts import (
     BASE,
     MISSING,
     NOW,
@@ -13,7 +14,6 @@ from wizard_facts import (
     to,
     walk_of,
 )
-
 from tui.wizard.state import (
     BASE_MODEL,
     CHECKPOINTS,

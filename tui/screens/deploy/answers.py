@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Sequence
 from typing import ClassVar
 
@@ -17,6 +18,9 @@ from textual.widgets.option_list import Option
 from tui.insight.text import inert
 from tui.wizard.environment import read_pair
 from tui.wizard.step import Answer, Choice, Step
+
+REASON_CELLS = 44
+"""Reasons are broken to fit beside the way at 80 columns."""
 
 
 class MarkList(OptionList):
@@ -162,11 +166,13 @@ def _options(step: Step) -> OptionList:
 
 
 def choice_text(choice: Choice) -> Text:
-    """Label and hint, or the reason why it cannot be chosen."""
-    text = Text(inert(choice.label), no_wrap=True, overflow="ellipsis")
-    aside = choice.disabled_reason or choice.hint
-    if aside:
-        text.append(f"  {inert(aside)}", "dim" if not choice.disabled_reason else "dim italic")
+    """Label and hint; of what cannot be chosen the whole reason, as no cursor can go there to read on."""
+    text = Text(inert(choice.label))
+    if choice.disabled_reason:
+        lines = textwrap.wrap(inert(choice.disabled_reason), REASON_CELLS)
+        text.append("".join(f"\n    {line}" for line in lines), "dim italic")
+    elif choice.hint:
+        text.append(f"  {inert(choice.hint)}", "dim")
     return text
 
 
