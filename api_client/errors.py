@@ -12,6 +12,7 @@
         ├── RedirectRefused         the server sent us to another host; the key stays here
         ├── InvalidAnswer           an answer that is not what the API promises
         ├── UploadFailed            the object store did not take an archive
+        ├── DeploymentUnclear       a deployment's answer was lost (api_client.deployment)
         └── ErrorAnswer             an answer of status 4xx or 5xx
             ├── BadRequest          400, 409, 422 and the other 4xx
             ├── Unauthorized        401, 403: names the remote and where its key came from

@@ -18,6 +18,7 @@ from tui.insight.run import RunSnapshot
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.wizard.step import Answer
 from tui.wizard.walk import Walk
 
 LIVE = Connection(Link.LIVE, answered_at=None)
@@ -67,7 +68,7 @@ def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: 
 
 
 class StubDeployFeed:
-    """Shows one place of the wizard's walk, and notes nothing."""
+    """Shows one place of the wizard's walk and goes on from there; no server is asked."""
 
     truss_config = ""
 
@@ -76,6 +77,12 @@ class StubDeployFeed:
         self._publish = publish
 
     async def begin(self) -> None:
+        self._publish(self._snapshot)
+
+    async def answer(self, answer: Answer) -> None:
+        walk = self._snapshot.walk
+        assert walk is not None
+        self._snapshot = DeploySnapshot(stage="asking", walk=walk.answered(answer))
         self._publish(self._snapshot)
 
 

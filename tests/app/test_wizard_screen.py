@@ -1,0 +1,102 @@
+"""What the wizard's screen makes of answers: the rules are the steps', the screen must show them."""
+
+import pytest
+from textual.widgets import Input
+
+from api_client.deployment import VALID_LORA_RANKS
+from support.dashboard import deploy_view, settle, text_of
+from support.wizard_facts import checkpoint, lora, to, walk_of
+from tui.screens.deploy.answers import AnswerPane, MarkList
+from tui.screens.deploy.screen import DeployScreen
+
+SIZE = (80, 24)
+
+
+def step_of(screen: object) -> str:
+    assert isinstance(screen, DeployScreen) and screen.snapshot.walk is not None
+    return screen.snapshot.walk.step.id
+
+
+async def typed_rank(text: str, adapter_rank: object = 8) -> tuple[str, str]:
+    """The step after a rank was typed, and the screen."""
+    app = deploy_view(to(walk_of(lora("checkpoint-1", r=adapter_rank)), "lora_rank"))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        app.screen.query_one("#text", Input).value = text
+        await pilot.press("ctrl+s")
+        await settle(pilot)
+        return step_of(app.screen), text_of(app)
+
+
+@pytest.mark.parametrize("rank", VALID_LORA_RANKS)
+async def test_every_valid_rank_goes_on(rank: int) -> None:
+    step, _screen = await typed_rank(str(rank))
+    assert step == "model_name"
+
+
+@pytest.mark.parametrize("text", ["0", "1", "7", "24", "100", "513", "-8", "16.5", '"16"', "", "None"])
+async def test_a_rank_that_is_none_is_refused_with_the_list(text: str) -> None:
+    step, screen = await typed_rank(text)
+    assert step == "lora_rank"
+    assert "✗" in screen
+    assert "320" in screen.split("✗")[1]
+
+
+async def test_a_rank_below_the_adapter_s_is_refused() -> None:
+    step, screen = await typed_rank("16", adapter_rank=64)
+    assert step == "lora_rank"
+    assert "64" in screen.split("✗")[1]
+
+
+async def test_an_adapter_beyond_all_ranks_is_not_offered() -> None:
+    walk = to(walk_of(lora("checkpoint-1", r=600)), "checkpoints")
+    app = deploy_view(walk)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        screen = text_of(app)
+        assert "600" in screen or "512" in screen
+
+
+async def test_what_cannot_be_chosen_says_the_whole_reason() -> None:
+    app = deploy_view(to(walk_of(lora("checkpoint-1"), checkpoint("shards", "fsdp")), "checkpoints"))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert "distributed" in " ".join(text_of(app).split())
+
+
+async def test_checkpoints_that_cannot_stand_together_are_refused_with_the_reason() -> None:
+    app = deploy_view(to(walk_of(checkpoint("one", "full"), checkpoint("two", "full")), "checkpoints"))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        marks = app.screen.query_one(MarkList)
+        for position in (0, 1):
+            marks.highlighted = position
+            if marks.get_option_at_index(position).id not in marks.marked:
+                marks.action_mark()
+        await pilot.press("enter")
+        await settle(pilot)
+        assert step_of(app.screen) == "checkpoints"
+        assert "✗" in text_of(app)
+
+
+async def test_variables_are_read_a_line_each_and_a_wrong_line_is_named() -> None:
+    app = deploy_view(to(walk_of(lora("checkpoint-1")), "environment"))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press(*"NAME", "ctrl+s")
+        await settle(pilot)
+        assert "is not NAME=value" in text_of(app)
+        await pilot.press(*"=1", "ctrl+s")
+        await settle(pilot)
+        assert step_of(app.screen) == "secrets"
+
+
+async def test_by_mouse_a_choice_is_taken_with_a_click() -> None:
+    app = deploy_view(to(walk_of(lora("checkpoint-1")), "gpu"))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.click(AnswerPane, offset=(5, 2))
+        await settle(pilot)
+        assert step_of(app.screen) == "hf_secret"
