@@ -14,7 +14,7 @@ from api_client.definitions import (
 )
 from api_client.deployment.checkpoint_files import ROOT
 from api_client.deployment.instance_choice import smallest_instance
-from api_client.deployment.ranks import adapter_ranks, check_rank
+from api_client.deployment.ranks import adapter_ranks, check_rank, rank_for
 from api_client.deployment.selection import check_selection, kind_of
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.preflight.findings import Finding, gravest_first
@@ -87,6 +87,7 @@ def _details_findings(
             yield Finding("error", place, reason, "choose other checkpoints")
         yield from _name_findings(place, found)
     yield from _base_model_findings(details, found)
+    yield from _rank_findings(details, found)
 
 
 def _find(wanted: CheckpointToDeploy, listed: Iterable[Checkpoint]) -> Checkpoint | None:
@@ -127,6 +128,21 @@ def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Che
             yield Finding(
                 "error", f"{place}.lora_details.rank", problem, "choose a rank that holds the adapter"
             )
+
+
+def _rank_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:
+    """The official request has no field for a rank (API facts, 7): say so where it makes a difference."""
+    lora = [each for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
+    # What is no number at all is refused elsewhere.
+    chosen = max((each.lora_details.rank for each in lora if type(each.lora_details.rank) is int), default=0)
+    adapters = [checkpoint for checkpoint in found if kind_of(checkpoint) == "lora"]
+    own = rank_for(adapter_ranks(adapters)).default if adapters else None
+    if own is not None and chosen > own:
+        yield Finding(
+            "info",
+            "checkpoint_details.checkpoints",
+            f"rank {chosen} stands in the config, but the platform goes by the adapter's own ({own})",
+        )
 
 
 def _name_findings(place: str, found: Sequence[Checkpoint]) -> Iterator[Finding]:

@@ -89,6 +89,20 @@ async def test_a_config_that_fails_is_told_with_file_and_line_and_nothing_is_los
             await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
+async def test_a_typed_path_is_the_config_that_is_run(here: Path) -> None:
+    other = here / "other"
+    other.mkdir()
+    (other / "config.py").write_text(CONFIG.replace("from-the-screen", "from-the-path"), encoding="utf-8")
+    with running_emulator("empty") as emulator:
+        app = BtTuiApp(remote_of(emulator))
+        async with app.run_test(size=SIZE) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            await pilot.press("n")
+            await until(pilot, lambda: "other/config.py" in text_of(app))
+            await pilot.press(*"other/config.py", "enter")
+            await until(pilot, lambda: "from-the-path" in text_of(app))
+
+
 async def test_an_override_that_no_job_can_have_is_refused_and_the_review_stays(here: Path) -> None:
     with running_emulator("empty") as emulator:
         app = BtTuiApp(remote_of(emulator))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,12 +130,16 @@ def push(
 def _draft(
     config: Path, python: Path | None, overrides: Overrides, team: str | None, output: Output
 ) -> Draft:
-    """Load the config and look at its folder. Raises ConfigurationError."""
+    """Load the config, in a process of its own, and look at its folder. Raises ConfigurationError.
+
+    Whatever the config and its children write must not mingle with the data on stdout.
+    """
     from api_client.config_file import load_training_project
     from api_client.submission.archive import plan_archive
     from api_client.submission.overrides import apply_overrides
 
-    project, replaced = apply_overrides(load_training_project(config, python=python), overrides)
+    loaded = load_training_project(config, python=python or Path(sys.executable))
+    project, replaced = apply_overrides(loaded, overrides)
     for text in replaced:
         output.remark(text)
     source_dir = config.absolute().parent
@@ -221,6 +226,7 @@ def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
 
 async def _submit(client: TrainingClient, output: Output, draft: Draft) -> Submission:
     """Submit with a progress line on a terminal, and a remark for every wait elsewhere."""
+    from api_client.errors import InvalidAnswer, ServerFault, Unreachable
     from api_client.submission.submitting import submit
     from tui.commands.progress_line import ProgressLine
 
@@ -240,5 +246,9 @@ async def _submit(client: TrainingClient, output: Output, draft: Draft) -> Submi
             on_progress=show,
             plan=draft.plan,
         )
+    except (Unreachable, ServerFault, InvalidAnswer) as error:
+        if error.method == "POST" and error.path.endswith("/jobs"):
+            output.remark("the job may exist all the same, so it is not sent again: see bt-tui jobs")
+        raise
     finally:
         line.clear()

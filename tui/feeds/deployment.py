@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from api_client.addresses import parse_base_url
 from api_client.deployment import (
     DeploymentResult,
     curl_example,
@@ -77,6 +78,11 @@ class DeployFeed:
         """What the dry run returned, as YAML."""
         result = self.snapshot.result
         return truss_config_yaml(result.truss_config) if result is not None else ""
+
+    @property
+    def serves_nothing(self) -> bool:
+        """Whether this is an emulator: it walks a deployment through its states and serves nothing."""
+        return parse_base_url(self._session.remote.api_url, source="the remote").is_loopback
 
     def how_to_call(self) -> tuple[str, str] | None:
         """A curl command and a Python script that call what serves; None while nothing does."""

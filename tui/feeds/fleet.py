@@ -25,8 +25,8 @@ FULL_LIST_EVERY = 6
 FEW_JOBS = 300
 """Up to so many jobs, everything is asked for every time."""
 UNAUTHORISED_INTERVAL_S = 30.0
-UNWATCHED_INTERVAL_S = 30.0
-"""While another screen is in front; nothing is glanced at then."""
+UNWATCHED_INTERVAL_S = 10.0
+"""While another screen is in front; nothing is glanced at then, but the connection is still watched."""
 PUBLISH_INTERVAL_S = 1.0
 GLANCE_PAUSE_S = 0.25
 """Between two looks; a look is two requests."""

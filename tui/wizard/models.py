@@ -10,6 +10,8 @@ from tui.wizard.derived import advised_rank, inferred_base_model, is_lora, propo
 from tui.wizard.state import BASE_MODEL, LORA_RANK, MODEL_NAME, WizardState
 from tui.wizard.step import Answer, Choice, Step
 
+NOT_SENT = "It stands in the config; the platform itself goes by the adapter's"
+
 
 def base_model_step(state: WizardState) -> Step:
     """The base model: of a LoRA it must be known, of others it may be left out."""
@@ -55,7 +57,7 @@ def rank_step(state: WizardState) -> Step:
         choices=choices,
         answer=present,
         default=present if present is not None else advice.default,
-        remark=advice.explanation,
+        remark=f"{advice.explanation}. {NOT_SENT}".replace(".. ", ". ").strip(" ."),
         refusal=advice.refusal,
         check=lambda given: check_rank(given, ranks),
         put=lambda before, given: replace(before, answers=replace(before.answers, lora_rank=given)),

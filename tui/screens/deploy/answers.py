@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from tui.insight.text import inert
 from tui.wizard.environment import read_pair
+from tui.wizard.state import SECRETS
 from tui.wizard.step import Answer, Choice, Step
 
 REASON_CELLS = 44
@@ -95,13 +96,19 @@ class AnswerPane(Vertical):
             yield MarkList(step.choices, _names(step.default))
         elif step.kind == "pairs":
             yield TextArea(_pairs_text(step), id="pairs", show_line_numbers=False, compact=True)
-            yield Static("one NAME=value a line; ctrl+s goes on", classes="hint")
+            value = "secret" if step.id == SECRETS else "value"
+            yield Static(f"one NAME={value} a line; ctrl+s goes on", classes="hint")
         else:
             if step.choices:
                 yield _options(step)
+                yield Static("choose above, or type one:", classes="hint")
             yield Input(_text(step.default), id="text", compact=True)
 
     def on_mount(self) -> None:
+        """Keys go to the question."""
+        self.take_focus()
+
+    def take_focus(self) -> None:
         """Keys go to the question."""
         target = "#text" if self.step.kind in ("text", "number") else "OptionList, TextArea"
         self.query(target).first().focus()

@@ -13,6 +13,8 @@ from tui.insight.text import inert
 from tui.widgets.log_view.view import LogView
 from tui.widgets.tones import tone_styles
 
+CALL = "Call it (ctrl+y copies the command):\n\n"
+EMULATED_CALL = "This emulator serves no model. On Baseten, the call would be like this:\n\n"
 WAY_UP = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
 
 
@@ -43,7 +45,14 @@ class FollowPane(Vertical):
         if lines:
             self.query_one(LogView).append(lines)
 
-    def show(self, snapshot: DeploySnapshot, *, truss_config: str, call: tuple[str, str] | None) -> None:
+    def show(
+        self,
+        snapshot: DeploySnapshot,
+        *,
+        truss_config: str,
+        call: tuple[str, str] | None,
+        serves_nothing: bool,
+    ) -> None:
         """Say where it stands."""
         tones = tone_styles(self.app)
         result = snapshot.result
@@ -64,7 +73,7 @@ class FollowPane(Vertical):
             if snapshot.error:
                 head.append(f"\n✗ {inert(snapshot.error)}", tones["bad"])
             if call is not None:
-                words.append("Call it (ctrl+y copies the command):\n\n", tones["strong"])
+                words.append(EMULATED_CALL if serves_nothing else CALL, tones["strong"])
                 words.append("\n\n".join(inert_lines(form) for form in call))
                 self.to_copy = call[0]
         if snapshot.written_to is not None:

@@ -119,11 +119,16 @@ class DeployScreen(Screen[None]):
         self.refresh_bindings()
         self._show_header(snapshot)
         if snapshot.walk is not None and stage == "asking":
+            for pane in self.query(AnswerPane):
+                pane.take_focus()  # hidden behind a result, it had lost it
             self._show_question(snapshot.walk)
             self._show_problem(snapshot.error, snapshot.note)
         if stage in ("tried", "following"):
             self.query_one(FollowPane).show(
-                snapshot, truss_config=self._feed.truss_config, call=self._feed.how_to_call()
+                snapshot,
+                truss_config=self._feed.truss_config,
+                call=self._feed.how_to_call(),
+                serves_nothing=self._feed.serves_nothing,
             )
 
     def watch_form(self, _form: str) -> None:

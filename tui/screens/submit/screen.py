@@ -9,7 +9,7 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -98,7 +98,7 @@ class SubmitScreen(Screen[None]):
     def on_mount(self) -> None:
         """Look for configs."""
         self.watch_snapshot(self.snapshot)
-        self.query_one("#configs").focus()
+        self.query_one("#path").focus()
         self.run_worker(self._feed.look_around(), name="search for configs", exit_on_error=False)
 
     @on(SubmissionChanged)
@@ -188,8 +188,20 @@ class SubmitScreen(Screen[None]):
 
     @on(Input.Submitted, "#path")
     def _path_typed(self, event: Input.Submitted) -> None:
+        """Enter takes what was typed; with nothing typed, the config under the list's cursor."""
+        chosen = self.query_one("#configs", RowTable).cursor_key
         if event.value.strip():
             self._load(Path(event.value.strip()))
+        elif chosen is not None:
+            self._load(Path(chosen))
+
+    def on_key(self, event: events.Key) -> None:
+        """From the path the arrow keys lead into the list."""
+        if event.key in ("down", "up") and self.focused is self.query_one("#path"):
+            event.stop()
+            table = self.query_one("#configs", RowTable)
+            table.focus()
+            table.action_cursor_by(1 if event.key == "down" else -1)
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
     async def _load(self, config: Path) -> None:
@@ -214,6 +226,9 @@ class SubmitScreen(Screen[None]):
         """Submit the job; warnings are asked about first."""
         snapshot = self.snapshot
         if not snapshot.can_submit or snapshot.project is None:
+            errors = [found for found in snapshot.findings if found.severity == "error"]
+            why = inert(errors[0].problem) if errors else "Choose a config first."
+            self.notify(why, title="Nothing was sent", severity="warning", markup=False)
             return
         serious = [found for found in snapshot.findings if found.severity == "warning"]
         if not serious:
@@ -243,7 +258,7 @@ class SubmitScreen(Screen[None]):
         """From the review to the choice, from the choice out; an upload is not left behind by accident."""
         if self.snapshot.stage == "reviewing":
             self._feed.choose_again()
-            self.query_one("#configs").focus()
+            self.query_one("#path").focus()
         elif self.snapshot.stage in ("choosing", "loading"):
             self.app.pop_screen()
         else:

@@ -34,7 +34,9 @@ def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple
         yield "loads", f"{len(loading.checkpoints)} checkpoint(s)"
     yield "weights", ", ".join(weights.source for weights in job.weights)
     if plan is not None:
-        yield "archive", f"{count(len(plan.files))} files, {bytes_iec(plan.size_bytes)}"
+        files = len(plan.files)
+        unit = "file" if files == 1 else "files"
+        yield "archive", f"{count(files)} {unit}, {bytes_iec(plan.size_bytes)}"
         yield "left out", _dropped(plan)
 
 
