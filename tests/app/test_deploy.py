@@ -112,6 +112,8 @@ async def test_a_dry_run_shows_and_writes_the_truss_config_and_creates_nothing(h
         assert files(here, "truss_configs/*/config.yaml")
         await pilot.press("escape")
         await until(pilot, lambda: step_of(app) == REVIEW)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "saved as" in text_of(app))
 
 
 async def test_the_config_is_saved_as_python_and_never_over_another_file(here: Path) -> None:
