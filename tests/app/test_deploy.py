@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets._footer import FooterKey
 
 from support.dashboard import text_of
 from support.emulator import running_emulator
@@ -16,9 +17,11 @@ from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.confirm.screen import ConfirmScreen
-from tui.screens.deploy.answers import AnswerPane
+from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.widgets.row_table import RowTable
 from tui.wizard.state import REVIEW
 
 SIZE = (80, 24)
@@ -136,3 +139,40 @@ async def test_back_keeps_the_answers_and_a_bad_one_is_refused_with_a_reason(her
         await pilot.press("ctrl+u", "enter")
         await until(pilot, lambda: "✗" in text_of(app))
         assert step_of(app) == "model_name"
+
+
+def cursor_name(app: BtTuiApp) -> str:
+    row = app.screen.query_one("#jobs", RowTable).cursor_row
+    return "" if row is None else str(row.name)
+
+
+async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
+    """Click on a hint of the footer."""
+    await until(pilot, lambda: any(each.key == key for each in app.screen.query(FooterKey)))
+    hint = next(each for each in app.screen.query(FooterKey) if each.key == key)
+    await pilot.click(hint)
+
+
+async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:
+    with running_emulator("demo") as emulator:
+        app = BtTuiApp(remote_of(emulator))
+        async with app.run_test(size=(100, 60), notifications=True) as pilot:
+            await until(pilot, lambda: FULL in text_of(app))
+            lines = text_of(app).splitlines()
+            row = next(number for number, line in enumerate(lines) if FULL in line)
+            await pilot.click(offset=(45, row))
+            await until(pilot, lambda: FULL in cursor_name(app))
+            await pilot.click(offset=(45, row))
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await press_footer(app, pilot, "d")
+            await until(pilot, lambda: isinstance(app.screen, DeployScreen) and step_of(app) == "checkpoints")
+            while step_of(app) != REVIEW:
+                before = step_of(app)
+                if before == "checkpoints" and not app.screen.query_one(MarkList).marked:
+                    await pilot.click(MarkList, offset=(3, 0))
+                await press_footer(app, pilot, "ctrl+s")
+                await until(pilot, partial(_is_elsewhere, app, before))
+            await pilot.click("AnswerPane OptionList", offset=(3, 0))
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.click("#yes")
+            await until(pilot, lambda: "✓ active" in text_of(app))

@@ -11,7 +11,7 @@ from typing import Any
 
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import TrainingJob
-from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogLine
+from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
 from tui.feeds.publisher import Publisher
 from tui.feeds.session import Session
 from tui.insight.health import findings
@@ -33,6 +33,7 @@ HISTORY_LINES = 150_000
 POINTS_ACROSS = 240
 """Metric samples wanted across the span shown; a chart has no more columns to show them."""
 SHORTEST_STEP_S = 5
+NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +206,18 @@ class RunFeed:
                 self._take_log(batch, older=True)
                 read += len(batch.entries)
                 if read >= HISTORY_LINES:
+                    self._tell_unread(job.created_at, batch)
                     break
         self._unread.discard("history")
         self._publisher.touch()
+
+    def _tell_unread(self, begin: datetime, oldest: LogBatch) -> None:
+        """Mark the part of the log that is not read; a viewer must not look complete when it is not."""
+        if oldest.entries:
+            end_ns = stamp_ns(oldest.entries[0])
+            reason = f"older lines are not shown here; all of them: bt-tui logs {self._job.id}"
+            gap = LogGap(int(begin.timestamp() * NANOSECONDS), end_ns, reason)
+            self._on_log(LogPart((gap,), older=True))
 
     def _take_log(self, batch: LogBatch, *, older: bool) -> None:
         self._progress.add(entry for entry in batch.entries if isinstance(entry, LogLine))
