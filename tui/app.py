@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
@@ -27,7 +28,7 @@ from tui.feeds.session import Session
 from tui.feeds.submission import SubmissionFeed
 from tui.insight.connection import Connection
 from tui.insight.status import status_view
-from tui.insight.text import inert
+from tui.insight.text import inert, inert_lines
 from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
@@ -235,7 +236,7 @@ class BtTuiApp(App[WelcomeChoice]):
         except RequestError as error:
             self.notify(inert(str(error)), title="Not done", severity="error", timeout=10, markup=False)
             return
-        self.notify(done(job), markup=False)
+        self.notify(done(job))
         self._refresh_screens()
 
     def _refresh_screens(self) -> None:
@@ -273,6 +274,20 @@ class BtTuiApp(App[WelcomeChoice]):
                 timeout=30,
                 markup=False,
             )
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a notice; names and a server's words are in it, so it is never read as markup."""
+        super().notify(
+            inert_lines(message), title=inert_lines(title), severity=severity, timeout=timeout, markup=False
+        )
 
     # Actions that work everywhere
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets._footer import FooterKey
+from textual.widget import Widget
 
 from support.dashboard import text_of
 from support.emulator import running_emulator
@@ -146,10 +146,15 @@ def cursor_name(app: BtTuiApp) -> str:
     return "" if row is None else str(row.name)
 
 
+def hint_of(app: BtTuiApp, key: str) -> Widget | None:
+    return next((hint for hint in app.screen.query("FooterKey") if getattr(hint, "key", "") == key), None)
+
+
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     """Click on a hint of the footer."""
-    await until(pilot, lambda: any(each.key == key for each in app.screen.query(FooterKey)))
-    hint = next(each for each in app.screen.query(FooterKey) if each.key == key)
+    await until(pilot, lambda: hint_of(app, key) is not None)
+    hint = hint_of(app, key)
+    assert hint is not None
     await pilot.click(hint)
 
 

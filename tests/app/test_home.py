@@ -210,6 +210,22 @@ async def test_hostile_names_are_inert_text() -> None:
         assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(screen)
 
 
+@pytest.mark.parametrize(("status", "words"), [("COMPLETED", "already"), ("RUNNING", "The job ends now")])
+async def test_hostile_names_and_ids_are_inert_in_questions_and_notices(status: str, words: str) -> None:
+    text = "[/nonsense] [red]x[/red]\x1b[2J\x07"
+    hostile = JOBS[0].model_copy(
+        update={"name": text, "id": text, "current_status": f"TRAINING_JOB_{status}"}
+    )
+    app = home(fleet((hostile,)))
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press("s")
+        await settle(pilot)
+        screen = text_of(app)
+    assert words in screen
+    assert not {"\x1b", "\x07"} & set(screen)
+
+
 @pytest.mark.parametrize("size", [(60, 20), (30, 8), (200, 60), (10, 3)])
 async def test_any_size_shows_something_and_nothing_breaks(size: tuple[int, int]) -> None:
     app = home()

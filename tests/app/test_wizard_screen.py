@@ -49,14 +49,23 @@ async def test_a_rank_below_the_adapter_s_is_refused() -> None:
 
 
 async def test_an_adapter_beyond_all_ranks_is_not_offered() -> None:
-    walk = to(walk_of(lora("checkpoint-1", r=600)), "checkpoints")
-    app = deploy_view(walk)
+    app = deploy_view(to(walk_of(lora("checkpoint-1", r=600)), "checkpoints"))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        await pilot.press("enter")
+        await pilot.press("space", "enter")
+        await settle(pilot)
+        assert step_of(app.screen) == "checkpoints"
+        assert "✗ none of the job's checkpoints can be deployed" in " ".join(text_of(app).split())
+
+
+async def test_a_hostile_base_model_is_inert_in_the_field() -> None:
+    hostile = lora("checkpoint-1", base_model="[red]m[/red]\x1b[2J\x07")
+    app = deploy_view(to(walk_of(hostile), "base_model"))
+    async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         screen = text_of(app)
-        assert "600" in screen or "512" in screen
+        assert "[red]m[/red]" in screen
+        assert not {"\x1b", "\x07"} & set(screen)
 
 
 async def test_what_cannot_be_chosen_says_the_whole_reason() -> None:

@@ -158,3 +158,8 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
         if used > room:
             return head[:position] + ellipsis
     return head + ellipsis
+
+
+def inert_lines(text: str) -> str:
+    """Text of several lines, each of them inert."""
+    return "\n".join(inert(line) for line in text.splitlines())

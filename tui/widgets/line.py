@@ -40,11 +40,6 @@ class FactLine(Widget):
             self._facts = new
             self.refresh()
 
-    @property
-    def plain(self) -> str:
-        """All facts as text, whether they fit or not."""
-        return self._separator.join("".join(text for text, _ in fact) for fact in self._facts)
-
     def render(self) -> Text:
         """The facts that fit."""
         tones = tone_styles(self.app)

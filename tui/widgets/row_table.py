@@ -22,7 +22,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.tones import Span, plain_text, tone_styles
+from tui.widgets.tones import Span, tone_styles
 
 Row = TypeVar("Row")
 
@@ -86,44 +86,38 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     sort_mark: reactive[tuple[str, bool] | None] = reactive(None)
     """The column that the rows are sorted by and whether descending; only shown, the caller sorts."""
 
-    class Selected(Message):
+    class TableMessage(Message):
+        """Something that happened in a table."""
+
+        def __init__(self, table: RowTable[Any]) -> None:
+            super().__init__()
+            self.table = table
+
+        @property
+        def control(self) -> RowTable[Any]:
+            """The table."""
+            return self.table
+
+    class Selected(TableMessage):
         """Enter or a click on the row under the cursor."""
 
         def __init__(self, table: RowTable[Any], key: str) -> None:
-            super().__init__()
-            self.table = table
+            super().__init__(table)
             self.key = key
 
-        @property
-        def control(self) -> RowTable[Any]:
-            """The table."""
-            return self.table
-
-    class Highlighted(Message):
+    class Highlighted(TableMessage):
         """The cursor is on another row."""
 
         def __init__(self, table: RowTable[Any], key: str) -> None:
-            super().__init__()
-            self.table = table
+            super().__init__(table)
             self.key = key
 
-        @property
-        def control(self) -> RowTable[Any]:
-            """The table."""
-            return self.table
-
-    class HeadingPressed(Message):
+    class HeadingPressed(TableMessage):
         """A click on a column's heading."""
 
         def __init__(self, table: RowTable[Any], column_id: str) -> None:
-            super().__init__()
-            self.table = table
+            super().__init__(table)
             self.column_id = column_id
-
-        @property
-        def control(self) -> RowTable[Any]:
-            """The table."""
-            return self.table
 
     def __init__(
         self,
@@ -370,7 +364,3 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
                 self.post_message(self.HeadingPressed(self, column.id))
                 return
             left += cells + GAP
-
-    def row_text(self, row: Row) -> str:
-        """A row as plain text, for tests and for copying."""
-        return "  ".join(plain_text(column.cell(row)) for column in self._all_columns)

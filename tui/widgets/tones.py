@@ -5,7 +5,7 @@ Pure code names a tone ("good", "muted"); only here a tone becomes a colour.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.style import Style
 from textual.app import App
@@ -58,8 +58,3 @@ def _rich_colour(value: str | None) -> str | None:
     except ColorParseError:
         return None
     return None if colour.ansi is not None and colour.ansi < 0 else colour.rich_color.name
-
-
-def plain_text(spans: Sequence[Span]) -> str:
-    """The text of spans without their tones."""
-    return "".join(text for text, _tone in spans)

@@ -37,7 +37,6 @@ class NodeProcess(asyncio.SubprocessProtocol):
         self._output_over: asyncio.Future[None] = loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
-        self._started_at_s = time.monotonic()
 
     async def start(
         self, argv: list[str], *, cwd: Path, environment: Mapping[str, str], grace_s: float

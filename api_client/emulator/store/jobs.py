@@ -113,12 +113,6 @@ class JobStore:
             (status, moment, error_message, *([moment] if column else []), job_id),
         )
 
-    def set_sync_status(self, job_id: str, sync_status: str | None) -> None:
-        """SYNCING, COMPLETED or None."""
-        self._database.write(
-            "UPDATE local_jobs SET checkpoint_sync_status = ? WHERE job_id = ?", (sync_status, job_id)
-        )
-
     def change(
         self, job_id: str, at: datetime, *, priority: int | None = None, availability_model: str | None = None
     ) -> None:

@@ -12,6 +12,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from tui.insight.text import inert_lines
+
 
 class ConfirmScreen(ModalScreen[bool]):
     """Answers True only to an explicit yes."""
@@ -33,8 +35,8 @@ class ConfirmScreen(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """The question, what follows from a yes, and two buttons."""
         with Vertical(id="box"):
-            yield Static(Text(self._question), id="question")
-            yield Static(Text(self._consequence), id="consequence")
+            yield Static(Text(inert_lines(self._question)), id="question")
+            yield Static(Text(inert_lines(self._consequence)), id="consequence")
             with Horizontal(id="buttons"):
                 yield Button(f"{self._yes} (y)", variant="error", id="yes", compact=True)
                 yield Button(f"{self._no} (n)", id="no", compact=True)

@@ -188,7 +188,7 @@ def _names(value: Answer) -> tuple[str, ...]:
 
 
 def _text(value: Answer) -> str:
-    return "" if value is None or isinstance(value, tuple) else str(value)
+    return "" if value is None or isinstance(value, tuple) else inert(str(value))
 
 
 def _pairs_text(step: Step) -> str:

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from api_client.streams.records import LogEntry
 from tui.feeds.deployment import DeploySnapshot
-from tui.insight.text import inert
+from tui.insight.text import inert, inert_lines
 from tui.widgets.log_view.view import LogView
 from tui.widgets.tones import tone_styles
 
@@ -99,8 +99,3 @@ class FollowPane(Vertical):
             sign = "✓" if position < here or snapshot.is_serving else "●" if position == here else "·"
             tone = "good" if sign == "✓" else "key" if sign == "●" else "muted"
             head.append(f"{sign} {station.lower().replace('_', ' ')}  ", tones[tone])
-
-
-def inert_lines(text: str) -> str:
-    """Text of several lines, each of them inert."""
-    return "\n".join(inert(line) for line in text.splitlines())

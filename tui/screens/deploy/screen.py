@@ -232,7 +232,7 @@ class DeployScreen(Screen[None]):
         if action.startswith(CHANGE):
             self._feed.change(action.removeprefix(CHANGE))
         elif action == LEAVE:
-            self.action_back_out()
+            self._leave()
         elif made is None:
             self._show_problem("an answer is missing")
         elif action == SHOW:
@@ -304,9 +304,9 @@ class DeployScreen(Screen[None]):
         if self.snapshot.stage == "tried":
             self._feed.review_again()
         else:
-            self.action_back_out()
+            self._leave()
 
-    def action_back_out(self) -> None:
+    def _leave(self) -> None:
         """Leave; answers are lost, a deployment that was begun goes on without us."""
         walk = self.snapshot.walk
         if self.snapshot.stage == "following" or walk is None or not walk.visited:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Literal
 
 from textual import on
@@ -20,6 +21,7 @@ from tui.widgets.log_view.messages import FollowChanged, MatchChanged, UnseenCha
 from tui.widgets.log_view.view import LogView
 from tui.widgets.tones import Span
 
+NANOSECONDS = 1_000_000_000
 FieldPurpose = Literal["find", "filter"]
 PLACEHOLDERS: dict[FieldPurpose, str] = {
     "find": "find in the log; n and N go to the next match",
@@ -47,6 +49,7 @@ class LogPane(Vertical):
         self._filter = ""
         self._match = ""
         self._needle = ""
+        self._origin: datetime | None = None
         self._purpose: FieldPurpose = "find"
         self._ended = False
 
@@ -70,6 +73,12 @@ class LogPane(Vertical):
     def nodes(self) -> tuple[str, ...]:
         """The names of the nodes known, from metrics and from the log itself."""
         return self._node_names
+
+    def set_origin(self, begin: datetime | None) -> None:
+        """Elapsed times count from there."""
+        if begin is not None and begin != self._origin:
+            self._origin = begin
+            self.view.set_origin(int(begin.timestamp() * NANOSECONDS))
 
     def set_nodes(self, names: Collection[str]) -> None:
         """Learn of nodes, from the metrics or from the lines themselves."""

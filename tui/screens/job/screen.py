@@ -141,6 +141,7 @@ class JobScreen(LogActions, Screen[None]):
     @on(RunChanged)
     def _take_snapshot(self, message: RunChanged) -> None:
         self.job = message.snapshot.job
+        self.query_one(LogPane).set_origin(message.snapshot.running_since)
         self.snapshot = message.snapshot
 
     @on(LogArrived)

@@ -9,6 +9,7 @@ from textual.widgets import Input, Label
 
 from api_client.definitions import AvailabilityModel, TrainingProject
 from api_client.submission.overrides import Overrides
+from tui.insight.text import inert
 
 FIELDS = (
     ("job_name", "name"),
@@ -52,7 +53,7 @@ class OverrideFields(Vertical):
             "priority": "" if job.priority is None else str(job.priority),
         }
         for name, value in own.items():
-            self.query_one(f"#{name}", Input).placeholder = value or "as the config says"
+            self.query_one(f"#{name}", Input).placeholder = inert(value) or "as the config says"
 
     def clear(self) -> None:
         """Forget everything typed."""
