@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import webbrowser
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from api_client.errors import NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
+from tui.browser import open_in_browser
 from tui.feeds.deployment import DeployFeed
 from tui.feeds.fleet import FleetFeed
 from tui.feeds.run import RunFeed
@@ -254,7 +254,7 @@ class BtTuiApp(App[WelcomeChoice]):
         if self._session is None:
             return
         link = self._session.job_link(message.job)
-        if not webbrowser.open(link):
+        if not open_in_browser(link):
             self.copy_to_clipboard(link)
             self.notify(f"No browser here; the link was copied: {link}", markup=False)
 
