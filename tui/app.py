@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import App, SystemCommand
@@ -40,6 +40,7 @@ from tui.messages import (
     RecreateJobRequested,
     StopJobRequested,
 )
+from tui.screens.base import AppScreen
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.help.screen import HelpScreen
@@ -50,12 +51,6 @@ from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
 from tui.theme import DARK, NO_COLOR_THEME, THEMES
 from tui.wizard.given import Given
 
-OWN_SCOPES: dict[type[Screen[Any]], Scope] = {
-    HomeScreen: Scope.HOME,
-    JobScreen: Scope.JOB,
-    SubmitScreen: Scope.SUBMIT,
-    DeployScreen: Scope.DEPLOY,
-}
 READ_ONLY = "This dashboard is read-only."
 FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
@@ -121,10 +116,14 @@ class BtTuiApp(App[WelcomeChoice]):
     def watch_connection(self, connection: Connection) -> None:
         """Hand it on to the screens that show it."""
         for screen in self.screen_stack:
-            if isinstance(screen, HomeScreen | JobScreen | SubmitScreen | DeployScreen):
+            if isinstance(screen, AppScreen):
                 screen.connection = connection
 
     # What screens ask for
+
+    def _push(self, screen: AppScreen) -> None:
+        screen.connection = self.connection
+        self.push_screen(screen)
 
     @on(OpenJobRequested)
     def _open_job(self, message: OpenJobRequested) -> None:
@@ -132,9 +131,7 @@ class BtTuiApp(App[WelcomeChoice]):
 
     def _show_job(self, job: TrainingJob) -> None:
         if self._session is not None:
-            screen = JobScreen(job, partial(RunFeed, self._session), tab=self._tab)
-            screen.connection = self.connection
-            self.push_screen(screen)
+            self._push(JobScreen(job, partial(RunFeed, self._session), tab=self._tab))
 
     @work(group="find job", exclusive=True)
     async def _open_by_id(self, job_id: str) -> None:
@@ -155,9 +152,7 @@ class BtTuiApp(App[WelcomeChoice]):
         if self._readonly:
             self.notify(READ_ONLY, severity="warning")
         elif self._session is not None:
-            screen = SubmitScreen(partial(SubmissionFeed, self._session), self._session.place)
-            screen.connection = self.connection
-            self.push_screen(screen)
+            self._push(SubmitScreen(partial(SubmissionFeed, self._session), self._session.place))
 
     @on(DeployRequested)
     def _deploy(self, message: DeployRequested) -> None:
@@ -168,9 +163,7 @@ class BtTuiApp(App[WelcomeChoice]):
                 job_id=message.job.id if message.job is not None else None,
                 checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
             )
-            screen = DeployScreen(partial(DeployFeed, self._session, given), self._session.place)
-            screen.connection = self.connection
-            self.push_screen(screen)
+            self._push(DeployScreen(partial(DeployFeed, self._session, given), self._session.place))
 
     @on(JobSubmitted)
     def _follow_submitted(self, message: JobSubmitted) -> None:
@@ -297,8 +290,8 @@ class BtTuiApp(App[WelcomeChoice]):
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
-        own = OWN_SCOPES.get(type(screen))
-        return (*((own,) if own else ()), Scope.SCREEN, Scope.APP)
+        own = screen.scopes if isinstance(screen, AppScreen) else ()
+        return (*own, Scope.SCREEN, Scope.APP)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every action that works here, and the themes."""

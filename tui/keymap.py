@@ -35,8 +35,8 @@ def key_signs(keys: str) -> str:
     return " ".join(key_sign(key) for key in keys.split(","))
 
 
-def bindings_of(scope: Scope) -> list[BindingType]:
-    """The bindings of a scope; the id of each lets a configuration remap it."""
+def bindings_of(*scopes: Scope) -> list[BindingType]:
+    """The bindings of these scopes, in that order; the id of each lets a configuration remap it."""
     return [
         Binding(
             action.keys,
@@ -45,7 +45,8 @@ def bindings_of(scope: Scope) -> list[BindingType]:
             show=action.in_footer,
             key_display=key_sign(action.keys.split(",")[0]),
             tooltip=action.help,
-            id=f"{scope}.{action.id}",
+            id=f"{action.scope}.{action.id}",
         )
+        for scope in scopes
         for action in actions_of(scope)
     ]

@@ -4,31 +4,28 @@ from pathlib import Path
 
 import pytest
 
-from tui.actions import ACTIONS, Action, Scope
+from tui.actions import ACTIONS, SCOPE_TITLES, Action, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.keymap import key_signs
+from tui.screens.base import AppScreen
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
+from tui.screens.job.screen import TAB_SCOPES, JobScreen
 from tui.screens.submit.screen import SubmitScreen
 
 README = Path(__file__).parents[2] / "README.md"
-OWNERS = {
-    Scope.HOME: (HomeScreen,),
-    Scope.JOB: (JobScreen,),
-    Scope.SUBMIT: (SubmitScreen,),
-    Scope.DEPLOY: (DeployScreen,),
-    Scope.SCREEN: (HomeScreen, JobScreen, SubmitScreen, DeployScreen),
-    Scope.APP: (BtTuiApp,),
+SCREENS: tuple[type[AppScreen], ...] = (HomeScreen, JobScreen, SubmitScreen, DeployScreen)
+TOGETHER = {
+    *(screen.SCOPES for screen in SCREENS if screen is not JobScreen),
+    *((Scope.JOB, *scopes) for scopes in TAB_SCOPES.values()),
 }
-HEADINGS = {
-    Scope.HOME: "Home",
-    Scope.JOB: "Job",
-    Scope.SUBMIT: "Submit",
-    Scope.DEPLOY: "Deploy",
-    Scope.SCREEN: "Each",
-    Scope.APP: "All",
-}
+"""Scopes whose keys work at the same time."""
+
+
+def owners(scope: Scope) -> list[type]:
+    if scope is Scope.APP:
+        return [BtTuiApp]
+    return [screen for screen in SCREENS if scope in (*screen.SCOPES, Scope.SCREEN)]
 
 
 def identity(action: Action) -> str:
@@ -37,16 +34,15 @@ def identity(action: Action) -> str:
 
 @pytest.mark.parametrize("action", ACTIONS, ids=identity)
 def test_every_action_is_done_by_the_owner_of_its_scope(action: Action) -> None:
-    for owner in OWNERS[action.scope]:
+    assert owners(action.scope)
+    for owner in owners(action.scope):
         assert callable(getattr(owner, f"action_{action.id}", None))
 
 
-def test_no_key_means_two_things_at_once() -> None:
-    for scopes in [
-        (own, Scope.SCREEN, Scope.APP) for own in (Scope.HOME, Scope.JOB, Scope.SUBMIT, Scope.DEPLOY)
-    ]:
-        keys = [key for action in ACTIONS if action.scope in scopes for key in action.keys.split(",")]
-        assert len(keys) == len(set(keys))
+@pytest.mark.parametrize("scopes", sorted(TOGETHER))
+def test_no_key_means_two_things_at_once(scopes: tuple[Scope, ...]) -> None:
+    keys = [key for action in actions_of(*scopes, Scope.SCREEN, Scope.APP) for key in action.keys.split(",")]
+    assert len(keys) == len(set(keys))
 
 
 def test_every_help_is_a_sentence() -> None:
@@ -61,7 +57,7 @@ def table_of_keys() -> str:
         for action in ACTIONS:
             if action.scope is scope:
                 keys = " ".join(f"`{sign}`" for sign in key_signs(action.keys).split(" "))
-                lines.append(f"| {HEADINGS[scope]} | {keys} | {action.help} |")
+                lines.append(f"| {SCOPE_TITLES[scope]} | {keys} | {action.help} |")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from api_client.models import JobMetrics, NodeSeries, QueueContext
 from api_client.streams.records import LogGap, LogLine
 from support.dashboard import job_view, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
-from tui.feeds.run import LogPart
+from tui.feeds.run_log import LogPart
 from tui.insight.health import Finding, FindingKind
 from tui.messages import StopJobRequested
 from tui.screens.job.screen import TAB_IDS, JobScreen

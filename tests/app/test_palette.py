@@ -6,13 +6,17 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
 
-@pytest.mark.parametrize(("app", "own"), [(home(), Scope.HOME), (job_view(), Scope.JOB)], ids=["home", "job"])
-async def test_the_palette_offers_every_action_of_the_screen(app: Dashboard, own: Scope) -> None:
+@pytest.mark.parametrize(
+    ("app", "own"),
+    [(home(), (Scope.HOME,)), (job_view(), (Scope.JOB, Scope.LOGS, Scope.CHARTS))],
+    ids=["home", "job"],
+)
+async def test_the_palette_offers_every_action_of_the_screen(app: Dashboard, own: tuple[Scope, ...]) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         helps = {command.help for command in app.get_system_commands(app.screen)}
     for action in ACTIONS:
-        if action.scope in (own, Scope.SCREEN, Scope.APP) and action.id != "command_palette":
+        if action.scope in (*own, Scope.SCREEN, Scope.APP) and action.id != "command_palette":
             assert action.help in helps
 
 

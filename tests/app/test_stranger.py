@@ -137,7 +137,7 @@ async def test_a_server_that_answers_pages_instead_of_data_is_told_and_recovers(
 
 
 async def test_what_is_not_read_of_a_long_history_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.feeds.run.HISTORY_LINES", 5)
+    monkeypatch.setattr("tui.feeds.run_log.HISTORY_LINES", 5)
     with stranger_with_a_run() as server:
         hours_ago_ms = int(time.time() * 1000) - 3 * 3600 * 1000
         server.logs["live"] += [line(f"older {n}", at_ms=hours_ago_ms - n * 86_400_000) for n in range(30)]

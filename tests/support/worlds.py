@@ -18,7 +18,7 @@ from api_client.models import (
     TrainingProject,
 )
 from api_client.streams.records import LogLine
-from tui.feeds.run import LogPart
+from tui.feeds.run_log import LogPart
 from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
 from tui.insight.health import Finding, FindingKind, findings
 from tui.insight.node_metrics import MetricsFold

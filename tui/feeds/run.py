@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import TrainingJob
-from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
+from api_client.streams.records import LogLine
 from tui.feeds.publisher import Publisher
+from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.session import Session
 from tui.insight.health import findings
 from tui.insight.node_metrics import MetricsFold
@@ -25,28 +26,9 @@ METRICS_INTERVAL_S = 2.0
 CHECKPOINTS_INTERVAL_S = 10.0
 RETRY_INTERVAL_S = 10.0
 """After an error that the streams do not wait out themselves."""
-TAIL_SPAN = timedelta(minutes=10)
-"""The newest part of the log, read first."""
-CLOCK_SKEW = timedelta(minutes=5)
-HISTORY_LINES = 150_000
-"""Older log lines read beyond that wait until they are asked for."""
 POINTS_ACROSS = 240
 """Metric samples wanted across the span shown; a chart has no more columns to show them."""
 SHORTEST_STEP_S = 5
-NANOSECONDS = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class LogPart:
-    """Log entries in time order: new ones for the end, or ``older`` ones for the beginning.
-
-    ``restarted`` asks to forget all parts before: the log is read anew after an error.
-    """
-
-    entries: tuple[LogEntry, ...]
-    older: bool = False
-    ended: bool = False
-    restarted: bool = False
 
 
 class RunFeed:
@@ -66,7 +48,7 @@ class RunFeed:
         span: timedelta,
     ) -> None:
         self._session = session
-        self._on_log = on_log
+        self._log = RunLog(session, take=self._take_log, tell=on_log, end=self._log_ended)
         self._on_gone = on_gone
         self._publish_snapshot = publish
         self._publisher = Publisher(self._publish, session.clock)
@@ -74,7 +56,6 @@ class RunFeed:
         now = session.clock.now()
         self._snapshot = RunSnapshot(job=job, at=now, seen_at=now)
         self._progress = ProgressFold()
-        self._unread = {"history", "newest"}
         self._metrics = MetricsFold()
         self._span_changed = asyncio.Event()
         self._asked = asyncio.Event()
@@ -112,7 +93,7 @@ class RunFeed:
         self._change(
             at=now,
             progress=progress,
-            log_read=not self._unread,
+            log_read=self._log.is_read,
             metrics=metrics,
             slow_nodes=slow_nodes(metrics),
             findings=findings(self._job.current_status, progress, metrics, server_now),
@@ -165,63 +146,15 @@ class RunFeed:
                     self._publisher.touch()
 
     async def _read_log(self) -> None:
-        """The newest part first, then on from there and back to the beginning at the same time."""
-        seam = self._seam()
         self._progress = ProgressFold()
-        self._unread = {"history", "newest"}
-        self._on_log(LogPart((), restarted=True))
-        parts = [asyncio.create_task(self._follow_log(seam)), asyncio.create_task(self._read_history(seam))]
-        try:
-            await asyncio.gather(*parts)
-        finally:
-            for part in parts:
-                part.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
+        await self._log.read(self._job)
 
-    def _seam(self) -> datetime:
-        """Where history ends and following begins; the two meet there exactly."""
-        job, now = self._job, self._session.clock.now()
-        newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
-        start = newest - TAIL_SPAN
-        return start if job.created_at is None else max(start, job.created_at - CLOCK_SKEW)
-
-    async def _follow_log(self, seam: datetime) -> None:
-        logs = self._session.client.logs
-        async for part in logs.follow(self._job.project_id, self._job.id, start=seam):
-            if isinstance(part, LogEnd):
-                self._change(job=part.job)
-                self._on_log(LogPart((), ended=True))
-            else:
-                self._take_log(part, older=False)
-                if part.caught_up:
-                    self._unread.discard("newest")
-
-    async def _read_history(self, seam: datetime) -> None:
-        job, read = self._job, 0
-        if job.created_at is not None and job.created_at - CLOCK_SKEW < seam:
-            history = self._session.client.logs.history(
-                job.project_id, job.id, start=job.created_at - CLOCK_SKEW, end=seam, newest_first=True
-            )
-            async for batch in history:
-                self._take_log(batch, older=True)
-                read += len(batch.entries)
-                if read >= HISTORY_LINES:
-                    self._tell_unread(job.created_at, batch)
-                    break
-        self._unread.discard("history")
+    def _take_log(self, lines: Iterable[LogLine]) -> None:
+        self._progress.add(lines)
         self._publisher.touch()
 
-    def _tell_unread(self, begin: datetime, oldest: LogBatch) -> None:
-        """Mark the part of the log that is not read; a viewer must not look complete when it is not."""
-        if oldest.entries:
-            end_ns = stamp_ns(oldest.entries[0])
-            reason = f"older lines are not shown here; all of them: bt-tui logs {self._job.id}"
-            gap = LogGap(int(begin.timestamp() * NANOSECONDS), end_ns, reason)
-            self._on_log(LogPart((gap,), older=True))
-
-    def _take_log(self, batch: LogBatch, *, older: bool) -> None:
-        self._progress.add(entry for entry in batch.entries if isinstance(entry, LogLine))
-        self._on_log(LogPart(batch.entries, older=older))
+    def _log_ended(self, job: TrainingJob) -> None:
+        self._change(job=job)
         self._publisher.touch()
 
     async def _keep_metrics(self) -> None:

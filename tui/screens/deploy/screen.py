@@ -14,16 +14,15 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widgets import Static
 
 from api_client.streams.records import LogEntry
 from tui.actions import Scope
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
-from tui.insight.connection import Connection
 from tui.insight.text import inert
 from tui.keymap import bindings_of
 from tui.messages import CopyRequested
+from tui.screens.base import AppScreen
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.deploy.answers import AnswerPane
 from tui.screens.deploy.following import FollowPane
@@ -45,15 +44,15 @@ FORMS = ("python", "json", "command")
 MakeFeed = Callable[..., DeployFeed]
 
 
-class DeployScreen(Screen[None]):
+class DeployScreen(AppScreen):
     """Walks the wizard's steps; they and their rules are the terminal wizard's own."""
 
     CSS_PATH = "deploy.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.DEPLOY), *bindings_of(Scope.SCREEN)]
+    SCOPES = (Scope.DEPLOY,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal"), (110, "-wide")]
 
     snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
-    connection: var[Connection] = var(Connection())
     form: var[str] = var("", init=False)
 
     class DeployChanged(Message):

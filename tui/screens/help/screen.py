@@ -13,18 +13,11 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.actions import Scope, actions_of
+from tui.actions import SCOPE_TITLES, Scope, actions_of
 from tui.keymap import key_signs
 from tui.widgets.tones import tone_styles
 
-HEADINGS = {
-    Scope.HOME: "On this screen",
-    Scope.JOB: "On this screen",
-    Scope.SUBMIT: "On this screen",
-    Scope.DEPLOY: "On this screen",
-    Scope.SCREEN: "On every screen",
-    Scope.APP: "Everywhere",
-}
+HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
 MOVING = (
     ("↑ ↓  j k", "Move by a line; page up and page down by a screenful."),
     ("g  G", "To the beginning, to the end."),
@@ -51,7 +44,7 @@ class HelpScreen(ModalScreen[None]):
         with Vertical(id="box"):
             yield Static(Text("Keys"), id="title")
             with VerticalScroll(id="keys"):
-                for scope in self._scopes:
+                for scope in filter(actions_of, self._scopes):
                     yield Static(Text(HEADINGS[scope]), classes="heading")
                     yield Static(self._table([(key_signs(a.keys), a.help) for a in actions_of(scope)]))
                 yield Static(Text("Moving about"), classes="heading")

@@ -12,7 +12,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from api_client.models import TrainingJob
@@ -31,6 +30,7 @@ from tui.messages import (
     RecreateJobRequested,
     StopJobRequested,
 )
+from tui.screens.base import AppScreen
 from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS
 from tui.widgets.line import FactLine
 from tui.widgets.notice import ConnectionNotice
@@ -46,11 +46,12 @@ FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
 
-class HomeScreen(Screen[None]):
+class HomeScreen(AppScreen):
     """All jobs of the remote; ``feed_with`` makes the feed that keeps them fresh."""
 
     CSS_PATH = "home.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.HOME), *bindings_of(Scope.SCREEN)]
+    SCOPES = (Scope.HOME,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),
         (72, "-normal"),
@@ -58,7 +59,6 @@ class HomeScreen(Screen[None]):
     ]
 
     snapshot: var[FleetSnapshot | None] = var(None)
-    connection: var[Connection] = var(Connection())
     query_text: var[str] = var("", init=False)
     sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
 

@@ -6,19 +6,6 @@ from textual.widget import Widget
 
 from tui.screens.job.log_pane import LogPane
 
-LOG_ACTIONS = frozenset(
-    {
-        "toggle_follow",
-        "find_in_log",
-        "next_match",
-        "previous_match",
-        "filter_log",
-        "toggle_wrap",
-        "next_time_mode",
-    }
-)
-"""Offered where the log is on screen."""
-
 
 class LogActions(Widget):
     """The job screen's actions on its log."""

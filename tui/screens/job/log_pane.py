@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static
 
 from api_client.streams.records import LogLine
-from tui.feeds.run import LogPart
+from tui.feeds.run_log import LogPart
 from tui.insight.natural import natural_key
 from tui.insight.text import inert
 from tui.insight.units import count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import ClassVar
 
 from textual import on
@@ -12,13 +11,12 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
-from tui.feeds.run import LogPart, RunFeed
-from tui.insight.connection import Connection
+from tui.feeds.run import RunFeed
+from tui.feeds.run_log import LogPart
 from tui.insight.run import RunSnapshot
 from tui.keymap import bindings_of
 from tui.messages import (
@@ -28,11 +26,13 @@ from tui.messages import (
     RecreateJobRequested,
     StopJobRequested,
 )
+from tui.screens.base import AppScreen
+from tui.screens.job.chart_actions import FIRST_SPAN, SPAN_WORDS, SPANS, ChartActions
 from tui.screens.job.chart_deck import ChartDeck
 from tui.screens.job.charts import charts_of
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
-from tui.screens.job.log_actions import LOG_ACTIONS, LogActions
+from tui.screens.job.log_actions import LogActions
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.matrix import matrix_rows
 from tui.screens.job.tables import CHECKPOINT_COLUMNS, NODE_COLUMNS, CheckpointRow, checkpoint_rows
@@ -50,20 +50,23 @@ TABS = (
     ("details", "5", "Details"),
 )
 TAB_IDS = tuple(tab for tab, _, _ in TABS)
-SPANS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
-SPAN_WORDS = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
-FIRST_SPAN = 2
-
-CHART_ACTIONS = frozenset({"next_chart", "next_span", "previous_span", "matrix_metric"})
+TAB_SCOPES: dict[str, tuple[Scope, ...]] = {
+    "live": (Scope.LOGS, Scope.CHARTS),
+    "logs": (Scope.LOGS,),
+    "metrics": (Scope.CHARTS, Scope.METRICS),
+    "checkpoints": (Scope.CHECKPOINTS,),
+}
+"""What works on a tab, beside what works on all."""
 
 MakeFeed = Callable[..., RunFeed]
 
 
-class JobScreen(LogActions, Screen[None]):
+class JobScreen(LogActions, ChartActions, AppScreen):
     """The cockpit of one run; ``feed_with`` makes the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.JOB), *bindings_of(Scope.SCREEN)]
+    SCOPES = (Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS, Scope.JOB)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     HORIZONTAL_BREAKPOINTS = [
         (0, "-narrow"),
         (72, "-normal"),
@@ -72,11 +75,8 @@ class JobScreen(LogActions, Screen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-medium"), (34, "-tall")]
 
     snapshot: var[RunSnapshot | None] = var(None)
-    connection: var[Connection] = var(Connection())
     tab: var[str] = var("live", init=False)
     node: var[str | None] = var(None, init=False)
-    span: var[int] = var(FIRST_SPAN, init=False)
-    memory_in_matrix: var[bool] = var(False, init=False)
 
     class RunChanged(Message):
         """The feed has a newer snapshot."""
@@ -259,13 +259,10 @@ class JobScreen(LogActions, Screen[None]):
 
     # Actions
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the log's actions where the log is seen, the charts' where they are."""
-        if action in LOG_ACTIONS:
-            return self.tab in ("live", "logs")
-        if action in CHART_ACTIONS:
-            return self.tab in ("live", "metrics")
-        return True
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """What works on this tab, and on every tab."""
+        return (*TAB_SCOPES.get(self.tab, ()), Scope.JOB)
 
     def action_show_live(self) -> None:
         """Everything together."""
@@ -308,22 +305,6 @@ class JobScreen(LogActions, Screen[None]):
         stops: list[str | None] = [None, *names]
         position = stops.index(self.node) if self.node in stops else 0
         self.node = stops[(position + by) % len(stops)]
-
-    def action_next_chart(self) -> None:
-        """Another chart first."""
-        self.query_one(ChartDeck).next()
-
-    def action_next_span(self) -> None:
-        """A longer time."""
-        self.span = min(len(SPANS) - 1, self.span + 1)
-
-    def action_previous_span(self) -> None:
-        """A shorter time."""
-        self.span = max(0, self.span - 1)
-
-    def action_matrix_metric(self) -> None:
-        """Use or memory in the cells."""
-        self.memory_in_matrix = not self.memory_in_matrix
 
     def action_deploy(self) -> None:
         """Deploy this job's checkpoints; on their tab, the one under the cursor."""

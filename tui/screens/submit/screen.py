@@ -15,17 +15,16 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widgets import Button, Input, ProgressBar, Static
 
 from tui.actions import Scope
 from tui.feeds.recent_configs import ConfigChoice
 from tui.feeds.submission import SubmissionFeed, SubmissionSnapshot
-from tui.insight.connection import Connection
 from tui.insight.text import inert
 from tui.insight.units import bytes_iec
 from tui.keymap import bindings_of
 from tui.messages import JobSubmitted
+from tui.screens.base import AppScreen
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.submit.fields import OverrideFields
 from tui.screens.submit.summary import facts
@@ -47,15 +46,15 @@ SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "mu
 PHASES = {"archiving": "Packing the files", "uploading": "Uploading", "creating": "Creating the job"}
 
 
-class SubmitScreen(Screen[None]):
+class SubmitScreen(AppScreen):
     """Shows a ``SubmissionSnapshot``; its stages are the screen's classes."""
 
     CSS_PATH = "submit.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of(Scope.SUBMIT), *bindings_of(Scope.SCREEN)]
+    SCOPES = (Scope.SUBMIT,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal")]
 
     snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
-    connection: var[Connection] = var(Connection())
 
     class SubmissionChanged(Message):
         """The feed has a newer snapshot."""

@@ -1,0 +1,7 @@
+"""Where runs are compared."""
+
+from __future__ import annotations
+
+from tui.actions.action import Action
+
+ACTIONS: tuple[Action, ...] = ()

@@ -1,0 +1,33 @@
+"""What every screen of the dashboard shares: the connection that it shows, and the scopes of its keys."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.reactive import var
+from textual.screen import Screen
+
+from tui.actions import Scope, actions_of
+from tui.insight.connection import Connection
+
+
+class AppScreen(Screen[None]):
+    """A screen of its own; the app hands it the connection's state.
+
+    ``SCOPES`` are those whose actions it owns, beside ``Scope.SCREEN``, which all own. A screen with tabs
+    overrides ``scopes`` to name those that work now; keys of different tabs may then mean different things.
+    """
+
+    SCOPES: ClassVar[tuple[Scope, ...]] = ()
+
+    connection: var[Connection] = var(Connection())
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes whose actions work now."""
+        return self.SCOPES
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Refuse the actions of scopes that do not work now, so that a key reaches the one that does."""
+        own = {one.scope for one in actions_of(*self.SCOPES) if one.id == action}
+        return not own or not own.isdisjoint(self.scopes)
