@@ -1,0 +1,32 @@
+"""Files by their paths as a tree with totals, for a hundred thousand of them.
+
+Pure, and never long at a time: what grows with the number of files is a generator that pauses after every
+few hundred of them (``build_steps``, ``VisibleRows.…_steps``, ``filter_steps``), so that whoever drives it
+can paint in between. ``finish`` runs one to its end. Nothing recurses, however deep a path.
+"""
+
+from tui.insight.file_tree.building import TreeBuilder, build, build_steps
+from tui.insight.file_tree.entry import FileEntry
+from tui.insight.file_tree.filtering import Matches, compile_pattern, filter_steps
+from tui.insight.file_tree.ordering import BY_NAME, Order, SortKey
+from tui.insight.file_tree.rows import VisibleRows
+from tui.insight.file_tree.steps import Steps, finish
+from tui.insight.file_tree.tree import ROOT, FileTree
+
+__all__ = [
+    "BY_NAME",
+    "ROOT",
+    "FileEntry",
+    "FileTree",
+    "Matches",
+    "Order",
+    "SortKey",
+    "Steps",
+    "TreeBuilder",
+    "VisibleRows",
+    "build",
+    "build_steps",
+    "compile_pattern",
+    "filter_steps",
+    "finish",
+]
