@@ -1,0 +1,147 @@
+"""How grave a log line is: what the server says, else what the line itself says of its level.
+
+A line speaks of its level where loggers write it: at its beginning, after times, ranks and other
+brackets, or between separators (``2026-11-21 12:00:00,123 - trainer - ERROR - …``). A word in the
+middle of ordinary text (``computing ERROR bars``) is no level.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+LEVELS: tuple[LogLevel, ...] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+"""From the least grave on. The API knows all but the last (published description, ``LogLevel``)."""
+
+RANKS: dict[str, int] = {"": 1} | {level: rank for rank, level in enumerate(LEVELS)}
+"""How grave: a line without a level counts as ``INFO``, as ordinary output does."""
+
+HEAD_CHARACTERS = 160
+"""No logger writes the level further into the line than this."""
+
+_NAMES: dict[str, LogLevel] = {
+    **dict.fromkeys(("DEBUG", "TRACE", "VERBOSE", "D"), "DEBUG"),
+    **dict.fromkeys(("INFO", "NOTICE", "SUCCESS", "I"), "INFO"),
+    **dict.fromkeys(("WARNING", "WARN", "W"), "WARNING"),
+    **dict.fromkeys(("ERROR", "ERR", "SEVERE", "E"), "ERROR"),
+    **dict.fromkeys(("CRITICAL", "FATAL", "EMERG", "ALERT", "PANIC", "F"), "CRITICAL"),
+}
+_WORD = r"DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|SEVERE|CRITICAL|FATAL"
+
+# What may stand before a level at the beginning of a line: times, brackets, processes. Each part is
+# bounded and possessive, so that no text makes this slow.
+_BEFORE = (
+    r"(?:\s|[|*<>#-]"
+    r"|\[[^\[\]]{1,48}+\]:?"  # [rank0]: [2026-11-21 12:00:00] [trainer]
+    r"|\([^()]{1,48}+\)"  # (EngineCore_0 pid=123)
+    r"|\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d:\d\d)?[\d.,:+Z]*+"
+    r"|\d\d:\d\d:\d\d[\d.,]*+Z?"
+    r"){0,12}+"
+)
+_AT_START = re.compile(
+    rf"{_BEFORE}\[?(?P<word>{_WORD}|(?:[Ee]rror|[Ff]atal|[Ww]arning)(?=: ))(?=[\]\s:|)>,]|$| - )"
+)
+# Google's logger and those that follow it (absl, torch.distributed): I1121 12:00:00.123456; torch's own
+# C++ side writes [E ProcessGroupNCCL.cpp:828]
+_GLOG = re.compile(
+    r"(?:\[?rank\d+\]?: ?)?\[?(?P<word>[IWEFD])(?:(?:\d{4}|\d{8}) \d\d:\d\d:\d\d| [A-Za-z_]{1,60}+\.cpp:\d)"
+)
+_BETWEEN = re.compile(
+    rf"(?: - | ?\| ?|\[|<|[\w.\]]:)(?P<word>{_WORD}) *(?: - |\||\]|>|:)"
+    rf"|\[(?P<module>{_WORD})\|"  # transformers: [INFO|trainer.py:2128]
+    r"|NCCL (?P<nccl>WARN|INFO)\b"
+    r"|\blevel(?:name)?[\"']?\s?[=:]\s?[\"']?(?P<pair>[A-Za-z]{3,8})\b"
+)
+_PYTHON_ERROR = re.compile(
+    r"(?:\[rank\d+\]: ?)?(?:[A-Za-z_][\w.]{0,120}+(?<=Error)|[A-Za-z_][\w.]{0,120}+(?<=Exception)"
+    r"|KeyboardInterrupt|SystemExit)(?:: |:?$)"
+)
+_PYTHON_WARNING = re.compile(r"[^\s:]{1,120}+:\d+: [A-Z]\w{0,40}Warning: ")
+_APPENDED = "\nTraceback (most recent call last):"
+"""The platform may append a captured traceback to the message before it (API facts, section 2)."""
+_HARD_ENDS = (
+    "terminate called after",
+    "Segmentation fault",
+    "Aborted (core dumped)",
+    "Bus error",
+    "*** Aborted at",
+    "*** SIG",
+    "KeyboardInterrupt",
+    "warning: ",
+    "CUDA error:",
+    "npm ERR!",
+)
+
+
+def level_of(message: str, server_level: str | None = None) -> LogLevel | Literal[""]:
+    """The server's level when it gave one that is known, else the one the message has; empty for none."""
+    if server_level:
+        known = _NAMES.get(server_level) or _NAMES.get(server_level.upper())
+        if known:
+            return known
+    detected = detected_level(message)
+    if "\n" in message and RANKS[detected] < RANKS["ERROR"] and _APPENDED in message:
+        return "ERROR"
+    return detected
+
+
+def detected_level(message: str) -> LogLevel | Literal[""]:
+    """The level that a message itself tells; empty for ordinary output.
+
+    Cheap for that: a few searches for parts of words in its first characters.
+    """
+    head = message[:HEAD_CHARACTERS] if len(message) > HEAD_CHARACTERS else message
+    if "ERROR" in head or "WARN" in head or "INFO" in head or "DEBUG" in head:
+        return _told(head)
+    if "rror" in head or "raceback" in head or "xception" in head or "Warning" in head:
+        return _python(head) or _told(head)
+    if head[1:5].isdigit() or head[2:6].isdigit() or head[:1] == "[":
+        glog = _GLOG.match(head)
+        if glog is not None:
+            return _NAMES[glog["word"]]
+    if "FATAL" in head or "CRITICAL" in head or "atal" in head or "level" in head or "TRACE" in head:
+        return _told(head)
+    return _hard_end(head)
+
+
+def rank_of(message: str, server_level: str | None = None) -> int:
+    """How grave a line is, to compare with ``RANKS[minimum]``."""
+    return RANKS[level_of(message, server_level)]
+
+
+def _told(head: str) -> LogLevel | Literal[""]:
+    found = _AT_START.match(head)
+    if found is not None:
+        return _NAMES[found["word"].upper()]
+    between = _BETWEEN.search(head)
+    if between is not None:
+        name = between["word"] or between["module"] or between["nccl"] or between["pair"]
+        return _NAMES.get(name.upper(), "")
+    glog = _GLOG.match(head)
+    if glog is not None:
+        return _NAMES[glog["word"]]
+    return _python(head) or _hard_end(head)
+
+
+def _python(head: str) -> LogLevel | Literal[""]:
+    if "raceback" in head:
+        start = head.find("Traceback (most recent call last)")
+        if start >= 0 and (head[:start].endswith("Exception Group ") or not _WORDS.search(head, 0, start)):
+            return "ERROR"
+    if head.startswith("Fatal Python error"):
+        return "CRITICAL"
+    if _PYTHON_ERROR.match(head):
+        return "ERROR"
+    return "WARNING" if _PYTHON_WARNING.match(head) else ""
+
+
+# A traceback may follow its rank or a tree of an exception group, not a sentence.
+_WORDS = re.compile(r"[A-Za-z]{3,} [A-Za-z]{2,}")
+
+
+def _hard_end(head: str) -> LogLevel | Literal[""]:
+    if not head.startswith(_HARD_ENDS):
+        return ""
+    return "WARNING" if head.startswith("warning: ") else "ERROR"

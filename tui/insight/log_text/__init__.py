@@ -1,0 +1,1 @@
+"""What log lines are made of: colours, bars, tracebacks, banners, JSON. Pure, cheap for ordinary lines."""
