@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Literal
 
 from api_client.models.status import JobStatus
+from tui.insight.finding import Finding as Finding
+from tui.insight.finding import FindingKind as FindingKind
+from tui.insight.finding import Severity
 from tui.insight.node_metrics import MetricsSnapshot, NodeSnapshot
 from tui.insight.progress import NANOSECONDS, ProgressSnapshot
 from tui.insight.series import Series, value_range
@@ -32,34 +32,12 @@ ACTIVE_FROM = 0.2
 """GPUs that once reached that utilisation had begun their work."""
 
 
-class FindingKind(StrEnum):
-    """What was found."""
-
-    STALLED = "stalled"
-    LOSS_NOT_FINITE = "loss-not-finite"
-    GPU_IDLE = "gpu-idle"
-    STRAGGLER = "straggler"
-
-
-Severity = Literal["warning", "critical"]
-
 _SEVERITY: dict[FindingKind, Severity] = {
     FindingKind.STALLED: "critical",
     FindingKind.LOSS_NOT_FINITE: "critical",
     FindingKind.GPU_IDLE: "warning",
     FindingKind.STRAGGLER: "warning",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something wrong: ``text`` for people, ``node`` where one is to blame, ``since`` when known (UTC)."""
-
-    kind: FindingKind
-    severity: Severity
-    text: str
-    node: str | None = None
-    since: datetime | None = None
 
 
 def findings(

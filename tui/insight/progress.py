@@ -3,101 +3,81 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Literal
 
 from api_client.streams.records import LogLine
+from tui.insight.error_lines import ErrorLines
+from tui.insight.eta import eta_range_s
 from tui.insight.natural import natural_key
-from tui.insight.progress_patterns import Reading, parse
-from tui.insight.series import EMPTY, Series
+from tui.insight.pauses import Pauses
+from tui.insight.progress_patterns import ProgressPattern, Reading, parse
+from tui.insight.progress_snapshot import (
+    NANOSECONDS,
+    ProgressSnapshot,
+    StreamView,
+    Trend,
+    loss_trend,
+    over_steps,
+)
+from tui.insight.restart_lines import announces_restart
 from tui.insight.stream_progress import Pace, StreamProgress
+from tui.insight.thinned_points import ThinnedPoints
 
-__all__ = ["ProgressFold", "ProgressSnapshot", "Reading", "loss_trend", "parse"]
-
-NANOSECONDS = 1_000_000_000
+__all__ = [
+    "NANOSECONDS",
+    "ProgressFold",
+    "ProgressPattern",
+    "ProgressSnapshot",
+    "Reading",
+    "StreamView",
+    "Trend",
+    "loss_trend",
+    "over_steps",
+    "parse",
+]
 
 MAX_POINTS = 20_000
 """Points kept of each curve of the stream that is shown."""
+
+MAX_SAVES = 200
+"""Checkpoints told by the log that are kept, the newest."""
+
+SAME_SAVE_NS = 900 * NANOSECONDS
+"""Lines of one name within that time tell of one checkpoint …"""
+
+NAMELESS_SAVE_NS = 60 * NANOSECONDS
+"""… and a line without a name, of the one that was told so shortly before or after."""
+
+RESTARTS_APART_S = 600.0
+"""A restart that is announced and the step that goes back after it are one."""
 
 _SECONDARY_SHARE = 16  # other streams keep a sixteenth: they matter only if they become the shown one
 _MAX_STREAMS = 256
 _TREND_SHARE = 4  # the newest quarter of the losses is compared with the quarter before …
 _TREND_READINGS = 200  # … or so many of them
 _LEAST_READINGS = 3  # fewer than so many on either side tell nothing
-_TREND_ERRORS = 3.0  # a change of fewer standard errors than that is noise
-
-Trend = Literal["↓", "↑", "→", ""]
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressSnapshot:
-    """How far the training is. ``None`` is what the log does not tell.
-
-    Rates are steps a second, times of events epoch nanoseconds, ``eta_s`` counts from ``last_step_at_ns``.
-    ``loss_recent`` is the mean of the newest losses, ``loss_before`` of those just before them, and
-    ``loss_error`` the standard error of their difference.
-    ``step_interval_s`` is how often a new step is usually reported. ``replica`` is whose lines were read.
-    """
-
-    step: int | None = None
-    total_steps: int | None = None
-    epoch: float | None = None
-    total_epochs: float | None = None
-    loss: float | None = None
-    loss_recent: float | None = None
-    loss_before: float | None = None
-    loss_error: float | None = None
-    eval_loss: float | None = None
-    learning_rate: float | None = None
-    grad_norm: float | None = None
-    tokens_per_s: float | None = None
-    samples_per_s: float | None = None
-    rate_steps_per_s: float | None = None
-    rate_overall: float | None = None
-    eta_s: float | None = None
-    step_interval_s: float | None = None
-    last_step_at_ns: int | None = None
-    last_checkpoint: tuple[str, int] | None = None
-    last_line_at_ns: int | None = None
-    loss_series: Series = EMPTY
-    loss_by_step: tuple[tuple[int, float], ...] = ()
-    learning_rate_series: Series = EMPTY
-    grad_norm_series: Series = EMPTY
-    replica: str | None = None
-
-    @property
-    def fraction(self) -> float | None:
-        """How much of the run is done, 0 to 1."""
-        if self.step is None or not self.total_steps:
-            return None
-        return min(1.0, self.step / self.total_steps)
-
-
-def loss_trend(snapshot: ProgressSnapshot) -> Trend:
-    """Whether the loss falls ``↓``, rises ``↑`` or stays ``→`` (within its noise); empty while unknown."""
-    recent, before = snapshot.loss_recent, snapshot.loss_before
-    if recent is None or before is None:
-        return ""
-    change = recent - before
-    if abs(change) <= _TREND_ERRORS * (snapshot.loss_error or 0.0):
-        return "→"
-    return "↓" if change < 0 else "↑"
 
 
 class ProgressFold:
     """Folds log lines into a snapshot, in whatever order they come.
 
     Several ranks often print the same: the replica with the most losses is shown, of equals the one
-    that comes first by name. Work is proportional to the lines that are new; space is bounded.
+    that comes first by name, unless another stream was chosen. Work is proportional to the lines that
+    are new; space is bounded. ``patterns`` are the user's own and come before the known families.
     """
 
-    def __init__(self, *, max_points: int = MAX_POINTS) -> None:
+    def __init__(self, *, max_points: int = MAX_POINTS, patterns: Sequence[ProgressPattern] = ()) -> None:
         self._max_points = max_points
+        self._patterns = tuple(patterns)
         self._streams: dict[tuple[str, int], StreamProgress] = {}
+        self._chosen: str | None = None
         self._last_line_at_ns: int | None = None
-        self._last_checkpoint: tuple[str, int] | None = None
+        self._pauses = Pauses()
+        self._errors = ErrorLines()
+        self._saves: list[tuple[int, str]] = []
+        self._announced_restarts: list[float] = []
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
     def add(self, lines: Iterable[LogLine]) -> None:
@@ -108,8 +88,15 @@ class ProgressFold:
             if self._last_line_at_ns is None or stamp > self._last_line_at_ns:
                 self._last_line_at_ns = stamp
                 self._snapshot = None
-            reading = parse(line.message)
+            self._pauses.add(stamp / NANOSECONDS)
+            if self._errors.take(stamp, line.message, line.level, line.replica):
+                self._snapshot = None
+            reading = parse(line.message, self._patterns)
             if reading is None:
+                if announces_restart(line.message):
+                    insort(self._announced_restarts, stamp / NANOSECONDS)
+                    del self._announced_restarts[:-MAX_SAVES]
+                    told = True
                 continue
             told = True
             if reading.checkpoint is not None:
@@ -117,6 +104,13 @@ class ProgressFold:
             else:
                 self._stream(line.replica or "", reading.rank).add(stamp / NANOSECONDS, reading)
         if told:
+            self._snapshot = None
+            self._share_space()
+
+    def choose(self, stream: str | None) -> None:
+        """Show the stream of that key (see ``ProgressSnapshot.streams``); None for the usual choice."""
+        if stream != self._chosen:
+            self._chosen = stream
             self._snapshot = None
             self._share_space()
 
@@ -136,16 +130,26 @@ class ProgressFold:
         return stream
 
     def _keep_checkpoint(self, name: str, stamp: int) -> None:
-        held = self._last_checkpoint
-        if held is None or stamp >= held[1]:
-            # "Saving model checkpoint to …" is followed by lines that say the same without a name.
-            if not name and held is not None and stamp - held[1] < NANOSECONDS:
+        """One entry for each checkpoint, when it was first told, though several lines and ranks tell it."""
+        place = bisect_right(self._saves, (stamp, "\uffff"))
+        near = range(max(0, place - 8), min(len(self._saves), place + 8))
+        for other in near:
+            at, held = self._saves[other]
+            same = held == name if name and held else abs(at - stamp) < NAMELESS_SAVE_NS
+            if same and abs(at - stamp) < SAME_SAVE_NS:
+                self._saves[other] = (min(at, stamp), held or name)
+                self._saves.sort()
                 return
-            self._last_checkpoint = (name, stamp)
+        self._saves.insert(place, (stamp, name))
+        del self._saves[:-MAX_SAVES]
 
-    def _shown(self) -> tuple[str, StreamProgress] | None:
+    def _shown(self) -> tuple[tuple[str, int], StreamProgress] | None:
         if not self._streams:
             return None
+        if self._chosen is not None:
+            for key, stream in self._streams.items():
+                if _stream_key(key) == self._chosen:
+                    return key, stream
         key = min(
             self._streams,
             key=lambda key: (
@@ -155,7 +159,7 @@ class ProgressFold:
                 key[1],
             ),
         )
-        return key[0], self._streams[key]
+        return key, self._streams[key]
 
     def _share_space(self) -> None:
         shown = self._shown()
@@ -170,11 +174,19 @@ class ProgressFold:
         shown = self._shown()
         if shown is None:
             return ProgressSnapshot(
-                last_checkpoint=self._named_checkpoint(None), last_line_at_ns=self._last_line_at_ns
+                last_checkpoint=self._last_checkpoint(None),
+                last_line_at_ns=self._last_line_at_ns,
+                saves=self._named_saves(),
+                errors=self._errors.tally(),
+                restarts=_apart(self._announced_restarts),
+                line_pause_s=self._pauses.longest(-math.inf),
             )
-        replica, stream = shown
-        pace = stream.pace() or self._pace_of_another()
+        key, stream = shown
+        steps_told_by = stream if stream.pace() is not None else self._telling_most_steps()
+        pace = steps_told_by.pace()
         recent, before, error = _compare_recent(stream.losses.values)
+        started = steps_told_by.first_step_at() or -math.inf
+        low, high = _eta_range(pace) or (None, None)
         return ProgressSnapshot(
             step=pace.step if pace else None,
             total_steps=pace.total_steps if pace else None,
@@ -192,21 +204,54 @@ class ProgressFold:
             rate_steps_per_s=pace.recent if pace else None,
             rate_overall=pace.overall if pace else None,
             eta_s=_eta_s(pace),
+            eta_low_s=low,
+            eta_high_s=high,
             step_interval_s=pace.interval_s if pace else None,
+            step_pause_s=steps_told_by.pauses.longest(started),
+            line_pause_s=self._pauses.longest(started),
             last_step_at_ns=self._last_step_at_ns(pace, stream),
-            last_checkpoint=self._named_checkpoint(pace),
+            last_checkpoint=self._last_checkpoint(pace),
             last_line_at_ns=self._last_line_at_ns,
             loss_series=stream.losses.series(),
             loss_by_step=stream.loss_by_step(),
+            eval_loss_series=self._eval_losses(stream).series(),
             learning_rate_series=stream.learning_rates.series(),
             grad_norm_series=stream.grad_norms.series(),
-            replica=replica or None,
+            tokens_per_s_series=stream.tokens_per_s.series(),
+            samples_per_s_series=stream.samples_per_s.series(),
+            rate_series=steps_told_by.rate_series(),
+            step_series=steps_told_by.step_series(),
+            restarts=_apart([*self._announced_restarts, *steps_told_by.restarts()]),
+            saves=self._named_saves(),
+            errors=self._errors.tally(),
+            streams=self._views(),
+            stream=_stream_key(key),
+            replica=key[0] or None,
         )
 
-    def _pace_of_another(self) -> Pace | None:
-        """The pace of the stream that tells the most steps, for one that tells losses alone."""
-        telling = max(self._streams.values(), key=lambda stream: stream.step_readings)
-        return telling.pace()
+    def _views(self) -> tuple[StreamView, ...]:
+        views = [
+            StreamView(
+                key=_stream_key(key),
+                replica=key[0] or None,
+                rank=None if key[1] < 0 else key[1],
+                readings=stream.loss_readings + stream.step_readings,
+                step=stream.newest_step(),
+                step_time_s=stream.mean_step_time_s(),
+            )
+            for key, stream in self._streams.items()
+        ]
+        return tuple(sorted(views, key=lambda view: natural_key(view.key)))
+
+    def _telling_most_steps(self) -> StreamProgress:
+        """The stream that tells the most steps, for one that tells losses alone."""
+        return max(self._streams.values(), key=lambda stream: stream.step_readings)
+
+    def _eval_losses(self, stream: StreamProgress) -> ThinnedPoints:
+        """Those of the stream itself, else of whichever rank prints the most of them."""
+        if len(stream.eval_losses):
+            return stream.eval_losses
+        return max((other.eval_losses for other in self._streams.values()), key=len)
 
     def _newest_anywhere(self, name: str, stream: StreamProgress) -> float | None:
         """A value that another rank may be the one to print, such as the loss of an evaluation."""
@@ -226,11 +271,28 @@ class ProgressFold:
             return round(pace.step_at * NANOSECONDS)
         return round(stream.losses.times[-1] * NANOSECONDS) if stream.losses.times else None
 
-    def _named_checkpoint(self, pace: Pace | None) -> tuple[str, int] | None:
-        held = self._last_checkpoint
-        if held is None or held[0]:
-            return held
-        return (f"step-{pace.step}" if pace else "checkpoint", held[1])
+    def _named_saves(self) -> tuple[tuple[str, int], ...]:
+        return tuple((name or "checkpoint", at_ns) for at_ns, name in self._saves)
+
+    def _last_checkpoint(self, pace: Pace | None) -> tuple[str, int] | None:
+        if not self._saves:
+            return None
+        at_ns, name = self._saves[-1]
+        return (name or (f"step-{pace.step}" if pace else "checkpoint"), at_ns)
+
+
+def _stream_key(key: tuple[str, int]) -> str:
+    replica, rank = key
+    return replica if rank < 0 else f"{replica}[{rank}]"
+
+
+def _apart(times: Sequence[float]) -> tuple[float, ...]:
+    """The times without those that follow another closely."""
+    kept: list[float] = []
+    for time in sorted(times):
+        if not kept or time - kept[-1] > RESTARTS_APART_S:
+            kept.append(time)
+    return tuple(kept)
 
 
 def _last(values: list[float]) -> float | None:
@@ -254,6 +316,13 @@ def _compare_recent(values: list[float]) -> tuple[float | None, float | None, fl
     steps = [later - earlier for earlier, later in pairwise(finite)]
     variance = sum(step * step for step in steps) / len(steps) / 2
     return mean_recent, mean_before, math.sqrt(2 * variance / half)
+
+
+def _eta_range(pace: Pace | None) -> tuple[float, float] | None:
+    if pace is None or pace.total_steps is None or pace.lasting is None:
+        return None
+    left = max(0, pace.total_steps - pace.step)
+    return eta_range_s(left, (pace.recent, pace.lasting, pace.overall), pace.times, pace.steps)
 
 
 def _eta_s(pace: Pace | None) -> float | None:

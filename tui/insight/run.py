@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
-from tui.insight.health import Finding
+from tui.insight.cost import Cost, RunningTime, cost_of, running_time
+from tui.insight.finding import Finding
 from tui.insight.node_metrics import MetricsSnapshot
 from tui.insight.progress import ProgressSnapshot
+from tui.insight.run_events import RunEvent, run_events
 from tui.insight.status import StatusView, status_view
 
-_SECONDS_PER_MINUTE = 60
 _NANOSECONDS = 1_000_000_000
 
 
@@ -22,9 +23,20 @@ def server_time(metrics: MetricsSnapshot, local_now: datetime) -> datetime:
 
 def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
     """Seconds to the last step, counted from ``now``; None where the log does not tell."""
-    if progress.eta_s is None or progress.last_step_at_ns is None:
-        return progress.eta_s
-    return max(0.0, progress.eta_s - max(0.0, now.timestamp() - progress.last_step_at_ns / _NANOSECONDS))
+    return _counted_down(progress, progress.eta_s, now)
+
+
+def seconds_left_range(progress: ProgressSnapshot, now: datetime) -> tuple[float, float] | None:
+    """The least and the most seconds that are likely left, counted from ``now``."""
+    low = _counted_down(progress, progress.eta_low_s, now)
+    high = _counted_down(progress, progress.eta_high_s, now)
+    return None if low is None or high is None else (low, high)
+
+
+def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetime) -> float | None:
+    if left_s is None or progress.last_step_at_ns is None:
+        return left_s
+    return max(0.0, left_s - max(0.0, now.timestamp() - progress.last_step_at_ns / _NANOSECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,8 @@ class RunSnapshot:
     ``history_known`` says that the history of statuses was asked for (not everybody may read it), and
     ``log_read`` that all of the log so far is in ``progress``. ``checkpoints`` is None until they were
     listed once; ``metrics_at`` and ``seen_at`` are the times of the last good answers;
-    ``price_per_minute`` is USD for one node, None where no price is known.
+    ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
+    ``missing_nodes`` are names as in ``metrics``.
     """
 
     job: TrainingJob
@@ -48,6 +61,7 @@ class RunSnapshot:
     history_known: bool = False
     findings: tuple[Finding, ...] = ()
     slow_nodes: frozenset[str] = frozenset()
+    missing_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None
     log_read: bool = False
 
@@ -57,6 +71,11 @@ class RunSnapshot:
         return status_view(self.job.current_status)
 
     @property
+    def server_now(self) -> datetime:
+        """Now by the server's clock: what stamps of lines and samples are to be compared with."""
+        return server_time(self.metrics, self.at) if self.metrics is not None else self.at
+
+    @property
     def node_count(self) -> int:
         """Nodes, as the job says or else as the metrics show; at least one."""
         if self.job.node_count:
@@ -64,21 +83,28 @@ class RunSnapshot:
         return max(1, len(self.metrics.nodes) if self.metrics else 1)
 
     @property
-    def events(self) -> tuple[QueueEvent, ...]:
+    def status_history(self) -> tuple[QueueEvent, ...]:
         """The job's own changes of status, oldest first; the queue tells those of its neighbours too."""
         if self.queue is None:
             return ()
         return tuple(event for event in self.queue.events if event.training_job_id == self.job.id)
 
     @property
+    def events(self) -> tuple[RunEvent, ...]:
+        """What happened and when, oldest first: marks for charts over time."""
+        return run_events(self.status_history, self.checkpoints or (), self.progress)
+
+    @property
+    def running_time(self) -> RunningTime:
+        """How long it has run."""
+        return running_time(self.job, self.status_history, self.at)
+
+    @property
     def running_since(self) -> datetime | None:
         """When the job began to run, if the status history is ours to read; else when it was created."""
         if not self.history_known:
             return None
-        for event in self.events:
-            if event.status == JobStatus.RUNNING:
-                return event.created
-        return self.job.created_at
+        return self.running_time.since or self.job.created_at
 
     @property
     def elapsed_s(self) -> float | None:
@@ -90,19 +116,37 @@ class RunSnapshot:
         return max(0.0, (end - since).total_seconds())
 
     @property
+    def cost(self) -> Cost:
+        """GPU-hours and money: so far, to the expected end, for each checkpoint. Empty until known."""
+        if not self.history_known or not self._has_run:
+            return Cost()
+        return cost_of(
+            self.job,
+            self.running_time,
+            node_count=self.node_count,
+            price_per_minute=self.price_per_minute,
+            left_s=self._left_s(),
+            checkpoints=len(self.checkpoints or ()),
+        )
+
+    @property
     def gpu_hours(self) -> float | None:
         """GPU-hours so far: all GPUs of all nodes, for as long as the job ran."""
-        gpus = (self.job.instance_type.gpu_count or 0) * self.node_count
-        if not gpus or self.elapsed_s is None or not self._has_run:
-            return None
-        return gpus * self.elapsed_s / 3600
+        return self.cost.gpu_hours
 
     @property
     def cost_usd(self) -> float | None:
         """An estimate: list price per minute × nodes × minutes run; None without a price."""
-        if self.price_per_minute is None or self.elapsed_s is None or not self._has_run:
+        return self.cost.usd
+
+    def _left_s(self) -> tuple[float, float, float] | None:
+        if self.progress is None or self.job.is_finished:
             return None
-        return self.price_per_minute * self.node_count * self.elapsed_s / _SECONDS_PER_MINUTE
+        likely = seconds_left(self.progress, self.server_now)
+        if likely is None:
+            return None
+        low, high = seconds_left_range(self.progress, self.server_now) or (likely, likely)
+        return low, likely, high
 
     @property
     def _has_run(self) -> bool:

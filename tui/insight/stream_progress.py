@@ -6,24 +6,29 @@ everything is kept by time, and what is newest is found by time.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tui.insight.pauses import Pauses
 from tui.insight.progress_patterns import Reading
+from tui.insight.series import EMPTY, Series
+from tui.insight.step_marks import (
+    LONG_S,
+    RECENT_S,
+    rates,
+    slope,
+    speed,
+    steps_back,
+    usual_interval,
+    window_start,
+)
 from tui.insight.thinned_points import ThinnedPoints
-
-RECENT_S = 300.0
-"""The speed of now is that of the last five minutes …"""
-
-RECENT_MARKS = 5
-"""… but of so many steps at least."""
-
-LONG_S = 1800.0
-"""What is left is reckoned by the speed of the last half hour, which has evaluations and savings in it."""
 
 _MAX_SOURCES = 16
 _VOTING_LOSSES = 3
-_INTERVALS_LOOKED_AT = 50
+_STEP_TIMES = 20  # newest step times whose mean tells how fast a rank is
 _OWN = 0  # the source of lines that name their step, as opposed to bars, known by their total
 
 
@@ -34,7 +39,10 @@ class _Newest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a run moves. ``step`` was first seen at ``step_at`` (epoch seconds); rates are steps a second."""
+    """How a run moves. ``step`` was first seen at ``step_at`` (epoch seconds); rates are steps a second.
+
+    ``times`` and ``steps`` are the marks of the last ``LONG_S``, which ``lasting`` is read from.
+    """
 
     step: int
     step_at: float
@@ -43,6 +51,8 @@ class Pace:
     lasting: float | None
     overall: float | None
     interval_s: float | None
+    times: Sequence[float] = ()
+    steps: Sequence[float] = ()
 
 
 class StreamProgress:
@@ -53,6 +63,11 @@ class StreamProgress:
         self.losses = ThinnedPoints("loss", limit)
         self.learning_rates = ThinnedPoints("learning rate", limit)
         self.grad_norms = ThinnedPoints("grad norm", limit)
+        self.eval_losses = ThinnedPoints("eval loss", limit)
+        self.tokens_per_s = ThinnedPoints("tokens/s", limit)
+        self.samples_per_s = ThinnedPoints("samples/s", limit)
+        self.pauses = Pauses()
+        self._step_times: deque[float] = deque(maxlen=_STEP_TIMES)
         self.loss_readings = 0
         self.step_readings = 0
         self._newest: dict[str, _Newest] = {}
@@ -70,6 +85,9 @@ class StreamProgress:
             self.losses,
             self.learning_rates,
             self.grad_norms,
+            self.eval_losses,
+            self.tokens_per_s,
+            self.samples_per_s,
             self._epoch_marks,
             *self._marks.values(),
         ):
@@ -99,6 +117,14 @@ class StreamProgress:
             self.learning_rates.add(time, reading.learning_rate)
         if reading.grad_norm is not None:
             self.grad_norms.add(time, reading.grad_norm)
+        if reading.eval_loss is not None:
+            self.eval_losses.add(time, reading.eval_loss)
+        if reading.tokens_per_s is not None:
+            self.tokens_per_s.add(time, reading.tokens_per_s)
+        if reading.samples_per_s is not None:
+            self.samples_per_s.add(time, reading.samples_per_s)
+        if reading.step_time_s is not None and not reading.from_bar:
+            self._step_times.append(reading.step_time_s)
         for name in (
             "epoch",
             "total_epochs",
@@ -114,6 +140,40 @@ class StreamProgress:
         if reading.total_steps is not None and not reading.from_bar:
             self._keep_newest("total_steps", time, reading.total_steps)
 
+    def mean_step_time_s(self) -> float | None:
+        """The mean of the newest step times that its lines named; None where they name none."""
+        times = self._step_times
+        return sum(times) / len(times) if times else None
+
+    def newest_step(self) -> int | None:
+        """The newest step of the run; None while none is known."""
+        marks = self._run_marks()
+        return int(marks.values[-1]) if marks is not None else None
+
+    def first_step_at(self) -> float | None:
+        """When the first step was told (epoch seconds)."""
+        marks = self._run_marks()
+        return marks.times[0] if marks is not None else None
+
+    def step_series(self) -> Series:
+        """The steps of the run over time."""
+        marks = self._run_marks()
+        return EMPTY if marks is None else marks.series()
+
+    def rate_series(self) -> Series:
+        """Steps a second over time."""
+        marks = self._run_marks()
+        return EMPTY if marks is None else rates(marks)
+
+    def restarts(self) -> tuple[float, ...]:
+        """When the run went on at an earlier step (epoch seconds)."""
+        marks = self._run_marks()
+        return () if marks is None else steps_back(marks)
+
+    def _run_marks(self) -> ThinnedPoints | None:
+        source = self._training_source()
+        return None if source is None else self._marks[source]
+
     def pace(self) -> Pace | None:
         """Step, total and speed; ``None`` while no step is known."""
         source = self._training_source()
@@ -122,6 +182,7 @@ class StreamProgress:
         marks = self._marks[source]
         times, steps = marks.times, marks.values
         last = len(times) - 1
+        window = window_start(marks, LONG_S)
         first_of_step = last
         while first_of_step and steps[first_of_step - 1] == steps[last]:
             first_of_step -= 1
@@ -129,10 +190,12 @@ class StreamProgress:
             step=int(steps[last]),
             step_at=times[first_of_step],
             total_steps=self._total(source, int(steps[last])),
-            recent=_speed(marks, RECENT_S) or self._printed_speed(),
-            lasting=_speed(marks, LONG_S) or self._printed_speed(),
-            overall=_slope(marks, 0, last),
-            interval_s=_usual_interval(marks),
+            recent=speed(marks, RECENT_S) or self._printed_speed(),
+            lasting=speed(marks, LONG_S) or self._printed_speed(),
+            overall=slope(marks, 0, last),
+            interval_s=usual_interval(marks),
+            times=times[window:],
+            steps=steps[window:],
         )
 
     def loss_by_step(self) -> tuple[tuple[int, float], ...]:
@@ -172,6 +235,7 @@ class StreamProgress:
             marks = self._marks[source] = ThinnedPoints("steps", self._limit)
         marks.add(time, float(step))
         self.step_readings += 1
+        self.pauses.add(time)
         # Losses at or after this mark may have been paired with an older one.
         if self._paired and time <= self.losses.times[len(self._paired) - 1]:
             before = self.losses.before(time)
@@ -257,35 +321,3 @@ class StreamProgress:
             step = self.losses.steps[position]
             self.losses.steps[position] = None if step is None else over_epochs(step)
         self._unpair(0)
-
-
-def _slope(marks: ThinnedPoints, first: int, last: int) -> float | None:
-    """Steps a second between two marks; ``None`` when there is no way forward."""
-    spent = marks.times[last] - marks.times[first]
-    done = marks.values[last] - marks.values[first]
-    return done / spent if spent > 0 and done > 0 else None
-
-
-def _speed(marks: ThinnedPoints, window_s: float) -> float | None:
-    """Steps a second over the window before the last mark, not reaching back beyond a restart."""
-    times, steps = marks.times, marks.values
-    last = len(times) - 1
-    first = last
-    oldest = times[last] - window_s
-    while first and steps[first - 1] <= steps[first]:
-        if times[first - 1] < oldest and last - first >= RECENT_MARKS:
-            break
-        first -= 1
-    return _slope(marks, first, last)
-
-
-def _usual_interval(marks: ThinnedPoints) -> float | None:
-    """The median time between marks that moved on, of the newest ones."""
-    times, steps = marks.times, marks.values
-    start = max(1, len(times) - _INTERVALS_LOOKED_AT)
-    intervals = sorted(
-        times[position] - times[position - 1]
-        for position in range(start, len(times))
-        if steps[position] > steps[position - 1]
-    )
-    return intervals[len(intervals) // 2] if intervals else None

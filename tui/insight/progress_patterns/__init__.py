@@ -3,7 +3,8 @@
 A family module offers ``read(text) -> Reading | None``. ``parse`` is the only door.
 """
 
+from tui.insight.progress_patterns.own import ProgressPattern
 from tui.insight.progress_patterns.parse import parse
 from tui.insight.progress_patterns.reading import Reading
 
-__all__ = ["Reading", "parse"]
+__all__ = ["ProgressPattern", "Reading", "parse"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tui.insight.progress_patterns import (
@@ -18,6 +19,7 @@ from tui.insight.progress_patterns import (
     torchtitan,
     verl,
 )
+from tui.insight.progress_patterns.own import ProgressPattern
 from tui.insight.progress_patterns.reading import Reading
 from tui.insight.text import last_carriage_segment, strip_ansi
 
@@ -45,17 +47,22 @@ _FAMILIES = (
 )
 
 
-def parse(message: str) -> Reading | None:
+def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | None:
     """What a log line tells about the training's progress; ``None`` when it is no such line.
 
     Of a line that a progress bar overwrote, what it showed last counts. NaN and infinite losses are
-    kept: they are what a person needs to see. Never raises, whatever the text.
+    kept: they are what a person needs to see. Never raises, whatever the text. The user's own
+    ``patterns`` are tried first, on any line.
     """
     if len(message) > MAX_CHARACTERS:
         overwritten = message[-MAX_CHARACTERS:]
         if "\r" not in overwritten:
             return None
         message = last_carriage_segment(overwritten)
+    for pattern in patterns:
+        reading = pattern.read(strip_ansi(last_carriage_segment(message)))
+        if reading is not None:
+            return reading
     lowered = message.lower()
     for hint in _HINTS:
         if hint in lowered:

@@ -42,10 +42,10 @@ class Details(VerticalScroll, can_focus=True):
         table.add_column(ratio=1)
         for name, value in facts(run):
             table.add_row(Text(name), Text(inert(value)))
-        if run.events:
+        if run.status_history:
             table.add_row("", "")
             table.add_row(Text("history", tones["strong"]), "")
-            for event in run.events:
+            for event in run.status_history:
                 view = status_view(event.status)
                 words = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
                 if event.exit_code is not None:

@@ -1,0 +1,89 @@
+"""Patterns of the user's own, for trainers that nobody else has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tui.insight.progress_patterns.reading import Reading, to_float, to_step
+
+GROUPS = (
+    "step",
+    "total",
+    "epoch",
+    "epochs",
+    "loss",
+    "eval_loss",
+    "lr",
+    "grad_norm",
+    "tokens_per_s",
+    "samples_per_s",
+    "step_time_s",
+    "step_time_ms",
+    "rank",
+    "checkpoint",
+)
+"""The groups that a pattern may name; at least one of the measures among them."""
+
+_WHOLE = {"step": "step", "total": "total_steps", "rank": "rank"}
+_FRACTIONS = {
+    "epoch": "epoch",
+    "epochs": "total_epochs",
+    "loss": "loss",
+    "eval_loss": "eval_loss",
+    "lr": "learning_rate",
+    "grad_norm": "grad_norm",
+    "tokens_per_s": "tokens_per_s",
+    "samples_per_s": "samples_per_s",
+    "step_time_s": "step_time_s",
+    "step_time_ms": "step_time_s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressPattern:
+    """A regular expression with named groups (``GROUPS``) that reads one line.
+
+    ``regex`` is searched anywhere in a line that is free of escape sequences. Raises ValueError, saying
+    why, for one that cannot be compiled, names no group or one that nobody knows.
+    """
+
+    name: str
+    regex: str
+    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            compiled = re.compile(self.regex)
+        except re.error as error:
+            raise ValueError(f"pattern {self.name!r}: {error}") from error
+        unknown = sorted(set(compiled.groupindex) - set(GROUPS))
+        if unknown:
+            raise ValueError(
+                f"pattern {self.name!r}: no such group: {', '.join(unknown)}; there are {', '.join(GROUPS)}"
+            )
+        if not compiled.groupindex:
+            raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
+        object.__setattr__(self, "compiled", compiled)
+
+    def read(self, text: str) -> Reading | None:
+        """The reading of a line that matches; None for others, and where no group holds a number."""
+        match = self.compiled.search(text)
+        if match is None:
+            return None
+        groups = match.groupdict()
+        if groups.get("checkpoint"):
+            return Reading(checkpoint=groups["checkpoint"].strip()[:120])
+        found: dict[str, float | int] = {}
+        for group, text_found in groups.items():
+            if text_found is None:
+                continue
+            if group in _WHOLE:
+                whole = to_step(text_found.strip())
+                if whole is not None:
+                    found[_WHOLE[group]] = whole
+            elif group in _FRACTIONS:
+                number = to_float(text_found.strip())
+                if number is not None:
+                    found[_FRACTIONS[group]] = number / 1000 if group == "step_time_ms" else number
+        return Reading(**found) if found.keys() - {"rank"} else None  # type: ignore[arg-type]
