@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Unauthorized,
         Unreachable,
         UploadFailed,
+        UrlExpired,
     )
     from api_client.events import RequestEvent, RequestListener
     from api_client.http.retry import RetryPolicy
@@ -68,6 +69,7 @@ _HOMES = {
         "Unauthorized",
         "Unreachable",
         "UploadFailed",
+        "UrlExpired",
     ),
     "events": ("RequestEvent", "RequestListener"),
     "submission.overrides": ("Overrides",),
@@ -112,6 +114,7 @@ __all__ = [
     "Unauthorized",
     "Unreachable",
     "UploadFailed",
+    "UrlExpired",
     "load_deploy_checkpoints_config",
     "load_training_project",
     "plan_archive",

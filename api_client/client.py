@@ -11,9 +11,11 @@ from urllib.parse import quote
 import httpx
 
 from api_client.clock import Clock, SystemClock
+from api_client.downloads.service import Downloads
 from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
+from api_client.objects.client import Objects
 from api_client.remotes import Remote
 from api_client.resources.account import Account
 from api_client.resources.blobs import Blobs
@@ -59,10 +61,11 @@ class TrainingClient:
         http_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         clock = clock or SystemClock()
+        retry = retry or RetryPolicy()
         transport = Transport(
             remote,
             clock=clock,
-            retry=retry or RetryPolicy(),
+            retry=retry,
             on_event=on_event,
             http_transport=http_transport,
         )
@@ -80,6 +83,8 @@ class TrainingClient:
         self.models = Models(transport)
         self.blobs = Blobs(transport, clock, http_transport)
         self.graphql = Graphql(transport, remote)
+        self.objects = Objects(clock, retry)
+        self.downloads = Downloads(self.objects, self.jobs, self.projects, self.checkpoints, clock, retry)
 
     def __repr__(self) -> str:
         return f"TrainingClient({self.remote.name!r}, {self.remote.api_url!r})"
@@ -97,6 +102,7 @@ class TrainingClient:
 
     async def aclose(self) -> None:
         """Close all connections. Requests under way fail, later ones are refused."""
+        await self.objects.aclose()
         await self._transport.aclose()
 
     async def push(

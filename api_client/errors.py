@@ -3,6 +3,7 @@
 ::
 
     ApiClientError
+    ├── DownloadError               a download that cannot be written (api_client.downloads)
     ├── ConfigurationError          no remote, half a remote, an unreadable credentials file
     │   ├── ConfigFileError         a config.py that cannot be loaded: its path and line
     │   └── ArchiveError            a workspace that cannot be archived, or is too large
@@ -17,6 +18,7 @@
             ├── BadRequest          400, 409, 422 and the other 4xx
             ├── Unauthorized        401, 403: names the remote and where its key came from
             ├── NotFound            404
+            ├── UrlExpired          a presigned URL that opens its object no more: list the files again
             ├── RateLimited         429
             └── ServerFault         5xx
 
@@ -126,6 +128,13 @@ class Unauthorized(ErrorAnswer):
 
 class NotFound(ErrorAnswer):
     """There is no such thing, or this key cannot see it (404)."""
+
+
+class UrlExpired(ErrorAnswer):
+    """A presigned URL does not open its object (any more): it has expired, or the object has moved.
+
+    Sending it again cannot help; a fresh URL from a new listing can.
+    """
 
 
 class RateLimited(ErrorAnswer):

@@ -1,0 +1,76 @@
+"""Connections to object stores: kept alive, through the environment's proxies, with nothing of ours on them.
+
+urllib3 in threads, not httpx on the event loop: at hundreds of MiB/s the loop would do nothing else, and the
+dashboard runs on it. ``benchmarks/downloads.py`` has the figures.
+"""
+
+from __future__ import annotations
+
+import threading
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from api_client.errors import ConfigurationError
+from api_client.http.connection import CONNECT_TIMEOUT_S
+from api_client.objects.urls import ObjectUrl
+
+READ_TIMEOUT_S = 30.0
+"""Longest silence in the middle of a body; then the connection is taken for dead."""
+
+KEPT_PER_HOST = 8
+HOSTS_KEPT = 8
+
+
+class Connections:
+    """Pools of connections, made when they are needed. Safe to use from several threads."""
+
+    def __init__(self, read_timeout_s: float = READ_TIMEOUT_S) -> None:
+        self._timeout = urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
+        self._managers: dict[str, urllib3.PoolManager] = {}
+        self._lock = threading.Lock()
+
+    def pool(self, url: ObjectUrl) -> urllib3.HTTPConnectionPool:
+        """The pool for the URL's host. Raises ConfigurationError for unusable proxies or certificates."""
+        proxy = "" if url.is_loopback or proxy_bypass(url.host) else getproxies().get(url.scheme, "")
+        manager = self._manager(url.scheme, proxy)
+        # Names under .localhost are this machine (RFC 6761), though not every resolver knows.
+        host = "localhost" if url.host.endswith(".localhost") else url.host
+        return manager.connection_from_host(host, url.port, url.scheme)
+
+    def close(self) -> None:
+        """Close what is idle; what is under way is closed by whoever reads it."""
+        with self._lock:
+            managers, self._managers = list(self._managers.values()), {}
+        for manager in managers:
+            manager.clear()
+
+    def _manager(self, scheme: str, proxy: str) -> urllib3.PoolManager:
+        kind = f"{scheme} {proxy}"
+        with self._lock:
+            if kind not in self._managers:
+                self._managers[kind] = self._made(scheme, proxy)
+            return self._managers[kind]
+
+    def _made(self, scheme: str, proxy: str) -> urllib3.PoolManager:
+        reason = ""
+        try:
+            options = {
+                "num_pools": HOSTS_KEPT,
+                "maxsize": KEPT_PER_HOST,
+                "timeout": self._timeout,
+                "retries": False,
+                # Reading the certificates to trust takes a tenth of a second: only where TLS is spoken.
+                "ssl_context": httpx.create_ssl_context() if scheme == "https" else None,
+            }
+            if not proxy:
+                return urllib3.PoolManager(**options)  # type: ignore[arg-type]
+            return urllib3.ProxyManager(proxy, **options)  # type: ignore[arg-type]
+        except (OSError, ValueError, HTTPError) as error:
+            reason = type(error).__name__
+        # The type alone: the proxy's address may hold a password.
+        raise ConfigurationError(
+            f"the environment's proxy or certificates cannot be used for downloads ({reason})"
+        )
