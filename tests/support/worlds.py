@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,11 +21,10 @@ from api_client.models import (
 from api_client.streams.records import LogLine
 from tui.feeds.run_log import LogPart
 from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
-from tui.insight.health import Finding, FindingKind, findings
+from tui.insight.health import Finding, FindingKind, health, nodes_found
 from tui.insight.node_metrics import MetricsFold
 from tui.insight.progress import ProgressFold, ProgressSnapshot
 from tui.insight.run import RunSnapshot
-from tui.insight.stragglers import slow_nodes
 
 ONE_O_CLOCK = datetime(2026, 3, 1, 13, 0, tzinfo=UTC)
 
@@ -208,12 +208,17 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
         "metrics": folded,
         "metrics_at": ONE_O_CLOCK,
         "checkpoints": CHECKPOINTS,
-        "findings": findings(subject.current_status, told, folded, ONE_O_CLOCK),
-        "slow_nodes": slow_nodes(folded),
         "price_per_minute": 0.65,
         **changes,
     }
-    return RunSnapshot(job=subject, at=ONE_O_CLOCK, seen_at=ONE_O_CLOCK, **fields)
+    snapshot = RunSnapshot(job=subject, at=ONE_O_CLOCK, seen_at=ONE_O_CLOCK, **fields)
+    found = health(snapshot)
+    judged: dict[str, Any] = {
+        "findings": found,
+        "slow_nodes": nodes_found(found, FindingKind.STRAGGLER),
+        "missing_nodes": nodes_found(found, FindingKind.NODE_MISSING),
+    }
+    return replace(snapshot, **{name: value for name, value in judged.items() if name not in changes})
 
 
 class StubRunFeed:
@@ -243,5 +248,5 @@ class StubRunFeed:
     def refresh(self) -> None:
         self.asked += 1
 
-    def set_span(self, span: timedelta) -> None:
+    def set_span(self, span: timedelta, shown: timedelta | None = None) -> None:
         self.spans.append(span)

@@ -12,11 +12,12 @@ from api_client.models import RUNNABLE_STATUSES, JobStatus, LogRecord, TrainingJ
 from api_client.streams.records import LogLine
 from tui.feeds.publisher import Publisher
 from tui.feeds.session import Session
+from tui.insight.clock_offset import ClockOffset
 from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
-from tui.insight.health import findings
+from tui.insight.health import DEFAULT_RULES, HealthRules, health
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress import ProgressFold
-from tui.insight.run import server_time
+from tui.insight.run import RunSnapshot
 
 LIST_INTERVAL_S = 5.0
 """How often the lists are asked for."""
@@ -35,7 +36,8 @@ GLANCE_MIN_AGE_S = 30.0
 GLANCED_JOBS = 24
 """At most so many running jobs are looked at, the newest first."""
 GLANCE_LINES = 200
-GLANCE_SPAN = timedelta(minutes=20)
+GLANCE_SPAN = timedelta(minutes=30)
+"""Long enough to see a leak; the checkpoints, which would be one more request a job, are not looked at."""
 GLANCE_STEP_S = 60
 CLOCK_SKEW = timedelta(minutes=5)
 
@@ -43,7 +45,15 @@ CLOCK_SKEW = timedelta(minutes=5)
 class FleetFeed:
     """Publishes a ``FleetSnapshot`` after every change, until its task is cancelled."""
 
-    def __init__(self, session: Session, publish: Callable[[FleetSnapshot], object]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        publish: Callable[[FleetSnapshot], object],
+        *,
+        rules: HealthRules = DEFAULT_RULES,
+    ) -> None:
+        self._rules = rules
+        self._offset = ClockOffset()
         self._session = session
         self._publish_snapshot = publish
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
@@ -165,11 +175,18 @@ class FleetFeed:
         )
         snapshot = await asyncio.to_thread(MetricsFold().fold, answer)
         progress = fold.snapshot()
-        return Glance(
-            progress,
-            _trace(snapshot),
-            findings(job.current_status, progress, snapshot, server_time(snapshot, now)),
+        run = RunSnapshot(
+            job,
+            now,
+            now,
+            progress=progress,
+            metrics=snapshot,
+            metrics_at=now,
+            history_known=True,
+            log_read=True,
         )
+        earlier = self._glances.get(job.id, Glance()).findings
+        return Glance(progress, _trace(snapshot), health(run, self._rules, earlier))
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
@@ -184,10 +201,10 @@ def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
 
 
 def _line(record: LogRecord) -> LogLine:
-    stamp = record["timestamp"]
+    stamp = record.get("timestamp", "")
     return LogLine(
         int(stamp) if stamp.isdigit() else 0,
-        record["message"],
+        record.get("message", ""),
         record.get("replica"),
         record.get("level"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -15,26 +15,37 @@ from api_client.streams.records import LogLine
 from tui.feeds.publisher import Publisher
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.session import Session
-from tui.insight.health import findings
-from tui.insight.node_metrics import MetricsFold
-from tui.insight.progress import ProgressFold
-from tui.insight.run import RunSnapshot, server_time
-from tui.insight.stragglers import slow_nodes
+from tui.feeds.vitals import follow_vitals
+from tui.insight.clock_offset import ClockOffset
+from tui.insight.cost import price_of
+from tui.insight.health import DEFAULT_RULES, FindingKind, HealthRules, health, nodes_found
+from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
+from tui.insight.progress import ProgressFold, ProgressPattern
+from tui.insight.run import RunSnapshot
 
 STATUS_INTERVAL_S = 3.0
 METRICS_INTERVAL_S = 2.0
 CHECKPOINTS_INTERVAL_S = 10.0
 RETRY_INTERVAL_S = 10.0
 """After an error that the streams do not wait out themselves."""
+HEALTH_INTERVAL_S = 2.0
+"""Between two looks for what is wrong."""
 POINTS_ACROSS = 240
 """Metric samples wanted across the span shown; a chart has no more columns to show them."""
 SHORTEST_STEP_S = 5
+MOST_POINTS = 1400
+"""Samples read of each series at most, when a short window lies far back …"""
+MOST_POINTS_OF_MANY = 480
+"""… of a job with more than ``FEW_NODES`` nodes."""
+FEW_NODES = 8
 
 
 class RunFeed:
     """Publishes a ``RunSnapshot`` after changes and every part of the log, until cancelled.
 
-    ``on_gone`` is called once if the server no longer knows the job.
+    ``on_gone`` is called once if the server no longer knows the job. ``rules`` say what counts as sick,
+    ``patterns`` how lines of the user's own trainers are read, and ``prices`` (USD a minute and node, by
+    instance id or name) come before the listed ones.
     """
 
     def __init__(
@@ -46,17 +57,27 @@ class RunFeed:
         on_log: Callable[[LogPart], object],
         on_gone: Callable[[], object],
         span: timedelta,
+        rules: HealthRules = DEFAULT_RULES,
+        patterns: Sequence[ProgressPattern] = (),
+        prices: Mapping[str, float] | None = None,
     ) -> None:
         self._session = session
         self._log = RunLog(session, take=self._take_log, tell=on_log, end=self._log_ended)
         self._on_gone = on_gone
         self._publish_snapshot = publish
         self._publisher = Publisher(self._publish, session.clock)
-        self._span = span
+        self._span = self._shown = span
         now = session.clock.now()
         self._snapshot = RunSnapshot(job=job, at=now, seen_at=now)
-        self._progress = ProgressFold()
+        self._rules = rules
+        self._patterns = tuple(patterns)
+        self._prices = prices or {}
+        self._judged_at = -HEALTH_INTERVAL_S
+        self._judged_status = ""
+        self._progress = ProgressFold(patterns=self._patterns)
         self._metrics = MetricsFold()
+        self._offset = ClockOffset()
+        self._stream: str | None = None
         self._span_changed = asyncio.Event()
         self._asked = asyncio.Event()
 
@@ -68,6 +89,7 @@ class RunFeed:
             tasks.create_task(self._keep(self._watch_status))
             tasks.create_task(self._keep(self._read_log))
             tasks.create_task(self._keep_metrics())
+            tasks.create_task(self._keep(self._follow_vitals))
             tasks.create_task(self._keep(self._poll_checkpoints))
             tasks.create_task(self._keep(self._read_price))
             tasks.create_task(self._tick())
@@ -77,10 +99,19 @@ class RunFeed:
         self._asked.set()
         self._span_changed.set()
 
-    def set_span(self, span: timedelta) -> None:
-        """Show metrics over another time; they are read anew at a fitting resolution."""
-        self._span = span
+    def set_span(self, span: timedelta, shown: timedelta | None = None) -> None:
+        """Show metrics over another time; they are read anew at a fitting resolution.
+
+        ``shown`` is the length of the window if it is only a part of that time: then it is read finer.
+        """
+        self._span, self._shown = span, shown or span
         self._span_changed.set()
+
+    def choose_stream(self, stream: str | None) -> None:
+        """Show the progress that this stream tells (``ProgressSnapshot.streams``); None: the usual one."""
+        self._stream = stream
+        self._progress.choose(stream)
+        self._publisher.touch()
 
     @property
     def _job(self) -> TrainingJob:
@@ -88,17 +119,31 @@ class RunFeed:
 
     def _publish(self) -> None:
         now = self._session.clock.now()
-        progress, metrics = self._progress.snapshot(), self._metrics.snapshot
-        server_now = server_time(metrics, now)
         self._change(
             at=now,
-            progress=progress,
+            progress=self._progress.snapshot(),
             log_read=self._log.is_read,
-            metrics=metrics,
-            slow_nodes=slow_nodes(metrics),
-            findings=findings(self._job.current_status, progress, metrics, server_now),
+            metrics=self._metrics.snapshot,
         )
+        self._judge()
         self._publish_snapshot(self._snapshot)
+
+    def _judge(self) -> None:
+        """Look for what is wrong: not with every change, for much of it takes minutes to show."""
+        now = self._session.clock.monotonic()
+        status = self._job.current_status
+        if status == self._judged_status and now - self._judged_at < HEALTH_INTERVAL_S:
+            return
+        self._judged_at, self._judged_status = now, status
+        found = health(self._snapshot, self._rules, self._snapshot.findings)
+        if not self._log.is_read:
+            # The pauses that this run makes are not known yet.
+            found = tuple(one for one in found if one.kind != FindingKind.STALLED)
+        self._change(
+            findings=found,
+            slow_nodes=nodes_found(found, FindingKind.STRAGGLER),
+            missing_nodes=nodes_found(found, FindingKind.NODE_MISSING),
+        )
 
     def _change(self, **changes: Any) -> None:
         self._snapshot = replace(self._snapshot, **changes)
@@ -139,14 +184,16 @@ class RunFeed:
         self._publisher.touch()
 
     async def _read_price(self) -> None:
+        self._change(price_per_minute=price_of(self._job, {}, self._prices))
         with suppress(ErrorAnswer, InvalidAnswer):
-            for priced in await self._session.client.account.instance_type_prices():
-                if priced.instance_type.id == self._job.instance_type.id:
-                    self._change(price_per_minute=priced.price)
-                    self._publisher.touch()
+            priced = await self._session.client.account.instance_type_prices()
+            listed = {one.instance_type.id: one.price for one in priced if one.price is not None}
+            self._change(price_per_minute=price_of(self._job, listed, self._prices))
+            self._publisher.touch()
 
     async def _read_log(self) -> None:
-        self._progress = ProgressFold()
+        self._progress = ProgressFold(patterns=self._patterns)
+        self._progress.choose(self._stream)
         await self._log.read(self._job)
 
     def _take_log(self, lines: Iterable[LogLine]) -> None:
@@ -179,7 +226,7 @@ class RunFeed:
         start = end - self._span
         if job.created_at is not None:
             start = max(start, job.created_at)
-        step_s = max(SHORTEST_STEP_S, int(self._span.total_seconds() / POINTS_ACROSS))
+        step_s = self._step_s(end - start)
         fold = MetricsFold()
         stream = self._session.client.metrics.follow(
             job.project_id, job.id, start=start, step_s=step_s, interval_s=max(METRICS_INTERVAL_S, step_s / 2)
@@ -187,8 +234,24 @@ class RunFeed:
         async for answer in stream:
             await asyncio.to_thread(fold.fold, answer)  # the first answer of a large job takes half a second
             self._metrics = fold
-            self._change(metrics_at=self._session.clock.now())
+            now, shown = self._session.clock.now(), fold.snapshot
+            if shown.at is not None:
+                self._offset.saw(shown.at, now.timestamp(), shown.step_s)
+            self._change(metrics_at=now, clock_ahead_s=self._offset.ahead_s)
             self._publisher.touch()
+
+    async def _follow_vitals(self) -> None:
+        await follow_vitals(self._session, self._job, self._take_vitals)
+
+    def _take_vitals(self, vitals: MetricsSnapshot) -> None:
+        self._change(vitals=vitals)
+        self._publisher.touch()
+
+    def _step_s(self, whole: timedelta) -> int:
+        """The distance of samples that shows enough of the window, and is not too many in all."""
+        most = MOST_POINTS if (self._job.node_count or 1) <= FEW_NODES else MOST_POINTS_OF_MANY
+        wanted_s = min(whole, self._shown).total_seconds() / POINTS_ACROSS
+        return max(SHORTEST_STEP_S, int(wanted_s), int(whole.total_seconds() / most))
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
-from tui.insight.health import Finding, FindingKind
+from tui.insight.finding import Finding, FindingKind
 from tui.insight.progress import ProgressSnapshot
 from tui.insight.query import Query
 from tui.insight.status import StatusView, status_view
@@ -190,17 +190,36 @@ def _steps(progress: ProgressSnapshot | None) -> str:
 def brief(finding: Finding, now: datetime) -> str:
     """A finding in two or three words, for a narrow column: ``stalled 17m``, ``node-2 slow``."""
     since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
+    node = inert(finding.node or "")
     match finding.kind:
         case FindingKind.STALLED:
             return f"stalled{since}"
         case FindingKind.LOSS_NOT_FINITE:
             return f"loss is NaN{since}"
+        case FindingKind.LOSS_EXPLODING:
+            return f"loss explodes{since}"
         case FindingKind.GPU_IDLE:
-            return f"GPUs idle{since}"
+            return f"{node} GPUs idle{since}".lstrip()
         case FindingKind.STRAGGLER:
-            return f"{inert(finding.node or 'a node')} slow"
+            return f"{node or 'a node'} slow"
+        case FindingKind.NODE_MISSING:
+            return f"{node or 'a node'} missing"
+        case FindingKind.GPU_MEMORY:
+            return "GPU memory full"
+        case FindingKind.MEMORY_LEAK:
+            return "memory leaks"
+        case FindingKind.DISK_FILLING:
+            return "disk fills up"
+        case FindingKind.CACHE_FILLING:
+            return "cache fills up"
+        case FindingKind.CHECKPOINT_OVERDUE:
+            return "checkpoint overdue"
+        case FindingKind.RESTARTS:
+            return "restarts"
+        case FindingKind.ERRORS:
+            return f"errors{since}"
         case _:
-            return finding.text
+            return inert(finding.text)
 
 
 def short_reason(message: str) -> str:

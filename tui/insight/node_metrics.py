@@ -55,7 +55,10 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """All nodes in natural order, the job's cache, and ``at``: when the newest sample was taken (epoch s)."""
+    """All nodes in natural order, the job's cache, and ``at``: when the newest sample was taken (epoch s).
+
+    ``step_s`` is the distance of the newest samples.
+    """
 
     nodes: tuple[NodeSnapshot, ...] = ()
     cache_usage: Series = EMPTY
@@ -63,6 +66,7 @@ class MetricsSnapshot:
     cache_usage_now: float | None = None
     cache_utilization_now: float | None = None
     at: float | None = None
+    step_s: float = 0.0
 
     def node(self, name: str) -> NodeSnapshot | None:
         """The node of that name."""
@@ -119,7 +123,16 @@ class MetricsFold:
             cache_usage_now=value_now(self._cache.usage.snapshot(), at),
             cache_utilization_now=value_now(self._cache.utilization.snapshot(), at),
             at=at,
+            step_s=_newest_step_s(nodes),
         )
+
+
+def _newest_step_s(nodes: Iterable[NodeSnapshot]) -> float:
+    for node in nodes:
+        for series in (node.mean_utilization, node.cpu, node.cpu_memory):
+            if len(series) > 1:
+                return series.times[-1] - series.times[-2]
+    return 0.0
 
 
 def value_now(series: Series, at: float | None) -> float | None:

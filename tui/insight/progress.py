@@ -73,6 +73,7 @@ class ProgressFold:
         self._patterns = tuple(patterns)
         self._streams: dict[tuple[str, int], StreamProgress] = {}
         self._chosen: str | None = None
+        self._first_line_at_ns: int | None = None
         self._last_line_at_ns: int | None = None
         self._pauses = Pauses()
         self._errors = ErrorLines()
@@ -88,6 +89,8 @@ class ProgressFold:
             if self._last_line_at_ns is None or stamp > self._last_line_at_ns:
                 self._last_line_at_ns = stamp
                 self._snapshot = None
+            if self._first_line_at_ns is None or stamp < self._first_line_at_ns:
+                self._first_line_at_ns = stamp
             self._pauses.add(stamp / NANOSECONDS)
             if self._errors.take(stamp, line.message, line.level, line.replica):
                 self._snapshot = None
@@ -175,6 +178,7 @@ class ProgressFold:
         if shown is None:
             return ProgressSnapshot(
                 last_checkpoint=self._last_checkpoint(None),
+                first_line_at_ns=self._first_line_at_ns,
                 last_line_at_ns=self._last_line_at_ns,
                 saves=self._named_saves(),
                 errors=self._errors.tally(),
@@ -211,6 +215,7 @@ class ProgressFold:
             line_pause_s=self._pauses.longest(started),
             last_step_at_ns=self._last_step_at_ns(pace, stream),
             last_checkpoint=self._last_checkpoint(pace),
+            first_line_at_ns=self._first_line_at_ns,
             last_line_at_ns=self._last_line_at_ns,
             loss_series=stream.losses.series(),
             loss_by_step=stream.loss_by_step(),

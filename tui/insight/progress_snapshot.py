@@ -70,6 +70,7 @@ class ProgressSnapshot:
     line_pause_s: float | None = None
     last_step_at_ns: int | None = None
     last_checkpoint: tuple[str, int] | None = None
+    first_line_at_ns: int | None = None
     last_line_at_ns: int | None = None
     loss_series: Series = EMPTY
     loss_by_step: tuple[tuple[int, float], ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
 from tui.insight.cost import Cost, RunningTime, cost_of, running_time
@@ -14,11 +14,6 @@ from tui.insight.run_events import RunEvent, run_events
 from tui.insight.status import StatusView, status_view
 
 _NANOSECONDS = 1_000_000_000
-
-
-def server_time(metrics: MetricsSnapshot, local_now: datetime) -> datetime:
-    """Now by the server's clock, as far as its samples tell; ours may be minutes off."""
-    return local_now if metrics.at is None else datetime.fromtimestamp(metrics.at, UTC)
 
 
 def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
@@ -45,9 +40,10 @@ class RunSnapshot:
 
     ``history_known`` says that the history of statuses was asked for (not everybody may read it), and
     ``log_read`` that all of the log so far is in ``progress``. ``checkpoints`` is None until they were
-    listed once; ``metrics_at`` and ``seen_at`` are the times of the last good answers;
-    ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
-    ``missing_nodes`` are names as in ``metrics``.
+    listed once; ``vitals`` are the metrics of the last hour, by which health is judged whatever stretch
+    of time ``metrics`` show; ``metrics_at`` and ``seen_at`` are the times of the last good answers by our
+    clock, which is ``clock_ahead_s`` ahead of the server's; ``price_per_minute`` is USD for one node, None
+    where no price is known. ``slow_nodes`` and ``missing_nodes`` are names as in ``metrics``.
     """
 
     job: TrainingJob
@@ -56,6 +52,7 @@ class RunSnapshot:
     progress: ProgressSnapshot | None = None
     metrics: MetricsSnapshot | None = None
     metrics_at: datetime | None = None
+    vitals: MetricsSnapshot | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
     queue: QueueContext | None = None
     history_known: bool = False
@@ -64,6 +61,7 @@ class RunSnapshot:
     missing_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None
     log_read: bool = False
+    clock_ahead_s: float = 0.0
 
     @property
     def status(self) -> StatusView:
@@ -73,7 +71,9 @@ class RunSnapshot:
     @property
     def server_now(self) -> datetime:
         """Now by the server's clock: what stamps of lines and samples are to be compared with."""
-        return server_time(self.metrics, self.at) if self.metrics is not None else self.at
+        now = self.at - timedelta(seconds=self.clock_ahead_s)
+        newest = max((one.at for one in (self.metrics, self.vitals) if one and one.at), default=None)
+        return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
 
     @property
     def node_count(self) -> int:

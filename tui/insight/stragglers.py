@@ -1,7 +1,16 @@
-"""Which nodes hold the others up."""
+"""Which nodes hold the others up, as their GPUs show it.
+
+In synchronous training everybody waits for the slowest. How that looks depends on how they wait: ranks
+that wait inside an NCCL collective spin, so *they* look busy and the slow node, which waits for its data
+or its CPU, looks idler: the common case on these machines. Ranks that wait otherwise (gloo, a blocking
+barrier, a data loader) are idle, and the slow node is the only busy one. So a node is blamed when it is
+clearly less busy than the others' median, or when it alone is busy and the others are all equally low.
+A node whose clocks are throttled looks like the others: only step times by rank tell of that.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 
 from tui.insight.node_metrics import MetricsSnapshot
@@ -16,32 +25,80 @@ MARGIN = 0.8
 BUSY = 0.2
 """Unless the others are at least that busy, nobody waits for anybody."""
 
+WAITED_FOR = 0.5
+"""A node that the others wait for is at least that busy …"""
+
+ALIKE = 0.15
+"""… while the others are within that of each other, and three of them at least (two may be anything)."""
+
 _PARTS = 2  # the lag must show in each half of the window, or it is a passing dip
+_LEAST_WAITING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Mean utilisation of a slow node and the median of the others; ``busier`` if it is the busy one."""
+
+    own: float
+    others: float
+    busier: bool = False
 
 
 def slow_nodes(snapshot: MetricsSnapshot) -> frozenset[str]:
-    """Names of the nodes whose GPUs were clearly less busy than the others' all through the last minutes.
+    """Names of the nodes that lag by the usual thresholds."""
+    return frozenset(lagging_nodes(snapshot))
+
+
+def lagging_nodes(
+    snapshot: MetricsSnapshot,
+    *,
+    share: float = MARGIN,
+    share_held: float = MARGIN,
+    held: frozenset[str] = frozenset(),
+    window_s: float = WINDOW_S,
+    busy: float = BUSY,
+) -> dict[str, Lag]:
+    """The nodes whose GPUs were clearly off the others' all through the last ``window_s`` seconds.
 
     With two nodes the one is measured by the other. A node that says nothing is not slow but silent.
+    Nodes in ``held`` are let go only above ``share_held``.
     """
     if snapshot.at is None or len(snapshot.nodes) < 2:
-        return frozenset()
-    part_s = WINDOW_S / _PARTS
-    slow = {node.name for node in snapshot.nodes}
+        return {}
+    part_s = window_s / _PARTS
+    lagging: dict[str, Lag] | None = None
     for part in range(_PARTS):
         end = snapshot.at - part * part_s
-        means = {}
-        for node in snapshot.nodes:
-            mean = mean_between(node.mean_utilization, end - part_s, end)
-            if mean is not None:
-                means[node.name] = mean
-        slow &= {name for name in means if _lags(name, means)}
-    return frozenset(slow)
+        means = {
+            node.name: mean
+            for node in snapshot.nodes
+            if (mean := mean_between(node.mean_utilization, end - part_s, end)) is not None
+        }
+        found = {
+            name: lag
+            for name in means
+            if (lag := _lag(name, means, share_held if name in held else share, busy)) is not None
+        }
+        if lagging is None:
+            lagging = found
+        else:
+            lagging = {
+                name: lag
+                for name, lag in lagging.items()
+                if name in found and found[name].busier == lag.busier
+            }
+    return lagging or {}
 
 
-def _lags(name: str, means: dict[str, float]) -> bool:
+def _lag(name: str, means: dict[str, float], share: float, busy: float) -> Lag | None:
+    own = means[name]
     others = [mean for other, mean in means.items() if other != name]
     if not others:
-        return False
+        return None
     usual = median(others)
-    return usual >= BUSY and means[name] < MARGIN * usual
+    if usual >= busy and own < share * usual:
+        return Lag(own, usual)
+    alike = max(others) - min(others) <= ALIKE
+    if len(others) >= _LEAST_WAITING and alike and own >= WAITED_FOR and usual < share * own:
+        return Lag(own, usual, busier=True)
+    return None

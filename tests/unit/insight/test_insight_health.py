@@ -4,10 +4,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from metrics_payloads import START_S, node_series, payload
 
+from api_client.models import TrainingJob
 from api_client.streams.records import LogLine
-from tui.insight.health import Finding, FindingKind, findings
+from tui.insight.health import Finding, FindingKind, health
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress import ProgressFold, ProgressSnapshot
+from tui.insight.run import RunSnapshot
 
 RUNNING = "TRAINING_JOB_RUNNING"
 TEN_MINUTES = range(0, 600, 5)
@@ -34,6 +36,13 @@ def steps(until: float, every: float = 5.0, loss: str = "1.0") -> dict[float, st
     return {n * every: f"step={n} loss={loss}" for n in range(1, int(until / every) + 1)}
 
 
+def findings(
+    status: str, progress: ProgressSnapshot | None, metrics: MetricsSnapshot | None, now: datetime
+) -> tuple[Finding, ...]:
+    job = TrainingJob(id="j", current_status=status)
+    return health(RunSnapshot(job, now, now, progress=progress, metrics=metrics))
+
+
 def kinds(found: tuple[Finding, ...]) -> list[str]:
     return [finding.kind.value for finding in found]
 
@@ -50,7 +59,7 @@ def test_a_healthy_run_has_no_findings():
 def test_a_hang_at_full_utilisation_is_a_stall():
     (found,) = findings(RUNNING, progress_of(steps(600)), HEALTHY, moment(600 + 540))
     assert (found.kind, found.severity) == (FindingKind.STALLED, "critical")
-    assert found.text == "no step and no log line for 9m, usually every 5s"
+    assert found.text == "no step and no log line for 9m, usually every 5s; GPUs 96 % busy"
     assert found.since == moment(600)
 
 
@@ -96,7 +105,7 @@ def test_a_loss_that_recovered_is_fine():
 def test_a_straggler():
     (found,) = findings(RUNNING, None, metrics_of(node_0=0.97, node_1=0.96, node_2=0.61), moment(600))
     assert (found.kind, found.severity, found.node) == (FindingKind.STRAGGLER, "warning", "node-2")
-    assert found.text == "node-2 lags behind the other nodes: GPUs at 61 %"
+    assert found.text == "node-2 lags behind the other nodes: GPUs at 61 %, theirs at 97 %"
 
 
 def test_gpus_that_stopped_working():
@@ -114,7 +123,7 @@ def test_one_node_that_stopped_working_is_idle_and_not_slow_too():
 
 
 def test_gpus_that_are_idle_in_all_that_is_seen_of_a_run_that_told_steps():
-    found = findings(RUNNING, progress_of(steps(100)), metrics_of(node_0=0.0), moment(250))
+    found = findings(RUNNING, progress_of(steps(590)), metrics_of(node_0=0.0), moment(600))
     assert kinds(found) == ["gpu-idle"]
 
 

@@ -44,7 +44,9 @@ def trainer_run(steps: int, *, every: int = 10, step_s: float = 5.0, total: int 
 def test_nothing_is_known_of_a_run_that_said_nothing():
     assert fold([]) == ProgressSnapshot()
     quiet = fold([line(5, "hello"), line(3, "world")])
-    assert quiet == ProgressSnapshot(last_line_at_ns=(START_S + 5) * SECOND)
+    assert quiet == ProgressSnapshot(
+        first_line_at_ns=(START_S + 3) * SECOND, last_line_at_ns=(START_S + 5) * SECOND
+    )
 
 
 def test_losses_take_their_step_from_the_bar_before_them():

@@ -1,0 +1,36 @@
+"""Whether something grows steadily, and when it will be full."""
+
+from __future__ import annotations
+
+import itertools
+
+from tui.insight.series import Series, mean_between
+
+PARTS = 4
+"""The window is looked at in so many parts: what grows in each of them grows steadily …"""
+
+LEAST_PART = 0.4
+"""… if each adds at least that share of what a part adds on average. A burst adds it all at once."""
+
+
+def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
+    """Growth a second and the level now, of a series that grew all through the window up to ``at``.
+
+    None for one that did not, or whose samples do not cover the window.
+    """
+    if not series.times or series.times[0] > at - window_s * (1 - 0.5 / PARTS):
+        return None
+    part_s = window_s / PARTS
+    means = [
+        mean_between(series, at - (PARTS - part) * part_s, at - (PARTS - part - 1) * part_s)
+        for part in range(PARTS)
+    ]
+    known = [mean for mean in means if mean is not None]
+    if len(known) < PARTS:
+        return None
+    added = [later - earlier for earlier, later in itertools.pairwise(known)]
+    average = (known[-1] - known[0]) / len(added)
+    if average <= 0 or min(added) < LEAST_PART * average:
+        return None
+    rate = average / part_s
+    return rate, known[-1] + rate * part_s / 2

@@ -1,0 +1,87 @@
+"""GPUs that do nothing: all of them, those of a node, or some within a node that works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tui.insight.finding import Finding, FindingKind
+from tui.insight.health.context import Context, finding
+from tui.insight.node_metrics import NodeSnapshot
+from tui.insight.series import Series, mean_between, value_range
+from tui.insight.units import duration, percent
+
+_LATE_SAMPLES_S = 300.0  # a node that fell silent for longer may be anything but idle
+_LONELY_FACTOR = 2.0  # GPUs that never worked beside others that do may be late for so many idle times
+
+
+def idle_gpus(context: Context) -> Iterator[Finding]:
+    """GPUs that worked and now do nothing: one finding for the job when it is all of them."""
+    metrics, rules = context.metrics, context.rules
+    at = metrics.at
+    if at is None:
+        return
+    # Metrics may reach back an hour only: a run that has told a step worked, whatever they show.
+    worked = context.progress.last_step_at_ns is not None
+    idle = {
+        node.name: since
+        for node in metrics.nodes
+        if (since := _idle_since(context, node.mean_utilization, at, worked=worked)) is not None
+    }
+    told = f"below {percent(rules.idle_below)}"
+    with_gpus = sum(len(node.mean_utilization) > 0 for node in metrics.nodes)
+    if idle and len(idle) == with_gpus:
+        since = max(idle.values())
+        text = f"GPUs idle ({told}) for {duration(at - since)}"
+        yield finding(FindingKind.GPU_IDLE, "warning", text, since_s=since)
+        return
+    for name, since in idle.items():
+        text = f"{name}: GPUs idle ({told}) for {duration(at - since)}"
+        yield finding(FindingKind.GPU_IDLE, "warning", text, node=name, since_s=since)
+    for node in metrics.nodes:
+        if node.name not in idle:
+            yield from _idle_among_busy(context, node, at)
+
+
+def _idle_since(context: Context, utilization: Series, at: float, *, worked: bool) -> float | None:
+    """Since when the GPUs have been doing nothing, if long enough and after having worked."""
+    rules = context.rules
+    times, values = utilization.times, utilization.values
+    first = len(values)
+    while first and not values[first - 1] >= rules.idle_below:  # a gap does not end idleness
+        first -= 1
+    if (
+        first == len(values)
+        or at - times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s)
+        or at - times[first] < rules.idle_after_s
+    ):
+        return None
+    earlier = value_range(values[:first])
+    if worked or (earlier is not None and earlier[1] >= rules.active_from):
+        return times[first]
+    return None
+
+
+def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[Finding]:
+    """Some GPUs do nothing though their neighbours work: a rank that died, or GPUs nobody uses."""
+    rules = context.rules
+    start = at - _LONELY_FACTOR * rules.idle_after_s
+    if len(node.gpus) < 2:
+        return
+    means: dict[str, float] = {}
+    for gpu, series in zip(node.gpus, node.gpu_utilization, strict=True):
+        mean = mean_between(series, start, at)
+        if (
+            mean is not None
+            and series.times[0] <= start + rules.idle_after_s / 2
+            and series.times[-1] > start
+        ):
+            means[gpu] = mean
+    still = [gpu for gpu, mean in means.items() if mean < rules.idle_below / 2]
+    busy = [mean for mean in means.values() if mean >= rules.active_from]
+    if not still or not busy:
+        return
+    if len(still) == 1:
+        text = f"{node.name}: GPU {still[0]} does nothing while {len(busy)} others work"
+    else:
+        text = f"{node.name}: {len(still)} of {len(node.gpus)} GPUs do nothing"
+    yield finding(FindingKind.GPU_IDLE, "warning", text, node=node.name, since_s=start)

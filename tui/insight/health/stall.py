@@ -1,0 +1,68 @@
+"""Stalled: no sign of life for longer than the run's own rhythm allows, whatever the GPUs seem to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tui.insight.finding import Finding, FindingKind
+from tui.insight.health.context import Context, finding
+from tui.insight.node_metrics import mean_known
+from tui.insight.progress import NANOSECONDS
+from tui.insight.units import duration, percent
+
+
+def stall(context: Context) -> Iterator[Finding]:
+    """No step and no line for far longer than usual; or lines, but no step.
+
+    A run's pauses (evaluations, checkpoints) are learnt: it may pause a little longer than it ever has.
+    """
+    told, rules = context.progress, context.rules
+    if told.last_line_at_ns is None:
+        return
+    line_s = told.last_line_at_ns / NANOSECONDS
+    silent_s = context.now_s - line_s
+    if told.last_step_at_ns is None:
+        yield from _unread(context, line_s, silent_s)
+        return
+    step_s = told.last_step_at_ns / NANOSECONDS
+    usual_s = told.step_interval_s or 0.0
+    sign_s = max(step_s, line_s)
+    allowed_s = max(
+        rules.stall_after_s,
+        rules.stall_steps * usual_s,
+        rules.stall_pause_factor * (told.line_pause_s or 0.0),
+    )
+    usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
+    if context.now_s - sign_s > allowed_s:
+        text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
+        yield finding(FindingKind.STALLED, "critical", text, since_s=sign_s)
+        return
+    done = told.total_steps is not None and told.step is not None and told.step >= told.total_steps
+    talking_s = max(
+        rules.stall_talking_s,
+        rules.stall_talking_steps * usual_s,
+        2 * rules.stall_pause_factor * (told.step_pause_s or 0.0),
+    )
+    if usual_s and not done and context.now_s - step_s > talking_s:
+        text = (
+            f"no step for {duration(context.now_s - step_s)}{usually}, though it still logs{_busy(context)}"
+        )
+        yield finding(FindingKind.STALLED, "warning", text, since_s=step_s)
+
+
+def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
+    """A run whose log tells no steps, and that logged regularly before it fell silent."""
+    told, rules = context.progress, context.rules
+    if told.first_line_at_ns is None or told.line_pause_s is None:
+        return
+    logged_s = line_s - told.first_line_at_ns / NANOSECONDS
+    allowed_s = max(rules.stall_unread_s, 3 * told.line_pause_s)
+    if logged_s >= rules.stall_unread_s and silent_s > allowed_s:
+        text = f"no log line for {duration(silent_s)}{_busy(context)}"
+        yield finding(FindingKind.STALLED, "warning", text, since_s=line_s)
+
+
+def _busy(context: Context) -> str:
+    """What the GPUs do meanwhile: a hang in a collective looks like full work."""
+    use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
+    return f"; GPUs {percent(use)} busy" if use is not None else ""

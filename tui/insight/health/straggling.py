@@ -1,0 +1,65 @@
+"""A node that holds the others up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from tui.insight.finding import Finding, FindingKind
+from tui.insight.health.context import Context, finding
+from tui.insight.stragglers import lagging_nodes
+from tui.insight.units import duration, percent
+
+_LEAST_RANKS = 3  # of fewer step times none is the usual one
+
+
+def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
+    """Nodes persistently off the others, by their GPUs or by the step times that their ranks print.
+
+    ``excused`` are nodes of which something worse is known.
+    """
+    metrics, rules = context.metrics, context.rules
+    held = frozenset(found.node for found in context.held.values() if found.kind == FindingKind.STRAGGLER)
+    named = set(excused)
+    lagging = lagging_nodes(
+        metrics,
+        share=rules.straggler_share,
+        share_held=context.eased(rules.straggler_share, 1.0, held=True),
+        held=frozenset(name for name in held if name is not None),
+        window_s=rules.straggler_window_s,
+        busy=rules.straggler_busy,
+    )
+    for node in metrics.nodes:
+        lag = lagging.get(node.name)
+        if lag is None or node.name in named:
+            continue
+        named.add(node.name)
+        uses = f"GPUs at {percent(lag.own)}, theirs at {percent(lag.others)}"
+        how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
+        text = f"{node.name} {how}: {uses}"
+        since = (metrics.at or 0.0) - rules.straggler_window_s
+        yield finding(FindingKind.STRAGGLER, "warning", text, node=node.name, since_s=since)
+    yield from _by_step_time(context, frozenset(named))
+
+
+def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[Finding]:
+    """Ranks that print step times of their own, far longer than the others'."""
+    own = {
+        view.replica: view.step_time_s
+        for view in context.progress.streams
+        if view.replica is not None and view.step_time_s
+    }
+    if len(own) < _LEAST_RANKS:
+        return
+    for replica, step_s in own.items():
+        usual = median(other for name, other in own.items() if name != replica)
+        limit = context.eased(
+            context.rules.straggler_step_time, 1.0, held=context.is_held(FindingKind.STRAGGLER, replica)
+        )
+        if replica not in named and step_s > limit * usual:
+            text = f"{replica} is slow: {_seconds(step_s)} a step, the others {_seconds(usual)}"
+            yield finding(FindingKind.STRAGGLER, "warning", text, node=replica)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f}s" if value < 10 else duration(value)
