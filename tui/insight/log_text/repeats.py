@@ -29,7 +29,7 @@ def banner_key(text: str) -> str:
     if len(text) > _LONGEST:
         return text  # compared as it is: no banner is that long
     first = text[:1]
-    if first.isdigit() or first == "[":
+    if first.isdigit() or first == "[" or (first in "IWEFD" and text[1:5].isdigit()):
         clock = _CLOCK.match(text)
         if clock is not None:
             text = text[clock.end() :]

@@ -151,7 +151,7 @@ def _may_begin(text: str) -> bool:
 def _heads(body: str) -> bool:
     """Whether it is a heading, and not a sentence that speaks of one."""
     before, _, after = body.partition(_HEADING)
-    return after.startswith("most recent call last)") and len(before.split()) <= 4
+    return after.startswith("most recent call last):") and len(before.split()) <= 4
 
 
 def _split(text: str) -> tuple[str, str]:

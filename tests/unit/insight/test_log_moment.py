@@ -1,0 +1,58 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.insight.log_moment import LogTimes, moment_of
+
+
+def at(hour: int, minute: int = 30, *, day: int = 21) -> datetime:
+    return datetime(2026, 11, day, hour, minute, tzinfo=UTC)
+
+
+TIMES = LogTimes(oldest=at(6), newest=at(12), here=at(11), timezone=UTC)
+
+
+@pytest.mark.parametrize(
+    ("typed", "moment"),
+    [
+        ("12:00", at(12, 0)),
+        ("13:00", at(13, 0, day=20)),  # the last such time before the end
+        ("2026-11-20", at(0, 0, day=20)),
+        ("2026-11-20 3:04", at(3, 4, day=20)),
+        ("11-20 3:04", at(3, 4, day=20)),
+        ("2026-11-20T03:04:00Z", at(3, 4, day=20)),
+        ("2026-11-20T03:04:00+01:00", at(2, 4, day=20)),
+        ("-15m", at(11, 15)),
+        ("+1h", at(12)),
+        ("1h20m", at(7, 50)),
+        ("15m ago", at(12, 15)),
+        (" now ", at(12)),
+        ("start", at(6)),
+    ],
+)
+def test_a_moment_as_people_type_it(typed, moment):
+    assert moment_of(typed, TIMES) == moment
+
+
+def test_times_of_day_are_those_of_the_zone():
+    east = LogTimes(TIMES.oldest, TIMES.newest, TIMES.here, timezone(timedelta(hours=2)))
+    assert moment_of("14:00", east) == at(12, 0)
+    assert moment_of("12:00Z", east) == at(12, 0)
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "25:00", "2026-13-01", "foo", "-", "+9", "999999w", "-999999w", "2026-11-20 x"]
+)
+def test_what_is_no_time_says_so(typed):
+    with pytest.raises(ValueError, match=r"\w"):
+        moment_of(typed, TIMES)
+
+
+@given(st.text("0123456789:-+ hmsdwZTago.", max_size=20))
+def test_any_text_is_a_moment_or_a_problem(typed):
+    try:
+        assert moment_of(typed, TIMES).tzinfo is not None
+    except ValueError as error:
+        assert str(error)

@@ -1,0 +1,34 @@
+import json
+from datetime import UTC
+
+from api_client.streams.records import LogGap, LogLine
+from tui.insight.log_text.record import record_of
+from tui.insight.log_text.written import message_text, written
+
+STAMP = 1_795_262_671_123_456_789
+LINE = LogLine(STAMP, "first\x1b[2J\n\tsecond\u202e\n", "node-0", "ERROR", late=True)
+
+
+def test_an_entry_as_text_is_inert_and_its_rows_stay_together():
+    assert written(LINE, UTC) == "2026-11-21 12:04:31.123Z  node-0  ERROR  first\n        second\ufffd"
+    assert written(LogLine(STAMP, "x", None, None), UTC) == "2026-11-21 12:04:31.123Z  -  x"
+    assert written(LogLine(10**30, "x", "a\nb", None), UTC).startswith(f"{10**30}  a␤b")
+    gap = LogGap(STAMP, STAMP + 10**9, "no\x07 answer")
+    assert written(gap, UTC) == "-- gap 2026-11-21 12:04:31.123Z to 2026-11-21 12:04:32.123Z: no␇ answer --"
+
+
+def test_what_is_copied_is_the_message_alone():
+    assert message_text(LINE) == "first\n    second\ufffd"
+
+
+def test_a_record_keeps_every_field_as_it_was():
+    record = json.loads(json.dumps(record_of(LINE)))
+    assert record == {
+        "timestamp": str(STAMP),
+        "time": "2026-11-21T12:04:31.123456Z",
+        "replica": "node-0",
+        "level": "ERROR",
+        "message": LINE.message,
+        "late": True,
+    }
+    assert record_of(LogGap(0, STAMP, "why"))["gap"]["start"] == "1970-01-01T00:00:00.000000Z"
