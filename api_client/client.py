@@ -84,7 +84,7 @@ class TrainingClient:
         self.blobs = Blobs(transport, clock, http_transport)
         self.graphql = Graphql(transport, remote)
         self.objects = Objects(clock, retry)
-        self.downloads = Downloads(self.objects, self.jobs, self.projects, self.checkpoints, clock, retry)
+        self.downloads = Downloads(self.objects, self.jobs, self.checkpoints, clock, retry)
 
     def __repr__(self) -> str:
         return f"TrainingClient({self.remote.name!r}, {self.remote.api_url!r})"

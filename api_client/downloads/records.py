@@ -12,9 +12,8 @@ from pathlib import Path
 class Existing(StrEnum):
     """What to do with a file that is there already and is not the same.
 
-    A file of the same size is the same, as far as a look can tell (and its digest, where the server gave
-    one): it is always skipped, but with ``OVERWRITE``. ``ASK`` raises FilesExist before anything is
-    fetched, so that somebody can be asked.
+    A file of the same size and time is the same (downloads have the server's times): it is always skipped.
+    ``ASK`` raises FilesExist before anything is fetched, so that somebody can be asked.
     """
 
     SKIP = "skip"
@@ -74,8 +73,8 @@ class DownloadPlan:
 
     ``total_bytes`` is the size of all files, ``needed_bytes`` the room they still need on the disk (what
     is there, whole or in part, taken off), ``free_bytes`` the room that there is (None: unknown).
-    ``conflicts`` are the files whose path is taken by something of another size. ``unknown_sizes`` counts
-    the files whose size the server did not say.
+    ``conflicts`` are the files whose path is taken by something of another size or time.
+    ``unknown_sizes`` counts the files whose size the server did not say.
     """
 
     project_id: str

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from api_client.clock import Clock
+from api_client.downloads.errors import DestinationExists, DownloadError
+from api_client.downloads.listing import ARCHIVE, ListedFile, UrlBook, as_listed, chosen, list_again
+from api_client.downloads.names import safe_component
+from api_client.downloads.planning import as_listed_again, as_planned, looked_at, make_plan
 from api_client.downloads.records import DownloadPlan, DownloadReport, Existing, OnProgress
+from api_client.downloads.running import Run
 from api_client.http.retry import RetryPolicy
 from api_client.models import CheckpointFile
 from api_client.objects.client import Objects
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.jobs import Jobs
-from api_client.resources.projects import Projects
 
 
 class Downloads:
-    """Downloads of checkpoints, single files and the job's code. Every method raises RequestError."""
+    """Downloads of checkpoints, single files and the job's code.
+
+    Layout: ``<folder>/<checkpoint>/…``, and below ``rank-<n>/`` where several nodes have files, so that
+    equal names do not meet. Planning asks the server and looks at the disk, and writes nothing.
+    Every method raises RequestError; running raises DownloadError's kinds too.
+    """
 
     def __init__(
-        self,
-        objects: Objects,
-        jobs: Jobs,
-        projects: Projects,
-        checkpoints: Checkpoints,
-        clock: Clock,
-        retry: RetryPolicy,
+        self, objects: Objects, jobs: Jobs, checkpoints: Checkpoints, clock: Clock, retry: RetryPolicy
     ) -> None:
         self._objects = objects
         self._jobs = jobs
-        self._projects = projects
         self._checkpoints = checkpoints
         self._clock = clock
         self._retry = retry
@@ -45,22 +49,88 @@ class Downloads:
     ) -> DownloadPlan:
         """Plan the files of those checkpoints (None: of all) whose names match one of the globs ``files``.
 
-        A name is matched both whole and below its checkpoint (``*.json``, ``checkpoint-40/*``).
+        A glob is tried on the whole name (``checkpoint-40/*``), on the name within the checkpoint
+        (``tokenizer/*``), and on the file's own (``*.json``).
         """
-        raise NotImplementedError
+        listed = await self._listing(project_id, job_id)
+        by_rank = any(file.key.node_rank for file in listed)
+        return await asyncio.to_thread(
+            lambda: make_plan(project_id, job_id, folder, chosen(listed, checkpoints, files), by_rank=by_rank)
+        )
 
     async def plan_files(
-        self, project_id: str, job_id: str, folder: Path, files: Sequence[CheckpointFile]
+        self,
+        project_id: str,
+        job_id: str,
+        folder: Path,
+        files: Sequence[CheckpointFile],
+        *,
+        by_rank: bool | None = None,
     ) -> DownloadPlan:
-        """Plan chosen files of a listing."""
-        raise NotImplementedError
+        """Plan chosen files of a listing; asks the server nothing.
 
-    async def plan_archive(self, project_id: str, job_id: str, folder: Path) -> DownloadPlan:
-        """Plan the archive of the job's code: ``<project>_<job>.tgz`` in ``folder``."""
-        raise NotImplementedError
+        ``by_rank`` says whether other nodes of the job have files too (None: if one of these is not
+        node 0's), so that a selection lands where the whole would.
+        """
+        listed = [as_listed(file) for file in files]
+        by_rank = any(file.node_rank for file in files) if by_rank is None else by_rank
+        return await asyncio.to_thread(make_plan, project_id, job_id, folder, listed, by_rank=by_rank)
+
+    async def plan_archive(
+        self, project_id: str, job_id: str, folder: Path, *, project_name: str = ""
+    ) -> DownloadPlan:
+        """Plan the archive of the job's code: ``<project>_<job>.tgz``, as the official CLI names it.
+
+        Raises DestinationExists if that file is there, and DownloadError if the job has no archive.
+        """
+        path = folder / (safe_component(f"{project_name or project_id}_{job_id}") + ".tgz")
+        if path.exists() or path.is_symlink():
+            raise DestinationExists(path)
+        urls = await self._jobs.download_urls(project_id, job_id)
+        if not urls:
+            raise DownloadError("the job has no archive of code: nothing was submitted with it")
+        # The size stands in no listing; the first answer tells it.
+        file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
+        return await asyncio.to_thread(
+            looked_at, DownloadPlan(project_id, job_id, folder, (file,), is_archive=True)
+        )
 
     async def run(
         self, plan: DownloadPlan, *, on_progress: OnProgress | None = None, existing: Existing = Existing.SKIP
     ) -> DownloadReport:
-        """Fetch what the plan names. Cancelling leaves parts with which the next run goes on."""
-        raise NotImplementedError
+        """Fetch what the plan names. Cancelling leaves parts with which the next run goes on.
+
+        A file that does not arrive is told in the report, and keeps no other from arriving. Raises
+        FilesExist (with ``Existing.ASK``) and NoRoom, before or in the middle.
+        """
+        renew = self._renewed_archive if plan.is_archive else self._renewed_files
+        urls = UrlBook([as_listed_again(file) for file in plan.files], partial(renew, plan))
+        run = Run(
+            plan,
+            self._objects,
+            urls,
+            clock=self._clock,
+            retry=self._retry,
+            on_progress=on_progress,
+            existing=existing,
+        )
+        return await run.run()
+
+    async def unpack(self, archive: Path, folder: Path) -> Path:
+        """Unpack an archive of code into ``folder``. See ``unpacking.unpack``, which raises DownloadError."""
+        from api_client.downloads.unpacking import unpack
+
+        return await asyncio.to_thread(unpack, archive, folder)
+
+    async def _listing(self, project_id: str, job_id: str) -> list[ListedFile]:
+        listed: list[ListedFile] = []
+        async for file in self._checkpoints.files(project_id, job_id):
+            listed.append(as_listed(file, len(listed)))
+        return listed
+
+    async def _renewed_files(self, plan: DownloadPlan, stale: ListedFile) -> list[ListedFile]:
+        return await list_again(self._checkpoints, plan.project_id, plan.job_id, stale)
+
+    async def _renewed_archive(self, plan: DownloadPlan, _stale: ListedFile) -> list[ListedFile]:
+        urls = await self._jobs.download_urls(plan.project_id, plan.job_id)
+        return [ListedFile(ARCHIVE, url, None, "") for url in urls[:1]]

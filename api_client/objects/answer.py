@@ -60,6 +60,8 @@ def read_head(status: int, headers: Mapping[str, str]) -> ObjectHead | None:
     ``headers`` must not care for upper and lower case.
     """
     length = content_length(headers)
+    span: int | None
+    total: int | None
     if status == HTTPStatus.PARTIAL_CONTENT:
         found = _CONTENT_RANGE.fullmatch(headers.get("content-range", "").strip())
         if found is None:
@@ -67,7 +69,8 @@ def read_head(status: int, headers: Mapping[str, str]) -> ObjectHead | None:
         start, last = int(found[1]), int(found[2])
         total = None if found[3] == "*" else int(found[3])
         span = last - start + 1
-        if span <= 0 or (length is not None and length != span) or (total is not None and last >= total):
+        contradicts = length not in (None, span) or (total is not None and last >= total)
+        if last < start or contradicts:
             return None
         is_partial = True
     else:

@@ -50,16 +50,9 @@ class Objects:
         attempt = 0
         while True:
             attempt += 1
-            content = bytearray()
             failure: RequestError
             try:
-                await self.fetch(
-                    url,
-                    start=start,
-                    end=start + length,
-                    on_chunk=lambda _offset, chunk: content.extend(chunk),
-                )
-                return bytes(content)
+                return await self._read_once(url, start, start + length)
             except RangeOutside:
                 return b""
             except RequestError as error:
@@ -71,6 +64,11 @@ class Objects:
                 failure.attempts = attempt
                 raise failure
             await self._clock.sleep(delay_s)
+
+    async def _read_once(self, url: str, start: int, end: int) -> bytes:
+        content = bytearray()
+        await self.fetch(url, start=start, end=end, on_chunk=lambda _offset, chunk: content.extend(chunk))
+        return bytes(content)
 
     async def fetch(
         self,

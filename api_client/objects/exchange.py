@@ -15,7 +15,7 @@ from api_client.http.connection import user_agent
 from api_client.objects.answer import ObjectHead, content_length, read_head, total_of_unsatisfied
 from api_client.objects.connection import Connections
 from api_client.objects.failures import RangeOutside, from_answer, from_break
-from api_client.objects.urls import ObjectUrl, parse_object_url, redirected
+from api_client.objects.urls import parse_object_url, redirected
 
 CHUNK_BYTES = 512 * 1024
 """Most bytes that are taken from a connection at once."""

@@ -1,0 +1,140 @@
+"""What a server calls files → where they go below a folder: never outside of it, never onto each other.
+
+Pure: nothing looks at the disk. What a file system cannot hold, or a terminal should not see, is written as
+``%XX`` of its UTF-8 bytes, so that names stay readable. Two names that would fall together (also where
+upper and lower case are one, or one is a file and the other a folder) both survive: one of them gets a
+``~`` and eight digits of its own name's hash, the same ones every time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MAX_COMPONENT_BYTES = 240
+"""Longest name of one file or folder: file systems take 255 bytes, and a suffix must fit."""
+
+MAX_PATH_BYTES = 2000
+MAX_DEPTH = 64
+OWN_PREFIX = ".bt-tui-"
+"""Names of our own temporary files begin so; no server's file may."""
+
+_WINDOWS_LETTERS = frozenset('<>:"|?*')
+_WINDOWS_NAMES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+_HASH_DIGITS = 8
+
+
+class ServerName(NamedTuple):
+    """What identifies a file of a job: the same name may be there once per node."""
+
+    node_rank: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file goes: ``parts`` below the folder. Without parts it is refused for ``reason``."""
+
+    parts: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def lay_out(names: Sequence[ServerName], *, by_rank: bool, windows: bool = os.name == "nt") -> list[Place]:
+    """The place of every name, in the order given.
+
+    ``by_rank`` puts the files of each node below ``rank-<n>``. The same names give the same places,
+    whatever their order. A name that is given twice gets the same place both times.
+    """
+    places: dict[ServerName, Place] = {name: _place(name, by_rank, windows) for name in dict.fromkeys(names)}
+    folders = {_key(place.parts[:depth]) for place in places.values() for depth in range(1, len(place.parts))}
+    taken: set[tuple[str, ...]] = set()
+    # Names that need no change go first: they keep what they are called.
+    for name in sorted(places, key=lambda each: (_is_changed(each, places[each], by_rank), each)):
+        place = places[name]
+        if not place.parts:
+            continue
+        parts, tries = place.parts, 0
+        while _key(parts) in taken or _key(parts) in folders:
+            parts = (*place.parts[:-1], _with_suffix(place.parts[-1], name, tries))
+            tries += 1
+        taken.add(_key(parts))
+        places[name] = Place(parts)
+    return [places[name] for name in names]
+
+
+def safe_component(text: str, *, windows: bool = os.name == "nt") -> str:
+    """``text`` as the name of one file: no separators, no control characters, not too long, not empty."""
+    name = "".join(_letter(letter, windows) for letter in text) or "_"
+    if name.lower().startswith(OWN_PREFIX):
+        name = "_" + name
+    if name in (".", ".."):
+        name = name.replace(".", "%2E")
+    if windows:
+        if name[-1] in ". ":
+            name = f"{name[:-1]}%{ord(name[-1]):02X}"
+        if _WINDOWS_NAMES.fullmatch(name):
+            name = "_" + name
+    if len(os.fsencode(name)) > MAX_COMPONENT_BYTES:
+        name = _cut(name, MAX_COMPONENT_BYTES - _HASH_DIGITS - 1, "~" + _digits(text))
+    return name
+
+
+def _place(name: ServerName, by_rank: bool, windows: bool) -> Place:
+    pieces = [piece for piece in name.name.split("/") if piece not in ("", ".")]
+    if not pieces:
+        return Place(reason="it has no name")
+    if any(piece in ("..", "..\\") or ".." in piece.split("\\") for piece in pieces):
+        return Place(reason="its name leads out of the folder")
+    if len(pieces) > MAX_DEPTH:
+        return Place(reason="it lies too deep")
+    parts = [safe_component(piece, windows=windows) for piece in pieces]
+    if by_rank:
+        parts.insert(0, f"rank-{name.node_rank}")
+    if sum(len(os.fsencode(part)) + 1 for part in parts) > MAX_PATH_BYTES:
+        return Place(reason="its path is too long")
+    return Place(tuple(parts))
+
+
+def _letter(letter: str, windows: bool) -> str:
+    category = unicodedata.category(letter)
+    # C: controls, invisible and direction marks, halves of letters; Zl and Zp end lines.
+    if letter in "/\\" or category[0] == "C" or category in ("Zl", "Zp"):
+        return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
+    if windows and letter in _WINDOWS_LETTERS:
+        return f"%{ord(letter):02X}"
+    return letter
+
+
+def _is_changed(name: ServerName, place: Place, by_rank: bool) -> bool:
+    return "/".join(place.parts[1:] if by_rank else place.parts) != name.name
+
+
+def _key(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The same for paths that some file system takes for one."""
+    return tuple(
+        unicodedata.normalize("NFC", unicodedata.normalize("NFKC", part).casefold()) for part in parts
+    )
+
+
+def _with_suffix(component: str, name: ServerName, tries: int) -> str:
+    suffix = "~" + _digits(f"{name.node_rank}/{name.name}/{tries or ''}")
+    stem, dot, ending = component.rpartition(".")
+    if not stem or len(ending) > 16:
+        stem, dot, ending = component, "", ""
+    return (
+        _cut(stem, MAX_COMPONENT_BYTES - len(suffix) - len(os.fsencode(dot + ending)), suffix) + dot + ending
+    )
+
+
+def _cut(text: str, size_bytes: int, suffix: str) -> str:
+    """As much of the text's beginning as fits into so many bytes, and the suffix."""
+    return os.fsencode(text)[:size_bytes].decode("utf-8", errors="ignore") + suffix
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:_HASH_DIGITS]

@@ -1,0 +1,278 @@
+"""A file that is still arriving: its bytes so far, and a journal that says which they are.
+
+Both lie beside the file's own place. The journal is written anew (after the bytes are on the disk, so that
+it never claims too much) twice a second at most; whatever it says that does not fit starts the file over.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from api_client.downloads.errors import DownloadError, NoRoom
+from api_client.downloads.names import OWN_PREFIX
+from api_client.downloads.spans import Span, Spans
+
+JOURNAL_EVERY_S = 0.5
+_VERSION = 1
+_MAX_JOURNAL_BYTES = 1024 * 1024
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What must be the same for bytes of an earlier run to be bytes of this file.
+
+    The first three come from the plan, the others from the object's own answer (empty, None: not told).
+    """
+
+    job_id: str
+    name: str
+    node_rank: int
+    listed_modified: str = ""
+    size_bytes: int | None = None
+    etag: str = ""
+    last_modified: str = ""
+
+    def may_be(self, other: Identity) -> bool:
+        """Whether nothing that both know of tells them apart."""
+        return all(
+            mine == theirs
+            for mine, theirs in zip(_values(self), _values(other), strict=True)
+            if mine not in ("", None) and theirs not in ("", None)
+        )
+
+
+def _values(identity: Identity) -> tuple[Any, ...]:
+    return tuple(asdict(identity).values())
+
+
+def part_paths(path: Path) -> tuple[Path, Path]:
+    """Where the bytes and the journal of the file at ``path`` lie while it arrives."""
+    stem = OWN_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
+    return path.with_name(stem + ".part"), path.with_name(stem + ".json")
+
+
+def resumable_bytes(path: Path, identity: Identity) -> int:
+    """How much of the file an earlier run has left."""
+    part, journal = part_paths(path)
+    try:
+        found = _read_journal(journal, identity, part.lstat().st_size)
+    except OSError:
+        return 0
+    return found[1].size_bytes if found else 0
+
+
+class PartFile:
+    """Open for writing, from several threads. Raises DownloadError where the file system says no."""
+
+    def __init__(self, path: Path, identity: Identity, monotonic: Callable[[], float]) -> None:
+        self.path = path
+        self.identity = identity
+        self.spans = Spans()
+        self._part, self._journal = part_paths(path)
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._saving = threading.Lock()
+        self._saved_at_s = monotonic()
+        self._using = threading.Lock()
+        self._is_finished = self._is_closing = False
+        with translated(path):
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+            self._descriptor = os.open(self._part, flags, 0o666)
+        try:
+            _lock_for_us(self._descriptor, path)
+            with translated(path):
+                found = _read_journal(self._journal, identity, os.fstat(self._descriptor).st_size)
+                if found:
+                    self.identity, self.spans = found
+                else:
+                    os.ftruncate(self._descriptor, 0)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The size of the whole, where it is known."""
+        return self.identity.size_bytes
+
+    @property
+    def done_bytes(self) -> int:
+        """How many bytes are there."""
+        return self.spans.size_bytes
+
+    def identify(self, seen: Identity) -> bool:
+        """Learn what an answer tells of the object. False if it is not the one that these bytes are of."""
+        with self._lock:
+            if not self.identity.may_be(seen):
+                return False
+            known = asdict(self.identity)
+            news = {name: value for name, value in asdict(seen).items() if known[name] in ("", None)}
+            self.identity = replace(self.identity, **news)
+            return True
+
+    def start_over(self, identity: Identity) -> None:
+        """Forget all bytes."""
+        with self._lock, translated(self.path):
+            self.identity = identity
+            self.spans = Spans()
+            os.ftruncate(self._descriptor, 0)
+            self._journal.unlink(missing_ok=True)
+
+    def write(self, offset: int, chunk: bytes) -> int:
+        """Put bytes where they belong; how many of them were missing."""
+        with translated(self.path):
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[os.pwrite(self._descriptor, rest, offset + len(chunk) - len(rest)) :]
+        with self._lock:
+            new = self.spans.add(offset, offset + len(chunk))
+        if self._monotonic() - self._saved_at_s >= JOURNAL_EVERY_S:
+            self.save()
+        return new
+
+    def gaps(self, end: int) -> list[Span]:
+        """What is missing of the first ``end`` bytes."""
+        with self._lock:
+            return list(self.spans.gaps(0, end))
+
+    def save(self) -> None:
+        """Write the journal. Two threads at once would do no more than one."""
+        if not self._saving.acquire(blocking=False):
+            return
+        try:
+            with self._lock:
+                content = {"version": _VERSION, **asdict(self.identity), "spans": list(self.spans)}
+            with translated(self.path):
+                _sync(self._descriptor)
+                draft = self._journal.with_suffix(".new")
+                draft.write_text(json.dumps(content), encoding="utf-8")
+                draft.replace(self._journal)
+        finally:
+            self._saved_at_s = self._monotonic()
+            self._saving.release()
+
+    def digest(self, algorithm: str) -> str:
+        """The digest of all bytes, in hexadecimal: of hashlib's kinds, or ``crc32``."""
+        from api_client.downloads.digests import digest_of
+
+        with translated(self.path), self._using:
+            return digest_of(self._descriptor, algorithm, lambda: self._is_closing)
+
+    def finish(self, modified_s: float | None) -> None:
+        """Give the complete file its name, once it is on the disk; ``modified_s`` as its time, if known."""
+        with translated(self.path), self._using:
+            if self._is_closing:
+                return
+            os.ftruncate(self._descriptor, self.done_bytes)
+            os.fsync(self._descriptor)
+            if modified_s is not None:
+                os.utime(self._part, (modified_s, modified_s))
+            self._part.replace(self.path)
+            self._is_finished = True
+            self._journal.unlink(missing_ok=True)
+            _sync_folder(self.path.parent)
+
+    def close(self) -> None:
+        """Let go of it. Unless it is finished, what is there is kept for the next time."""
+        self._is_closing = True
+        with self._using:
+            try:
+                if self._is_finished:
+                    return
+                if self.done_bytes:
+                    with suppress(DownloadError):
+                        self.save()
+                else:
+                    self._part.unlink(missing_ok=True)
+                    self._journal.unlink(missing_ok=True)
+            finally:
+                os.close(self._descriptor)
+
+
+class translated:
+    """What the file system says, as DownloadError with the file's name; NoRoom for a full disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if not isinstance(error, OSError):
+            return
+        reason = error.strerror or type(error).__name__
+        if error.errno in _NO_ROOM:
+            raise NoRoom(
+                f"the disk is full ({reason}): what has arrived is kept; make room and run it again"
+            ) from error
+        raise DownloadError(f"{self._path.name} cannot be written: {reason}") from error
+
+
+def _read_journal(path: Path, identity: Identity, part_size_bytes: int) -> tuple[Identity, Spans] | None:
+    """What the journal says, if it is one, of this file, and the bytes it speaks of are there."""
+    try:
+        if path.is_symlink() or path.stat().st_size > _MAX_JOURNAL_BYTES:
+            return None
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("version") != _VERSION:
+            return None
+        spans = Spans((_whole(start), _whole(end)) for start, end in content.pop("spans"))
+        found = Identity(**content)
+        size_bytes = found.size_bytes
+        if size_bytes is not None:
+            _whole(size_bytes)
+        if not identity.may_be(found) or (found.job_id, found.name, found.node_rank) != (
+            identity.job_id,
+            identity.name,
+            identity.node_rank,
+        ):
+            return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if spans.end > part_size_bytes or (size_bytes is not None and spans.end > size_bytes):
+        return None
+    return found, spans
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("no number of bytes")
+    return value
+
+
+def _lock_for_us(descriptor: int, path: Path) -> None:
+    """Keep other downloads of the same file away from it; they would write over each other's journal."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DownloadError(f"{path.name} is being downloaded by another bt-tui") from None
+    except OSError:
+        return  # Some network file systems know no locks.
+
+
+def _sync(descriptor: int) -> None:
+    getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
