@@ -1,0 +1,133 @@
+"""Taking lines of a log elsewhere: files of one's own, pagers, editors."""
+
+import json
+import stat
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from api_client.streams.records import LogEntry, LogGap, LogLine
+from tui.screens.job.log_outside import program_of, show_in
+from tui.screens.job.log_saving import default_path, save_entries
+
+STAMP = 1_795_262_671_123_456_789
+ENTRIES: list[LogEntry] = [
+    LogLine(STAMP, "first\x1b[2J", "node-0", "ERROR"),
+    LogGap(STAMP, STAMP + 10**9, "no answer"),
+    LogLine(STAMP + 10**9, "lone \ud800", None, None),
+]
+
+
+def files_of(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+async def test_a_log_is_saved_as_text_for_oneself_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    assert await save_entries(iter(ENTRIES), path, timezone=UTC) == 3
+    assert path.read_text("utf-8").splitlines() == [
+        "2026-11-21 12:04:31.123Z  node-0  ERROR  first",
+        "-- gap 2026-11-21 12:04:31.123Z to 2026-11-21 12:04:32.123Z: no answer --",
+        "2026-11-21 12:04:32.123Z  -  lone \ufffd",
+    ]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert files_of(tmp_path) == [path]
+
+
+async def test_as_records_it_keeps_every_field(tmp_path: Path) -> None:
+    path = tmp_path / "run.ndjson"
+    await save_entries(iter(ENTRIES), path)
+    records = [json.loads(line) for line in path.read_text("ascii").splitlines()]
+    assert records[0]["message"] == "first\x1b[2J"
+    assert records[1]["gap"]["reason"] == "no answer"
+    assert records[2]["message"] == "lone \ud800"
+
+
+async def test_what_is_there_is_replaced_only_when_that_is_meant(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("precious")
+    with pytest.raises(FileExistsError):
+        await save_entries(iter(ENTRIES), path)
+    assert path.read_text() == "precious"
+    await save_entries(iter(ENTRIES[:1]), path, replace=True)
+    assert "first" in path.read_text()
+    assert files_of(tmp_path) == [path]
+
+
+async def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+
+    def entries():
+        yield ENTRIES[0]
+        path.write_text("precious")
+
+    with pytest.raises(FileExistsError):
+        await save_entries(entries(), path)
+    assert path.read_text() == "precious"
+    assert files_of(tmp_path) == [path]
+
+
+async def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    def entries():
+        yield ENTRIES[0]
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await save_entries(entries(), tmp_path / "run.log")
+    with pytest.raises(OSError, match="No such file"):
+        await save_entries(iter(ENTRIES), tmp_path / "nowhere" / "run.log")
+    assert files_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("llama 70b", "llama-70b.log"),
+        ("../../etc/passwd", "etc-passwd.log"),
+        ("/absolute", "absolute.log"),
+        ("a\nb\x1b[2J", "a-b-2J.log"),
+        ("..", "job.log"),
+        ("", "abc123.log"),
+        ("日本", "job.log"),
+        ("x" * 300, "x" * 64 + ".log"),
+    ],
+)
+def test_a_name_from_the_server_stays_in_the_folder(name: str, expected: str) -> None:
+    assert default_path(name, "abc123") == Path(expected)
+
+
+def test_the_pager_and_the_editor_are_those_of_the_environment_with_their_arguments() -> None:
+    assert program_of("pager", {"PAGER": "less -R '+G a'"}) == ["less", "-R", "+G a"]
+    assert program_of("editor", {"VISUAL": "", "EDITOR": "emacs -nw"}) == ["emacs", "-nw"]
+    assert program_of("editor", {"VISUAL": "code --wait", "EDITOR": "vi"}) == ["code", "--wait"]
+
+
+def test_without_one_it_is_what_the_machine_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program_of("pager", {"PAGER": "'unfinished"}) is None
+    (tmp_path / "more").write_text("#!/bin/sh\n")
+    (tmp_path / "more").chmod(0o755)
+    assert program_of("pager", {}) == ["more"]
+
+
+def test_a_program_sees_the_rows_in_a_private_file_that_is_gone_afterwards(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    script = f'cat "$2" > {kept}; stat -c "%a %n" "$2" >> {kept}; echo "$1" >> {kept}; exit 3'
+    assert show_in(["sh", "-c", script, "sh", "an argument"], ["one", "two ä"], "run") == 3
+    *rows, facts, argument = kept.read_text("utf-8").splitlines()
+    assert rows == ["one", "two ä"]
+    assert argument == "an argument"
+    mode, path = facts.split(" ", 1)
+    assert mode == "600"
+    assert Path(path).name == "run.log"
+    assert not Path(path).parent.exists()
+
+
+def test_a_program_that_does_not_start_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(OSError, match="No such file"):
+        show_in([str(tmp_path / "missing")], ["one"], "run")
+    assert files_of(tmp_path) == []

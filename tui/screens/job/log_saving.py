@@ -1,0 +1,83 @@
+"""Write the lines of a log to a file, in parts, beside what the screen does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from api_client.streams.records import LogEntry
+from tui.insight.log_text.record import record_of
+from tui.insight.log_text.written import written
+
+LINES_AT_ONCE = 2_000
+"""Lines taken from the view in one turn of the event loop: a few milliseconds."""
+RECORD_SUFFIXES = frozenset({".ndjson", ".jsonl"})
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def default_path(job_name: str, job_id: str) -> Path:
+    """Where a log is saved unless people say otherwise: a name of the job, in the working folder.
+
+    A job's name comes from a server: nothing of it can lead out of the folder.
+    """
+    name = _NOT_IN_NAMES.sub("-", job_name or job_id).strip("-.")[:64] or "job"
+    return Path(f"{name}.log")
+
+
+def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
+    """How entries are written to a file of that name: as records of JSON, or as text."""
+    if path.suffix.lower() in RECORD_SUFFIXES:
+        return lambda entry: json.dumps(record_of(entry)).replace("\x7f", "\\u007f")
+    return lambda entry: written(entry, timezone)
+
+
+async def save_entries(
+    entries: Iterator[LogEntry], path: Path, *, timezone: tzinfo | None = None, replace: bool = False
+) -> int:
+    """Write entries to a file that only this person can read; returns how many.
+
+    The file appears under its name when it is complete. Raises FileExistsError unless ``replace``, and
+    OSError for what else cannot be written.
+    """
+    if not replace and await asyncio.to_thread(path.exists):
+        raise FileExistsError(str(path))
+    render = renderer(path, timezone)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    count = 0
+    try:
+        with await asyncio.to_thread(_open_private, unfinished) as file:
+            while part := list(islice(entries, LINES_AT_ONCE)):
+                count += len(part)
+                text = "".join(f"{render(entry)}\n" for entry in part)
+                await asyncio.to_thread(file.write, text)
+        if replace:
+            unfinished.replace(path)
+        else:
+            await asyncio.to_thread(_link_new, unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
+
+
+def _open_private(path: Path) -> TextIO:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    return os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace")
+
+
+def _link_new(unfinished: Path, path: Path) -> None:
+    """Give it its name unless another has it by now: a plain rename would replace that one."""
+    try:
+        path.hardlink_to(unfinished)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if path.exists():
+            raise FileExistsError(str(path)) from None
+        unfinished.rename(path)
