@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -31,6 +32,7 @@ from api_client.resources.projects import Projects
 from api_client.resources.sessions import Sessions
 
 if TYPE_CHECKING:
+    from api_client.checkpoint_files.reading import CheckpointContents
     from api_client.definitions import TrainingProject
     from api_client.submission.archive import ArchivePlan
     from api_client.submission.overrides import Overrides
@@ -85,6 +87,13 @@ class TrainingClient:
         self.graphql = Graphql(transport, remote)
         self.objects = Objects(clock, retry)
         self.downloads = Downloads(self.objects, self.jobs, self.checkpoints, clock, retry)
+
+    @cached_property
+    def checkpoint_contents(self) -> CheckpointContents:
+        """Reads what is inside checkpoints, without downloading them."""
+        from api_client.checkpoint_files.reading import CheckpointContents
+
+        return CheckpointContents(self.checkpoints, self.objects)
 
     def __repr__(self) -> str:
         return f"TrainingClient({self.remote.name!r}, {self.remote.api_url!r})"

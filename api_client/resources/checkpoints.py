@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from pydantic import TypeAdapter
 
+from api_client.checkpoint_names import ROOT_CHECKPOINT, belongs_to
 from api_client.http.transport import Transport
 from api_client.models import Checkpoint, CheckpointFile, CheckpointFilesPage
 from api_client.resources import answers
@@ -17,6 +18,7 @@ FILES_PAGE_SIZE = 1000
 _FILES_PAGE = TypeAdapter(CheckpointFilesPage)
 
 CheckpointList = list[Checkpoint]
+FileList = list[CheckpointFile]
 
 
 class Checkpoints:
@@ -48,3 +50,20 @@ class Checkpoints:
             following = page.next_page_token
             # An empty page ends it too, and a token that does not move on would turn in circles.
             token = following if page.presigned_urls and following is not None and following > token else None
+
+    async def files_of(self, project_id: str, job_id: str, checkpoint_id: str) -> FileList:
+        """The files of one checkpoint, of all nodes, in the server's order.
+
+        The API lists those of all checkpoints together, so every page is read. The root checkpoint, ``.``,
+        has the files that belong to no other one.
+        """
+        others: set[str] = set()
+        if checkpoint_id == ROOT_CHECKPOINT:
+            others = {other.checkpoint_id for other in await self.list(project_id, job_id)} - {
+                ROOT_CHECKPOINT
+            }
+        return [
+            file
+            async for file in self.files(project_id, job_id)
+            if belongs_to(file.relative_file_name, checkpoint_id, others)
+        ]
