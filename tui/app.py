@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual import on, work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.notifications import SeverityLevel
 from textual.reactive import var
@@ -20,7 +20,10 @@ from api_client.errors import NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
+from tui.app_downloads import DownloadKeeper
 from tui.browser import open_in_browser
+from tui.feeds.cache import CacheFeed
+from tui.feeds.checkpoint_files import CheckpointFilesFeed, list_files
 from tui.feeds.deployment import DeployFeed
 from tui.feeds.fleet import FleetFeed
 from tui.feeds.run import RunFeed
@@ -28,21 +31,27 @@ from tui.feeds.session import Session
 from tui.feeds.submission import SubmissionFeed
 from tui.insight.connection import Connection
 from tui.insight.status import status_view
-from tui.insight.text import inert, inert_lines
+from tui.insight.text import clip, inert, inert_lines
 from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
+    CompareCheckpointsRequested,
     CopyRequested,
     DeployRequested,
     JobSubmitted,
     NewJobRequested,
+    OpenCacheRequested,
+    OpenCheckpointRequested,
     OpenJobRequested,
     RecreateJobRequested,
     StopJobRequested,
 )
 from tui.screens.base import AppScreen
+from tui.screens.cache.screen import CacheScreen
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.deploy.screen import DeployScreen
+from tui.screens.files.compare import CompareScreen
+from tui.screens.files.screen import FilesScreen
 from tui.screens.help.screen import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -52,11 +61,13 @@ from tui.theme import DARK, NO_COLOR_THEME, THEMES
 from tui.wizard.given import Given
 
 READ_ONLY = "This dashboard is read-only."
+COPIED_CELLS = 160
+"""No more of a copied text is repeated in the notice."""
 FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
 
 
-class BtTuiApp(App[WelcomeChoice]):
+class BtTuiApp(DownloadKeeper):
     """The dashboard on one remote; without a remote, the welcome screen."""
 
     TITLE = "bt-tui"
@@ -122,8 +133,19 @@ class BtTuiApp(App[WelcomeChoice]):
     # What screens ask for
 
     def _push(self, screen: AppScreen) -> None:
-        screen.connection = self.connection
+        screen.connection, screen.downloads = self.connection, self.downloads
         self.push_screen(screen)
+
+    @on(OpenCacheRequested)
+    def _open_cache(self, message: OpenCacheRequested) -> None:
+        if self._session is not None:
+            self._push(CacheScreen(message.name, partial(CacheFeed, self._session, message.project_id)))
+
+    @on(OpenCheckpointRequested)
+    def _open_checkpoint(self, message: OpenCheckpointRequested) -> None:
+        if self._session is not None:
+            feed_with = partial(CheckpointFilesFeed, self._session, message.job, message.checkpoint)
+            self._push(FilesScreen(message.job, message.checkpoint, feed_with))
 
     @on(OpenJobRequested)
     def _open_job(self, message: OpenJobRequested) -> None:
@@ -146,6 +168,12 @@ class BtTuiApp(App[WelcomeChoice]):
                 await self._session.clock.sleep(FIND_AGAIN_S)
                 continue
             return
+
+    @on(CompareCheckpointsRequested)
+    def _compare_checkpoints(self, message: CompareCheckpointsRequested) -> None:
+        if self._session is not None:
+            listing = partial(list_files, self._session, message.job)
+            self._push(CompareScreen(message.left, message.right, listing))
 
     @on(NewJobRequested)
     def _new_job(self) -> None:
@@ -240,7 +268,7 @@ class BtTuiApp(App[WelcomeChoice]):
     @on(CopyRequested)
     def _copy(self, message: CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
-        self.notify(f"Copied the {message.what} {inert(message.text)}.", markup=False)
+        self.notify(f"Copied the {message.what} {clip(inert(message.text), COPIED_CELLS)}.", markup=False)
 
     @on(BrowserRequested)
     def _browse(self, message: BrowserRequested) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from textual.message import Message
 
-from api_client.models import TrainingJob
+from api_client.models import Checkpoint, TrainingJob
+from tui.insight.checkpoint_facts import CheckpointFacts
+from tui.insight.transfers import Wanted
 
 
 class OpenJobRequested(Message):
@@ -67,3 +69,59 @@ class BrowserRequested(Message):
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
         self.job = job
+
+
+class OpenCacheRequested(Message):
+    """Show the cache of this project."""
+
+    def __init__(self, project_id: str, name: str) -> None:
+        super().__init__()
+        self.project_id = project_id
+        self.name = name
+
+
+class OpenCheckpointRequested(Message):
+    """Show the files of this checkpoint."""
+
+    def __init__(self, job: TrainingJob, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        self.job = job
+        self.checkpoint = checkpoint
+
+
+class DownloadRequested(Message):
+    """Download this, after asking where to."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
+class CancelDownloadRequested(Message):
+    """Stop the download of this id; what has arrived is kept."""
+
+    def __init__(self, transfer_id: str) -> None:
+        super().__init__()
+        self.transfer_id = transfer_id
+
+
+class RetryDownloadRequested(Message):
+    """Go on with the download of this id."""
+
+    def __init__(self, transfer_id: str) -> None:
+        super().__init__()
+        self.transfer_id = transfer_id
+
+
+class ClearDownloadsRequested(Message):
+    """Forget the downloads that have ended."""
+
+
+class CompareCheckpointsRequested(Message):
+    """Show these two checkpoints side by side."""
+
+    def __init__(self, job: TrainingJob, left: CheckpointFacts, right: CheckpointFacts) -> None:
+        super().__init__()
+        self.job = job
+        self.left = left
+        self.right = right

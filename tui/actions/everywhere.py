@@ -8,6 +8,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("back", Scope.SCREEN, "escape", "back", "One step out: of the filter, then of the screen."),
     Action("refresh", Scope.SCREEN, "r", "refresh", "Ask the server now."),
     Action("command_palette", Scope.APP, "colon,ctrl+p", "commands", "Find any action by its name."),
+    Action("show_downloads", Scope.APP, "T", "downloads", "What is being downloaded, and how far it is."),
     Action("help", Scope.APP, "question_mark", "help", "The keys that work here.", in_footer=True),
     Action("quit", Scope.APP, "q", "quit", "Leave. Jobs go on without it.", in_footer=True),
 )

@@ -25,6 +25,13 @@ ACTIONS: tuple[Action, ...] = (
     Action("reverse_sort", Scope.HOME, "V", "reverse", "Turn the order of the sort around."),
     Action("new_job", Scope.HOME, "n", "new", "Submit a new job from a config file.", in_footer=True),
     Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the list of projects."),
+    Action(
+        "open_cache",
+        Scope.HOME,
+        "C",
+        "cache",
+        "The cache of the project that is chosen, or of the job under the cursor.",
+    ),
     Action("deploy", Scope.HOME, "d", "deploy", "Deploy checkpoints of the job under the cursor."),
     Action(
         "stop_job", Scope.HOME, "s", "stop", "Stop the job under the cursor.", in_footer=True, dangerous=True

@@ -26,6 +26,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("deploy", Scope.JOB, "d", "deploy", "Deploy this job's checkpoints.", in_footer=True),
     Action("stop_job", Scope.JOB, "s", "stop", "Stop this job.", in_footer=True, dangerous=True),
     Action("recreate_job", Scope.JOB, "R", "run again", "Start a new job like this one.", dangerous=True),
+    Action("open_cache", Scope.JOB, "C", "cache", "The cache of the job's project."),
+    Action(
+        "download_source",
+        Scope.JOB,
+        "A",
+        "source",
+        "Download the source code that the job was submitted with.",
+    ),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
     Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
 )

@@ -9,10 +9,11 @@ from textual.screen import Screen
 
 from tui.actions import Scope, actions_of
 from tui.insight.connection import Connection
+from tui.insight.transfers import Transfers
 
 
 class AppScreen(Screen[None]):
-    """A screen of its own; the app hands it the connection's state.
+    """A screen of its own; the app hands it the connection's state, and the downloads'.
 
     ``SCOPES`` are those whose actions it owns, beside ``Scope.SCREEN``, which all own. A screen with tabs
     overrides ``scopes`` to name those that work now; keys of different tabs may then mean different things.
@@ -21,6 +22,7 @@ class AppScreen(Screen[None]):
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
 
     connection: var[Connection] = var(Connection())
+    downloads: var[Transfers] = var(Transfers())
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

@@ -13,6 +13,7 @@ from textual.widgets import Footer
 
 from tui.insight.connection import Connection, Link
 from tui.insight.units import age
+from tui.widgets.download_badge import DownloadBadge
 from tui.widgets.tones import tone_styles
 
 STALE_AFTER_S = 15.0
@@ -73,7 +74,7 @@ class ConnectionBadge(Widget):
 
 
 class StatusFooter(Horizontal):
-    """Key hints on the left, the connection on the right."""
+    """Key hints on the left; downloads, if there are any, and the connection on the right."""
 
     DEFAULT_CSS = """
     StatusFooter {
@@ -87,4 +88,5 @@ class StatusFooter(Horizontal):
     def compose(self) -> ComposeResult:
         """The hints read the bindings of whatever has the focus."""
         yield Footer(show_command_palette=False, compact=True)
+        yield DownloadBadge()
         yield ConnectionBadge().data_bind(StatusFooter.connection)

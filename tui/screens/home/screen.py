@@ -26,6 +26,7 @@ from tui.messages import (
     CopyRequested,
     DeployRequested,
     NewJobRequested,
+    OpenCacheRequested,
     OpenJobRequested,
     RecreateJobRequested,
     StopJobRequested,
@@ -267,6 +268,17 @@ class HomeScreen(AppScreen):
     def action_toggle_projects(self) -> None:
         """Show or hide the projects."""
         self.toggle_class("-projects-flipped")
+
+    def action_open_cache(self) -> None:
+        """The cache of the chosen project, or of the job's."""
+        project = self._projects.cursor_row
+        if project is not None and project.id != ALL_PROJECTS:
+            self.post_message(OpenCacheRequested(project.id, project.name))
+        elif (job := self._chosen) is not None:
+            name = job.training_project.name if job.training_project else job.project_id
+            self.post_message(OpenCacheRequested(job.project_id, name))
+        else:
+            self.notify("Choose a project first: p shows them.")
 
     def action_deploy(self) -> None:
         """Deploy checkpoints of the job under the cursor."""

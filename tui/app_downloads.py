@@ -1,0 +1,172 @@
+"""What the app does about downloads: they belong to it, so that they outlive the screens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import on, work
+from textual.app import App
+from textual.reactive import var
+
+from api_client.downloads import DownloadPlan, Existing
+from tui.feeds.downloads import DownloadsFeed, proposed_folder
+from tui.feeds.session import Session
+from tui.insight.text import inert
+from tui.insight.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
+from tui.insight.units import bytes_iec
+from tui.messages import (
+    CancelDownloadRequested,
+    ClearDownloadsRequested,
+    DownloadRequested,
+    RetryDownloadRequested,
+)
+from tui.screens.base import AppScreen
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.downloads.ask import ExistingScreen, WhereScreen
+from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.welcome.screen import WelcomeChoice
+from tui.widgets.download_badge import DownloadBadge
+
+_TONES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
+
+
+class DownloadKeeper(App[WelcomeChoice]):
+    """The part of the app that asks, downloads and tells; ``_session`` is the app's."""
+
+    downloads: var[Transfers] = var(Transfers())
+    _session: Session | None
+    _downloads_feed: DownloadsFeed | None = None
+
+    def watch_downloads(self, downloads: Transfers) -> None:
+        """Hand them on to the screens that show them."""
+        for screen in self.screen_stack:
+            if isinstance(screen, AppScreen):
+                screen.downloads = downloads
+
+    def _feed_of_downloads(self, session: Session) -> DownloadsFeed:
+        if self._downloads_feed is None:
+            feed = DownloadsFeed(session, publish=self._take_downloads, on_end=self._tell_end)
+            self._downloads_feed = feed
+            self.run_worker(feed.run(), name="download feed", group="downloads", exit_on_error=False)
+        return self._downloads_feed
+
+    def _take_downloads(self, downloads: Transfers) -> None:
+        self.downloads = downloads
+
+    def _tell_end(self, item: Transfer) -> None:
+        severity = {TransferState.DONE: "information", TransferState.FAILED: "error"}.get(
+            item.state, "warning"
+        )
+        self.notify(outcome_words(item), severity=severity, timeout=10)  # type: ignore[arg-type]
+
+    # What screens ask for
+
+    @on(DownloadRequested)
+    def _ask_where(self, message: DownloadRequested) -> None:
+        if self._session is not None:
+            self._download(self._session, message.wanted)
+
+    @work(group="ask about a download")
+    async def _download(self, session: Session, wanted: Wanted) -> None:
+        size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
+        about = (
+            f"{size}It goes on in the background; T shows how far it is. What is cut short is"
+            " gone on with when the same is downloaded into the same folder."
+        )
+        folder = await self.push_screen_wait(WhereScreen(wanted.title, about, proposed_folder(wanted)))
+        if folder is None:
+            return
+        feed = self._feed_of_downloads(session)
+        await self._plan_and_start(feed, feed.begin(wanted, folder))
+
+    async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
+        """Ask about whatever is in the way, then let it wait for its turn."""
+        plan = await feed.plan(transfer_id)
+        if plan is None:
+            return
+        if not plan.files:
+            feed.fail(transfer_id, "There is nothing to download." + _refusals(plan))
+            return
+        if not plan.has_room:
+            feed.fail(
+                transfer_id,
+                f"Not enough room in {inert(str(plan.folder))}: {bytes_iec(plan.needed_bytes)} needed,"
+                f" {bytes_iec(plan.free_bytes)} free.",
+            )
+            return
+        existing: Existing | None = None
+        if plan.conflicts and not feed.answered(transfer_id):
+            names = [str(_below(file.path, plan.folder)) for file in plan.conflicts]
+            choice = await self.push_screen_wait(ExistingScreen(str(plan.folder), names))
+            if choice is None:
+                feed.drop(transfer_id)
+                return
+            existing = Existing(choice)
+        feed.start(transfer_id, existing)
+
+    @on(CancelDownloadRequested)
+    def _cancel_download(self, message: CancelDownloadRequested) -> None:
+        if self._downloads_feed is not None:
+            self._downloads_feed.cancel(message.transfer_id)
+
+    @on(RetryDownloadRequested)
+    def _retry_download(self, message: RetryDownloadRequested) -> None:
+        feed = self._downloads_feed
+        if feed is not None and feed.can_retry(message.transfer_id):
+            self.run_worker(
+                self._plan_and_start(feed, message.transfer_id),
+                name="download plan",
+                group="ask about a download",
+                exit_on_error=False,
+            )
+
+    @on(ClearDownloadsRequested)
+    def _clear_downloads(self) -> None:
+        if self._downloads_feed is not None:
+            self._downloads_feed.clear()
+
+    @on(DownloadBadge.Pressed)
+    def _badge_pressed(self) -> None:
+        self.action_show_downloads()
+
+    # Actions
+
+    def action_show_downloads(self) -> None:
+        """The list of downloads; back again if it is shown."""
+        if isinstance(self.screen, DownloadsScreen):
+            self.pop_screen()
+        elif isinstance(self.screen, AppScreen):
+            screen = DownloadsScreen()
+            screen.connection, screen.downloads = self.screen.connection, self.downloads
+            self.push_screen(screen)
+
+    async def action_quit(self) -> None:
+        """Leave; with downloads under way, only after asking."""
+        going = self.downloads.under_way
+        if not going:
+            self.exit()
+            return
+
+        def answered(confirmed: bool | None) -> None:
+            if confirmed:
+                self.exit()
+
+        what = "a download is" if len(going) == 1 else f"{len(going)} downloads are"
+        question = ConfirmScreen(
+            f"Leave while {what} under way?",
+            "What has arrived is kept. Downloading the same into the same folder goes on from there.",
+            "Leave",
+            "Stay",
+        )
+        self.push_screen(question, answered)
+
+
+def _below(path: Path, folder: Path) -> Path:
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def _refusals(plan: DownloadPlan) -> str:
+    if not plan.refused:
+        return ""
+    first = plan.refused[0]
+    return f" {len(plan.refused):,} refused by name, the first: {inert(first.name)} ({inert(first.reason)})"

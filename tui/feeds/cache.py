@@ -1,0 +1,74 @@
+"""The cache screen's feed: what a project's cache holds, read once and again when asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from api_client.errors import RequestError
+from tui.feeds.session import Session
+from tui.insight.file_tree import FileEntry
+from tui.insight.listed_files import cache_entries, epoch_s
+from tui.insight.text import inert
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSnapshot:
+    """What is known of a cache.
+
+    ``entries`` is None until an answer came; ``exists`` False says that the project has no cache.
+    ``captured_s`` (epoch seconds) is when the server took stock, ``asked_at`` when it last answered.
+    ``error`` is set while the last try failed; the entries before it are kept.
+    """
+
+    is_loading: bool = True
+    exists: bool | None = None
+    entries: Sequence[FileEntry] | None = None
+    captured_s: float | None = None
+    asked_at: datetime | None = None
+    error: str = ""
+
+
+class CacheFeed:
+    """Publishes ``CacheSnapshot``s of one project until cancelled."""
+
+    def __init__(
+        self, session: Session, project_id: str, *, publish: Callable[[CacheSnapshot], object]
+    ) -> None:
+        self._session = session
+        self._project_id = project_id
+        self._publish = publish
+        self._snapshot = CacheSnapshot()
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        """Read it now, and again at every ``refresh``."""
+        while True:
+            self._asked.clear()
+            await self._read()
+            await self._asked.wait()
+
+    def refresh(self) -> None:
+        """Read it again."""
+        self._asked.set()
+
+    async def _read(self) -> None:
+        self._tell(replace(self._snapshot, is_loading=True))
+        try:
+            summary = await self._session.client.cache.summary(self._project_id)
+        except RequestError as error:
+            self._tell(replace(self._snapshot, is_loading=False, error=inert(str(error))))
+            return
+        now = self._session.clock.now()
+        if summary is None:
+            self._tell(CacheSnapshot(is_loading=False, exists=False, asked_at=now))
+            return
+        # A hundred thousand paths take a while to convert: beside the event loop.
+        entries = await asyncio.to_thread(cache_entries, summary.file_summaries)
+        self._tell(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp), now))
+
+    def _tell(self, snapshot: CacheSnapshot) -> None:
+        self._snapshot = snapshot
+        self._publish(snapshot)

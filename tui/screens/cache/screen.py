@@ -1,0 +1,218 @@
+"""What a project's cache holds, and what takes the room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import Input, Static
+
+from tui.actions import Scope
+from tui.feeds.cache import CacheFeed, CacheSnapshot
+from tui.insight.file_tree import ROOT, FileTree, Order, SortKey
+from tui.insight.text import inert
+from tui.insight.units import age, bytes_iec, count, percent
+from tui.keymap import bindings_of
+from tui.messages import CopyRequested
+from tui.screens.base import AppScreen
+from tui.widgets.file_tree import FileTreeView
+from tui.widgets.file_tree.painter import middle_cut
+from tui.widgets.line import FactLine
+from tui.widgets.notice import ConnectionNotice
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.tones import Span
+
+BIGGEST = 6
+"""Directories named at a glance, as far as there is room."""
+BIGGEST_CELLS = 34
+_UNTELLING = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
+BY_SIZE = Order(SortKey.SIZE, descending=True)
+NO_CACHE = (
+    "This project has no cache yet.\n\nA job gets one with a cache_config in its config.py;"
+    " what it writes there outlives it."
+)
+EMPTY_CACHE = "The cache is empty: the most recent job has left nothing in it."
+FILTER_HINT = "text or pattern: qwen, *.safetensors, hub/*/snapshots/*"
+
+MakeFeed = Callable[..., CacheFeed]
+
+
+class CacheScreen(AppScreen):
+    """The cache of one project; ``feed_with`` makes the feed that reads it."""
+
+    CSS_PATH = "cache.tcss"
+    SCOPES = (Scope.CACHE,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+
+    snapshot: var[CacheSnapshot] = var(CacheSnapshot())
+
+    class CacheChanged(Message):
+        """The feed knows more."""
+
+        def __init__(self, snapshot: CacheSnapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+    def __init__(self, project: str, feed_with: MakeFeed) -> None:
+        """``project`` is its name, as the server has it."""
+        super().__init__()
+        self._project = inert(project)
+        self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CacheChanged(snapshot)))
+
+    def compose(self) -> ComposeResult:
+        """Header, what takes the room, the tree, and what to say instead."""
+        yield FactLine(id="header", essential=2)
+        yield ConnectionNotice().data_bind(CacheScreen.connection)
+        yield Static(id="stale")
+        yield FactLine(id="biggest")
+        yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+        yield FileTreeView(order=BY_SIZE, empty_text="no path fits the filter", id="tree")
+        yield Static(id="instead")
+        yield StatusFooter().data_bind(CacheScreen.connection)
+
+    def on_mount(self) -> None:
+        """Start the feed; it ends with the screen."""
+        self._tree.focus()
+        self.watch_snapshot(None, self.snapshot)
+        self.set_interval(10.0, self._show_header)  # its age goes on
+        self.run_worker(self._feed.run(), name="cache feed", group="feed", exit_on_error=False)
+
+    @property
+    def _tree(self) -> FileTreeView:
+        return self.query_one(FileTreeView)
+
+    @on(CacheChanged)
+    def _take(self, message: CacheChanged) -> None:
+        self.snapshot = message.snapshot
+
+    def watch_snapshot(self, before: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
+        """Loading, none, empty and failing are four sights; old data stays, marked, when a call fails."""
+        if not self.is_mounted:
+            return
+        if before is None or before.entries is not snapshot.entries:
+            self._tree.set_entries(snapshot.entries)
+        self._show_header()
+        stale = self.query_one("#stale", Static)
+        stale.display = bool(snapshot.error and snapshot.exists is not None)
+        stale.update(Text(f"✗ Not read anew: {snapshot.error} What you see is the last known; r asks again."))
+        instead = self.query_one("#instead", Static)
+        words = self._instead(snapshot)
+        instead.update(Text(words))
+        instead.display = bool(words)
+        for name in ("#tree", "#biggest"):
+            self.query_one(name).set_class(bool(words), "-hidden")
+
+    def _instead(self, snapshot: CacheSnapshot) -> str:
+        if snapshot.entries:
+            return ""
+        if snapshot.exists is None:
+            if snapshot.error:
+                return f"✗ The cache cannot be read.\n\n{snapshot.error}\n\nr asks again."
+            return "Asking for the cache…"
+        return EMPTY_CACHE if snapshot.exists else NO_CACHE
+
+    @on(FileTreeView.Arranged)
+    def _show_header(self) -> None:
+        snapshot, tree = self.snapshot, self._tree.file_tree
+        facts: list[list[Span]] = [[("‹ ", "muted"), ("Cache ", "key"), (self._project, "strong")]]
+        if snapshot.entries and tree is not None:
+            facts.append([(bytes_iec(tree.total_bytes), "strong")])
+            facts.append([(f"{count(tree.file_count)} files", "plain")])
+        if snapshot.captured_s is not None:
+            seconds = datetime.now(UTC).timestamp() - snapshot.captured_s
+            facts.append([(f"captured {age(seconds)} ago", "muted")])
+        if snapshot.is_loading and snapshot.exists is not None:
+            facts.append([("↻ asking", "muted")])
+        rows = self._tree.rows
+        if rows is not None and rows.matches is not None and self._tree.pattern:
+            matches = rows.matches
+            facts.insert(1, [("/", "key"), (inert(matches.pattern), "accent")])
+            facts.insert(
+                2, [(f"{count(matches.file_count)} files, {bytes_iec(matches.total_bytes)}", "plain")]
+            )
+        self.query_one("#header", FactLine).set_facts(facts)
+        self._show_biggest()
+
+    def _show_biggest(self) -> None:
+        tree = self._tree.file_tree
+        biggest = tree.largest_directories(BIGGEST) if tree is not None else []
+        facts: list[list[Span]] = [
+            [
+                (f"{percent(tree.share_of_total(node))} ", "accent"),
+                (middle_cut(inert(_telling_name(tree, node)), BIGGEST_CELLS), "plain"),
+                (f" {bytes_iec(tree.sizes[node])}", "muted"),
+            ]
+            for node in biggest
+            if tree is not None
+        ]
+        self.query_one("#biggest", FactLine).set_facts(facts)
+
+    # The filter
+
+    @on(Input.Changed, "#filter")
+    def _filter_typed(self, event: Input.Changed) -> None:
+        self._tree.set_pattern(event.value.strip())
+
+    @on(Input.Submitted, "#filter")
+    def _filter_kept(self) -> None:
+        self.query_one("#filter").remove_class("-open")
+        self._tree.focus()
+
+    # Actions
+
+    def action_open_node(self) -> None:
+        """Open or close the directory."""
+        self._tree.choose()
+
+    def action_open_below(self) -> None:
+        """Open everything below."""
+        self._tree.open_below()
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        field = self.query_one("#filter", Input)
+        field.add_class("-open")
+        field.focus()
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self._tree.set_order(self._tree.order.next())
+
+    def action_reverse_sort(self) -> None:
+        """The other way round."""
+        self._tree.set_order(self._tree.order.reversed())
+
+    def action_copy_path(self) -> None:
+        """Copy the path under the cursor."""
+        path = self._tree.cursor_path
+        if path is not None:
+            self.post_message(CopyRequested(path, "path"))
+
+    def action_refresh(self) -> None:
+        """Ask the server now."""
+        self._feed.refresh()
+
+    def action_back(self) -> None:
+        """Out of the filter, then out of the screen."""
+        field = self.query_one("#filter", Input)
+        if field.has_class("-open") or field.value:
+            field.remove_class("-open")
+            field.value = ""
+            self._tree.focus()
+        else:
+            self.app.pop_screen()
+
+
+def _telling_name(tree: FileTree, node: int) -> str:
+    """What people call a directory: of a hub's snapshot, the model's name."""
+    while _UNTELLING.fullmatch(tree.names[node]) and tree.parents[node] != ROOT:
+        node = tree.parents[node]
+    return tree.names[node]

@@ -1,0 +1,1 @@
+"""The list of downloads, and where they go."""

@@ -1,0 +1,148 @@
+"""All downloads of this session: how far each is, its files, and what to do about those that stopped."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Static
+
+from tui.actions import Scope
+from tui.insight.text import inert
+from tui.insight.transfers import RESUMABLE, Transfer, Transfers
+from tui.insight.units import bytes_iec, count
+from tui.keymap import bindings_of
+from tui.messages import (
+    CancelDownloadRequested,
+    ClearDownloadsRequested,
+    CopyRequested,
+    RetryDownloadRequested,
+)
+from tui.screens.base import AppScreen
+from tui.screens.downloads.columns import FILE_COLUMNS, TRANSFER_COLUMNS
+from tui.widgets.line import FactLine
+from tui.widgets.notice import ConnectionNotice
+from tui.widgets.row_table import RowTable
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.tones import Span
+
+NOTHING = (
+    "Nothing is being downloaded.\n\nD on a checkpoint or on its files downloads them,"
+    " A on a job its source code."
+)
+
+
+class DownloadsScreen(AppScreen):
+    """The downloads above, the files of the one under the cursor below."""
+
+    CSS_PATH = "downloads.tcss"
+    SCOPES = (Scope.DOWNLOADS,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+
+    def compose(self) -> ComposeResult:
+        """Header, the two tables, and what to say of the one under the cursor."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(DownloadsScreen.connection)
+        yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False)
+        yield Static(id="about")
+        yield RowTable(FILE_COLUMNS, lambda file: file.name, id="files", opens=False)
+        yield Static(NOTHING, id="nothing")
+        yield StatusFooter().data_bind(DownloadsScreen.connection)
+
+    def on_mount(self) -> None:
+        """The downloads have the keyboard."""
+        self.query_one("#transfers").focus()
+        self._show()
+
+    def watch_downloads(self, before: Transfers, downloads: Transfers) -> None:
+        """Show how far they are."""
+        if self.is_mounted:
+            self._show()
+            if len(downloads.items) > len(before.items):
+                self._table.move_to(downloads.items[-1].id)
+
+    @property
+    def _table(self) -> RowTable[Transfer]:
+        return self.query_one("#transfers", RowTable)
+
+    @property
+    def _chosen(self) -> Transfer | None:
+        return self._table.cursor_row
+
+    def _show(self) -> None:
+        items = self.downloads.items
+        self._table.set_rows(items)
+        self._table.styles.height = min(len(items) + 1, max(3, self.size.height // 2 - 2))
+        for name in ("#transfers", "#about", "#files"):
+            self.query_one(name).display = bool(items)
+        self.query_one("#nothing").display = not items
+        self._show_header()
+        self._show_chosen()
+
+    def _show_header(self) -> None:
+        going = self.downloads.under_way
+        facts: list[list[Span]] = [[("‹ ", "muted"), ("Downloads", "key")]]
+        if going:
+            facts.append([(self.downloads.indicator(), "running")])
+        stuck = sum(item.state in RESUMABLE for item in self.downloads.items)
+        if stuck:
+            facts.append([(f"▲ {stuck} not complete", "warn")])
+        ended = len(self.downloads.items) - len(going) - stuck
+        if ended:
+            facts.append([(f"{ended} done", "good")])
+        self.query_one("#header", FactLine).set_facts(facts)
+
+    @on(RowTable.Highlighted, "#transfers")
+    def _show_chosen(self) -> None:
+        item = self._chosen
+        if item is None:
+            return
+        self.query_one("#files", RowTable).set_rows(item.files)
+        where = f"{count(len(item.files))} files, {bytes_iec(item.size_bytes)} → {inert(item.folder)}"
+        about = Text(where, style="")
+        if item.error:
+            about.append(f"\n✗ {inert(item.error)}")
+        elif item.note:
+            about.append(f"\n{inert(item.note)}")
+        if item.state in RESUMABLE:
+            about.append("\nWhat has arrived is kept; t goes on with the rest.")
+        self.query_one("#about", Static).update(about)
+
+    # Actions
+
+    def action_cancel_download(self) -> None:
+        """Stop the one under the cursor."""
+        item = self._chosen
+        if item is not None and item.is_under_way:
+            self.post_message(CancelDownloadRequested(item.id))
+
+    def action_retry_download(self) -> None:
+        """Go on with the one under the cursor."""
+        item = self._chosen
+        if item is None:
+            return
+        if item.state in RESUMABLE:
+            self.post_message(RetryDownloadRequested(item.id))
+        else:
+            self.notify("There is nothing to try again: it goes on, or has arrived.")
+
+    def action_copy_folder(self) -> None:
+        """Copy where it goes."""
+        item = self._chosen
+        if item is not None:
+            self.post_message(CopyRequested(item.folder, "folder"))
+
+    def action_clear_finished(self) -> None:
+        """Take what has ended off the list."""
+        self.post_message(ClearDownloadsRequested())
+
+    def action_refresh(self) -> None:
+        """Nothing to ask for: the list is this machine's own."""
+        self._show()
+
+    def action_back(self) -> None:
+        """Out of the screen; downloads go on."""
+        self.app.pop_screen()

@@ -1,0 +1,115 @@
+"""Two checkpoints side by side; what differs is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from api_client.errors import RequestError
+from api_client.models import CheckpointFile
+from tui.actions import Scope
+from tui.insight.checkpoint_comparison import ComparedLine, compare_checkpoints
+from tui.insight.checkpoint_facts import CheckpointFacts
+from tui.insight.text import cell_width, clip, inert
+from tui.keymap import bindings_of
+from tui.screens.base import AppScreen
+from tui.widgets.line import FactLine
+from tui.widgets.notice import ConnectionNotice
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.text_panel import Line, TextPanel
+
+WHAT_CELLS = 24
+
+ListFiles = Callable[[str], Awaitable[Sequence[CheckpointFile]]]
+
+
+class CompareScreen(AppScreen):
+    """Settings and files of two checkpoints; the files are listed by ``list_files``."""
+
+    CSS_PATH = "compare.tcss"
+    SCOPES = ()
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.SCREEN)
+
+    def __init__(self, left: CheckpointFacts, right: CheckpointFacts, list_files: ListFiles) -> None:
+        super().__init__()
+        self._left = left
+        self._right = right
+        self._list_files = list_files
+        self._compared: Sequence[ComparedLine] = ()
+        self._remark = "listing the files of both…"
+
+    def compose(self) -> ComposeResult:
+        """A header, and a line for each property."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(CompareScreen.connection)
+        yield TextPanel(id="compared")
+        yield StatusFooter().data_bind(CompareScreen.connection)
+
+    def on_mount(self) -> None:
+        """What is known already, then the files."""
+        self.query_one(TextPanel).focus()
+        self._compared = compare_checkpoints(self._left, self._right)
+        self.action_refresh()
+
+    def on_resize(self) -> None:
+        """Another width."""
+        self._show_lines()
+
+    def action_refresh(self) -> None:
+        """List the files now."""
+        self._show_lines()
+        self.run_worker(self._list(), name="comparison", group="feed", exclusive=True, exit_on_error=False)
+
+    async def _list(self) -> None:
+        try:
+            files = [await self._list_files(one.name) for one in (self._left, self._right)]
+        except RequestError as error:
+            self._remark = f"✗ The files cannot be listed: {inert(str(error))} r asks again."
+        else:
+            self._compared = compare_checkpoints(
+                self._left, self._right, left_files=files[0], right_files=files[1]
+            )
+            self._remark = "Files of the same name, node and size are not named."
+        self._show_lines()
+
+    def _show_lines(self) -> None:
+        differing = sum(line.differs for line in self._compared)
+        self.query_one(FactLine).set_facts(
+            [
+                [("‹ ", "muted"), ("Compare ", "key"), (f"{inert(self._left.name)} ", "strong")],
+                [("with ", "muted"), (inert(self._right.name), "strong")],
+                [(f"{differing} of {len(self._compared)} differ", "accent")],
+            ]
+        )
+        column = max(10, (self.size.width - WHAT_CELLS - 6) // 2)
+        lines: list[Line] = [
+            [
+                (" " * (WHAT_CELLS + 3), "plain"),
+                (_fitted(self._left.name, column), "strong"),
+                (_fitted(self._right.name, column), "strong"),
+            ]
+        ]
+        for line in self._compared:
+            tone = "accent" if line.differs else "muted"
+            lines.append(
+                [
+                    ("≠ " if line.differs else "  ", tone),
+                    (_fitted(line.what, WHAT_CELLS), "muted"),
+                    (_fitted(line.left, column), "plain" if line.differs else "muted"),
+                    (_fitted(line.right, column), "plain" if line.differs else "muted"),
+                ]
+            )
+        lines += ["", [(self._remark, "muted")]]
+        self.query_one(TextPanel).set_lines(lines, keep_place=True)
+
+    def action_back(self) -> None:
+        """Out of the screen."""
+        self.app.pop_screen()
+
+
+def _fitted(text: str, cells: int) -> str:
+    shown = clip(inert(text), cells)
+    return shown + " " * (cells - cell_width(shown) + 1)

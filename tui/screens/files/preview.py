@@ -1,0 +1,149 @@
+"""The panel beside the tree: what can be told of the file under the cursor."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.timer import Timer
+
+from api_client.models import CheckpointFile
+from tui.feeds.file_look import FileLook
+from tui.insight.listed_files import epoch_s
+from tui.insight.series import Series
+from tui.insight.text import inert
+from tui.insight.units import age, bytes_iec, count
+from tui.screens.files.look_lines import look_lines
+from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.line import FactLine
+from tui.widgets.text_panel import Line, TextPanel
+from tui.widgets.tones import Span
+
+REST_S = 0.15
+"""The cursor rests so long on a file before it is read: passing by costs nothing."""
+REMEMBERED = 64
+"""Looks that are kept, to come back to."""
+
+Look = Callable[[CheckpointFile], Awaitable[FileLook]]
+
+
+class Preview(Vertical):
+    """Shows a directory's totals, or a look into a file; ``look`` reads."""
+
+    def __init__(self, look: Look, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._look = look
+        self._looks: dict[tuple[int, str], tuple[FileLook, list[Line]]] = {}
+        self._shown: CheckpointFile | None = None
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """What it is, and its lines."""
+        yield FactLine(id="preview-head")
+        yield LineChart("loss", x_axis="step", empty_text="no loss in it", id="preview-chart")
+        yield TextPanel(id="preview-lines")
+
+    def focus_lines(self) -> None:
+        """Give the keyboard to the lines, to scroll them."""
+        self.query_one(TextPanel).focus()
+
+    def forget(self) -> None:
+        """Read anew what is looked at next."""
+        self._looks.clear()
+        self._shown = None
+
+    def show_nothing(self) -> None:
+        """Nothing is under the cursor."""
+        self._stop()
+        self._show([], [])
+
+    def show_directory(self, name: str, files: int, size_bytes: int, newest_s: float | None) -> None:
+        """A directory's totals."""
+        self._stop()
+        lines: list[Line] = [
+            [(f"{count(files)} file{'' if files == 1 else 's'}, {bytes_iec(size_bytes)}", "plain")]
+        ]
+        if newest_s is not None:
+            lines.append([(f"newest {age(time.time() - newest_s)} ago", "muted")])
+        lines.append("")
+        lines.append([("enter opens it, D downloads it, * opens all below", "muted")])
+        self._show([[(name + "/", "strong")]], lines)
+
+    def show_file(self, file: CheckpointFile) -> None:
+        """Look into the file as soon as the cursor rests on it."""
+        if file == self._shown:
+            return
+        self._stop()
+        self._shown = file
+        known = self._looks.get(_key(file))
+        if known is not None:
+            self._show_look(*known)
+            return
+        self._show(_head(file, None), [[("reading…", "muted")]])
+        self._timer = self.set_timer(REST_S, lambda: self._begin(file))
+
+    def _stop(self) -> None:
+        self._shown = None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _begin(self, file: CheckpointFile) -> None:
+        self.run_worker(
+            self._read(file), name="preview", group="preview", exclusive=True, exit_on_error=False
+        )
+
+    async def _read(self, file: CheckpointFile) -> None:
+        look = await self._look(file)
+        dark = self.app.current_theme.dark
+        lines = await asyncio.to_thread(look_lines, look, dark=dark)
+        if not look.error:
+            while len(self._looks) >= REMEMBERED:
+                del self._looks[next(iter(self._looks))]
+            self._looks[_key(file)] = (look, lines)
+        if file == self._shown:
+            self._show_look(look, lines)
+
+    def _show_look(self, look: FileLook, lines: list[Line]) -> None:
+        self._show(_head(look.file, look), lines)
+        curves = loss_curves(look)
+        self.set_class(bool(curves), "-chart")
+        if curves:
+            places = [place for curve in curves for place in curve.times]
+            chart = self.query_one(LineChart)
+            chart.set_data(curves, start=min(places), end=max(*places, min(places) + 1))
+
+    def _show(self, head: list[list[Span]], lines: list[Line]) -> None:
+        self.remove_class("-chart")
+        self.query_one(FactLine).set_facts(head)
+        self.query_one(TextPanel).set_lines(lines)
+
+
+def loss_curves(look: FileLook) -> list[Series]:
+    """The losses that a trainer's record tells, over steps."""
+    if look.state is None:
+        return []
+    named = (("loss", "loss"), ("eval_loss", "eval loss"))
+    return [
+        Series(label, tuple(float(step) for step, _ in curve), tuple(value for _, value in curve))
+        for name, label in named
+        if (curve := look.state.curve(name))
+    ]
+
+
+def _key(file: CheckpointFile) -> tuple[int, str]:
+    return file.node_rank, file.relative_file_name
+
+
+def _head(file: CheckpointFile, look: FileLook | None) -> list[list[Span]]:
+    name = inert(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
+    head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
+    if look is not None and look.read_bytes:
+        head.append([(f"read {bytes_iec(look.read_bytes)} of it", "muted")])
+    written_s = epoch_s(file.last_modified)
+    if written_s is not None:
+        head.append([(f"{age(time.time() - written_s)} ago", "muted")])
+    return head

@@ -1,0 +1,289 @@
+"""What is inside a checkpoint: its files by node, and what can be told of one without fetching it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import Input, Static
+
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from tui.actions import Scope
+from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
+from tui.insight.listed_files import checkpoint_entries
+from tui.insight.text import inert
+from tui.insight.transfers import Wanted
+from tui.insight.units import bytes_iec, count
+from tui.keymap import bindings_of
+from tui.messages import CopyRequested, DownloadRequested
+from tui.screens.base import AppScreen
+from tui.screens.files.preview import Preview
+from tui.widgets.file_tree import FileTreeView
+from tui.widgets.line import FactLine
+from tui.widgets.notice import ConnectionNotice
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.tones import Span
+
+FILTER_HINT = "text or pattern: adapter, *.json"
+NO_FILES = "No files are stored of this checkpoint.\n\nThey appear as they are uploaded; r asks again."
+
+MakeFeed = Callable[..., CheckpointFilesFeed]
+
+
+class FilesScreen(AppScreen):
+    """The files of one checkpoint; ``feed_with`` makes the feed that lists them."""
+
+    CSS_PATH = "files.tcss"
+    SCOPES = (Scope.FILES,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
+
+    snapshot: var[FilesSnapshot] = var(FilesSnapshot())
+
+    class FilesChanged(Message):
+        """The feed knows more."""
+
+        def __init__(self, snapshot: FilesSnapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the newest counts."""
+            return isinstance(message, FilesScreen.FilesChanged)
+
+    def __init__(self, job: TrainingJob, checkpoint: Checkpoint, feed_with: MakeFeed) -> None:
+        super().__init__()
+        self._job = job
+        self._checkpoint = checkpoint
+        self._files: tuple[CheckpointFile, ...] = ()
+        self._feed = feed_with(publish=lambda snapshot: self.post_message(self.FilesChanged(snapshot)))
+
+    def compose(self) -> ComposeResult:
+        """Header, tree, preview, and what to say instead."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(FilesScreen.connection)
+        yield Static(id="stale")
+        yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+        with Vertical(id="body"):
+            yield FileTreeView(empty_text="no path fits the filter", id="tree")
+            yield Preview(self._feed.look, id="preview")
+        yield Static(id="instead")
+        yield StatusFooter().data_bind(FilesScreen.connection)
+
+    def on_mount(self) -> None:
+        """Start the feed; it ends with the screen."""
+        self._tree.focus()
+        self.watch_snapshot(None, self.snapshot)
+        self.run_worker(self._feed.run(), name="file feed", group="feed", exit_on_error=False)
+
+    @property
+    def _tree(self) -> FileTreeView:
+        return self.query_one(FileTreeView)
+
+    @property
+    def _preview(self) -> Preview:
+        return self.query_one(Preview)
+
+    # What came
+
+    @on(FilesChanged)
+    def _take(self, message: FilesChanged) -> None:
+        self.snapshot = message.snapshot
+
+    def watch_snapshot(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
+        """Loading, none and failing are different sights; old files stay, marked, when a call fails."""
+        if not self.is_mounted:
+            return
+        if before is None or before.files is not snapshot.files:
+            self._files = snapshot.files or ()
+            by_rank = len({file.node_rank for file in self._files}) > 1
+            self._tree.set_entries(
+                checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=by_rank)
+                if self._files
+                else None
+            )
+        stale = self.query_one("#stale", Static)
+        stale.display = bool(snapshot.error and snapshot.files is not None)
+        stale.update(
+            Text(f"✗ Not listed anew: {snapshot.error} What you see is the last known; r asks again.")
+        )
+        words = self._instead(snapshot)
+        self.query_one("#instead", Static).update(Text(words))
+        self.set_class(bool(words), "-instead")
+        self._show_header()
+
+    def _instead(self, snapshot: FilesSnapshot) -> str:
+        if self._files:
+            return ""
+        if snapshot.is_loading:
+            return "Asking for the files…"
+        if snapshot.error:
+            return f"✗ The files cannot be listed.\n\n{snapshot.error}\n\nr asks again."
+        return NO_FILES
+
+    @on(FileTreeView.Arranged)
+    @on(FileTreeView.MarksChanged)
+    def _show_header(self) -> None:
+        checkpoint, tree = self._checkpoint, self._tree.file_tree
+        job = inert(self._job.name or self._job.id)
+        facts: list[list[Span]] = [
+            [("‹ ", "muted"), (f"{job} ▸ ", "muted"), (inert(checkpoint.checkpoint_id), "key")]
+        ]
+        rows = self._tree.rows
+        marked = len(self._tree.marked)
+        if marked:
+            facts.append([(f"✓ {count(marked)} marked", "good")])
+        if rows is not None and rows.matches is not None and self._tree.pattern:
+            matches = rows.matches
+            facts.append([("/", "key"), (inert(matches.pattern), "accent")])
+            facts.append([(f"{count(matches.file_count)} files, {bytes_iec(matches.total_bytes)}", "plain")])
+        elif tree is not None:
+            facts.append([(bytes_iec(tree.total_bytes), "strong")])
+            facts.append([(f"{count(tree.file_count)} file{'' if tree.file_count == 1 else 's'}", "plain")])
+        if self.snapshot.is_loading:
+            facts.append([("↻ listing", "muted")])
+        if (checkpoint.sync_status or "").upper() == "SYNCING":
+            facts.append([("↑ uploading", "caution")])
+        facts.append([(inert(checkpoint.checkpoint_type or ""), "muted")])
+        facts.append([(inert(checkpoint.base_model or ""), "muted")])
+        self.query_one("#header", FactLine).set_facts([fact for fact in facts if fact[0][0]])
+
+    # What is under the cursor
+
+    def _file_of(self, node: int) -> CheckpointFile | None:
+        tree = self._tree.file_tree
+        if tree is None or tree.is_directory(node):
+            return None
+        place = tree.entry_of[node]
+        return self._files[place] if 0 <= place < len(self._files) else None
+
+    @on(FileTreeView.Highlighted)
+    def _cursor_moved(self) -> None:
+        node, tree = self._tree.cursor_node, self._tree.file_tree
+        if node is None or tree is None:
+            self._preview.show_nothing()
+        elif (file := self._file_of(node)) is not None:
+            self._preview.show_file(file)
+        else:
+            self._preview.show_directory(
+                inert(tree.names[node]), tree.file_counts[node], tree.sizes[node], tree.newest_s[node]
+            )
+
+    @on(FileTreeView.FileChosen)
+    def _file_chosen(self) -> None:
+        self.remove_class("-no-preview")
+        self.add_class("-whole")
+        self._preview.focus_lines()
+
+    def _wanted_files(self) -> tuple[CheckpointFile, ...]:
+        """The files that are marked, in marked directories or under the cursor."""
+        tree, node = self._tree.file_tree, self._tree.cursor_node
+        if tree is None:
+            return ()
+        tops = self._tree.marked or ({node} if node is not None else frozenset())
+        places = {tree.entry_of[each] for top in tops for each in tree.files_below(top)}
+        return tuple(self._files[place] for place in sorted(places) if 0 <= place < len(self._files))
+
+    # The filter
+
+    @on(Input.Changed, "#filter")
+    def _filter_typed(self, event: Input.Changed) -> None:
+        self._tree.set_pattern(event.value.strip())
+
+    @on(Input.Submitted, "#filter")
+    def _filter_kept(self) -> None:
+        self.query_one("#filter").remove_class("-open")
+        self._tree.focus()
+
+    # Actions
+
+    def action_open_node(self) -> None:
+        """Open or close the directory, or show the file over the whole screen."""
+        if self.has_class("-whole"):
+            self._leave_whole()
+        else:
+            self._tree.choose()
+
+    def action_open_below(self) -> None:
+        """Open everything below."""
+        self._tree.open_below()
+
+    def action_mark(self) -> None:
+        """Mark what is under the cursor."""
+        if not self.has_class("-whole"):
+            self._tree.toggle_mark()
+
+    def action_download(self) -> None:
+        """Download what is marked, or under the cursor."""
+        files = self._wanted_files()
+        if not files:
+            self.notify("There is no file here to download.")
+            return
+        size = sum(file.size_bytes or 0 for file in files)
+        self.post_message(
+            DownloadRequested(
+                Wanted(self._job, (self._checkpoint.checkpoint_id,), files=files, size_bytes=size)
+            )
+        )
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self._leave_whole()
+        field = self.query_one("#filter", Input)
+        field.add_class("-open")
+        field.focus()
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self._tree.set_order(self._tree.order.next())
+
+    def action_reverse_sort(self) -> None:
+        """The other way round."""
+        self._tree.set_order(self._tree.order.reversed())
+
+    def action_toggle_preview(self) -> None:
+        """Show or hide what is in the file."""
+        self._leave_whole()
+        self.toggle_class("-no-preview")
+
+    def action_copy_path(self) -> None:
+        """Copy the path under the cursor."""
+        node = self._tree.cursor_node
+        file = self._file_of(node) if node is not None else None
+        path = file.relative_file_name if file is not None else self._tree.cursor_path
+        if path is not None:
+            self.post_message(CopyRequested(path, "path"))
+
+    def action_refresh(self) -> None:
+        """Ask the server now."""
+        self._feed.refresh()
+        self._preview.forget()
+        self._cursor_moved()
+
+    def _leave_whole(self) -> bool:
+        if not self.has_class("-whole"):
+            return False
+        self.remove_class("-whole")
+        self._tree.focus()
+        return True
+
+    def action_back(self) -> None:
+        """Out of the file, of the filter, of the marks, then of the screen."""
+        field = self.query_one("#filter", Input)
+        if self._leave_whole():
+            return
+        if field.has_class("-open") or field.value:
+            field.remove_class("-open")
+            field.value = ""
+            self._tree.focus()
+        elif self._preview.has_focus_within:
+            self._tree.focus()
+        elif not self._tree.clear_marks():
+            self.app.pop_screen()

@@ -1,0 +1,168 @@
+"""The tab of a run's checkpoints: which there are, which is the newest, which the best."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from tui.insight.checkpoint_facts import CheckpointFacts, checkpoint_facts
+from tui.insight.progress_snapshot import over_steps
+from tui.insight.run import RunSnapshot
+from tui.insight.text import inert
+from tui.insight.units import bytes_iec, count
+from tui.screens.job.checkpoint_rows import CHECKPOINT_COLUMNS, ORDERS, CheckpointRow, keyed, rows_of
+from tui.widgets.line import FactLine
+from tui.widgets.row_table import RowTable
+from tui.widgets.tones import Span
+
+LOADING = "Loading checkpoints…"
+NONE_YET = (
+    "No checkpoints.\n\nWhat the job writes below $BT_CHECKPOINT_DIR appears here,"
+    " if checkpointing is enabled in its config."
+)
+AGES_GO_ON = timedelta(seconds=5)
+"""Ages are told anew this often: thousands of rows need not be made every second."""
+
+
+class CheckpointPane(Vertical):
+    """A summary line and the table; keeps marks and order through refreshes."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._facts: dict[str, CheckpointFacts] = {}
+        self._marked: list[str] = []
+        self._order = ORDERS[0]
+        self._now: datetime | None = None
+        self._made_of: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The summary, the table, and what to say without checkpoints."""
+        yield FactLine(id="checkpoint-summary")
+        yield RowTable(CHECKPOINT_COLUMNS, lambda row: row.key, id="checkpoint-table")
+        yield Static(LOADING, id="no-checkpoints")
+
+    @property
+    def _table(self) -> RowTable[CheckpointRow]:
+        return self.query_one("#checkpoint-table", RowTable)
+
+    @property
+    def chosen(self) -> CheckpointFacts | None:
+        """The checkpoint under the cursor."""
+        row = self._table.cursor_row
+        return row.facts if row is not None else None
+
+    @property
+    def marked(self) -> tuple[CheckpointFacts, ...]:
+        """The marked checkpoints, in the order in which they were marked."""
+        return tuple(self._facts[key] for key in self._marked)
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Show the run's checkpoints; does nothing that is not seen or not new."""
+        empty = self.query_one("#no-checkpoints", Static)
+        self._table.display = self.query_one(FactLine).display = bool(run.checkpoints)
+        empty.display = not run.checkpoints
+        if not run.checkpoints:
+            empty.update(LOADING if run.checkpoints is None else NONE_YET)
+        losses = run.progress.loss_by_step if run.progress is not None else ()
+        evaluated = _evaluations(run)
+        made_of = (run.checkpoints, losses, evaluated)
+        is_new = len(self._made_of) != len(made_of) or any(
+            one is not other and one != other for one, other in zip(made_of, self._made_of, strict=True)
+        )
+        if is_new:
+            self._made_of = made_of
+            found = checkpoint_facts(run.checkpoints or (), loss_by_step=losses, eval_loss_by_step=evaluated)
+            self._facts = keyed(found)
+            self._marked = [key for key in self._marked if key in self._facts]
+        if is_new or self._now is None or run.at - self._now >= AGES_GO_ON:
+            self._now = run.at
+            self._fill()
+
+    def _fill(self) -> None:
+        if self._now is None:
+            return
+        self._table.sort_mark = self._order
+        self._table.set_rows(rows_of(self._facts, self._order, frozenset(self._marked), self._now))
+        self._show_summary()
+
+    def _show_summary(self) -> None:
+        all_facts = list(self._facts.values())
+        size = sum(one.checkpoint.size_bytes or 0 for one in all_facts)
+        number = len(all_facts)
+        facts: list[list[Span]] = [
+            [
+                (f"{count(number)} checkpoint{'' if number == 1 else 's'}", "strong"),
+                (f" {bytes_iec(size)}", "plain"),
+            ]
+        ]
+        if self._marked:
+            facts.append([(f"✓ {len(self._marked)} marked", "good")])
+        uploading = sum(one.sync == "uploading" for one in all_facts)
+        if uploading:
+            facts.append([(f"↑ {uploading} uploading", "caution")])
+        best = next((one for one in all_facts if one.is_best and one.score), None)
+        if best is not None and best.score is not None:
+            facts.append([("★ best ", "accent"), (f"{inert(best.name)}, {best.score.words}", "plain")])
+        newest = next((one for one in all_facts if one.is_newest), None)
+        if newest is not None:
+            facts.append([("newest ", "key"), (inert(newest.name), "plain")])
+        self.query_one(FactLine).set_facts(facts)
+
+    # What people do here
+
+    @on(RowTable.HeadingPressed)
+    def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
+        message.stop()
+        firsts = dict(ORDERS)
+        if message.column_id == self._order[0]:
+            self.reverse()
+        elif message.column_id in firsts:
+            self._set_order((message.column_id, firsts[message.column_id]))
+
+    def next_order(self) -> None:
+        """Sort by the next column that is shown."""
+        shown = self._table.columns_shown
+        orders = [order for order in ORDERS if order[0] in shown]
+        columns = [column for column, _ in orders]
+        place = columns.index(self._order[0]) if self._order[0] in columns else -1
+        self._set_order(orders[(place + 1) % len(orders)])
+
+    def reverse(self) -> None:
+        """The same order the other way round."""
+        self._set_order((self._order[0], not self._order[1]))
+
+    def _set_order(self, order: tuple[str, bool]) -> None:
+        self._order = order
+        self._fill()
+
+    def toggle_mark(self) -> None:
+        """Mark the checkpoint under the cursor, or no longer; and go on to the next."""
+        key = self._table.cursor_key
+        if key is None:
+            return
+        if key in self._marked:
+            self._marked.remove(key)
+        else:
+            self._marked.append(key)
+        self._fill()
+        self._table.action_cursor_by(1)
+
+    def clear_marks(self) -> bool:
+        """Mark nothing; whether anything was."""
+        had = bool(self._marked)
+        self._marked.clear()
+        if had:
+            self._fill()
+        return had
+
+
+def _evaluations(run: RunSnapshot) -> tuple[tuple[int, float], ...]:
+    """The losses of evaluations by step, as far as the log tells."""
+    if run.progress is None or not len(run.progress.eval_loss_series):
+        return ()
+    over = over_steps(run.progress.eval_loss_series, run.progress)
+    return tuple((round(step), value) for step, value in zip(over.times, over.values, strict=True))

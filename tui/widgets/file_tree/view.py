@@ -1,0 +1,496 @@
+"""A tree of files with directory totals, for a hundred thousand of them.
+
+Textual's Tree holds a widget-like node per file and is filled at once; this one draws the lines on
+screen out of `tui.insight.file_tree`, and builds, filters and sorts in slices of a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.insight.file_tree import BY_NAME, ROOT, FileEntry, FileTree, Order, SortKey, Steps, VisibleRows
+from tui.insight.text import cell_width, clip, inert
+from tui.insight.units import percent
+from tui.widgets.file_tree.arranging import Arranger, Wish, open_below_steps
+from tui.widgets.file_tree.layout import GAP, TreeLayout, lay_out
+from tui.widgets.file_tree.messages import Arranged, FileChosen, Highlighted, MarksChanged
+from tui.widgets.file_tree.painter import row_spans
+from tui.widgets.file_tree.slices import Sliced
+from tui.widgets.tones import tone_styles
+
+_HEADING = 1
+Work = Callable[[], Steps[object] | None]
+
+
+class FileTreeView(ScrollView, can_focus=True):
+    """Shows ``FileEntry`` records as a tree; keeps its place, and what is open, through newer ones."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    FileTreeView {
+        background: $background;
+        color: $foreground;
+        scrollbar-size: 0 1;
+        overflow-x: hidden;
+        & > .file-tree--heading { color: $text-muted; text-style: bold; }
+        & > .file-tree--cursor { background: $block-cursor-background; text-style: bold; }
+        & > .file-tree--cursor-blurred { background: $block-cursor-blurred-background; }
+        & > .file-tree--hover { background: $boost; }
+        & > .file-tree--empty { color: $text-muted; }
+        &:ansi > .file-tree--cursor { text-style: reverse; }
+        &:ansi > .file-tree--cursor-blurred { text-style: underline; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"file-tree--{name}" for name in ("heading", "cursor", "cursor-blurred", "hover", "empty")
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "cursor_by(1)", "down", show=False),
+        Binding("up,k", "cursor_by(-1)", "up", show=False),
+        Binding("pagedown,ctrl+d", "cursor_by_page(1)", "page down", show=False),
+        Binding("pageup,ctrl+u", "cursor_by_page(-1)", "page up", show=False),
+        Binding("home,g", "cursor_to_end(False)", "top", show=False),
+        Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
+        Binding("right,l", "go_in", "open", show=False),
+        Binding("left,h", "go_out", "close", show=False),
+    ]
+
+    Highlighted = Highlighted
+    FileChosen = FileChosen
+    Arranged = Arranged
+    MarksChanged = MarksChanged
+
+    def __init__(
+        self,
+        *,
+        order: Order = BY_NAME,
+        now_s: Callable[[], float] = time.time,
+        empty_text: str = "no files",
+        id: str | None = None,
+    ) -> None:
+        """``now_s`` is the wall clock in epoch seconds, for ages; ``empty_text`` is said without rows."""
+        super().__init__(id=id)
+        self.empty_text = empty_text
+        self._now_s = now_s
+        self._wish = Wish(order=order)
+        self._granted: Wish | None = None
+        self._arranger = Arranger(self._note_progress)
+        self._tasks_waiting: deque[Work] = deque()
+        self._is_busy = False
+        self._busy_with = ""
+        self._cursor = 0
+        self._cursor_node: int | None = None  # rows move; the cursor stays on its node
+        self._hover: int | None = None
+        self._marks: set[int] = set()
+        self._columns: TreeLayout = lay_out(80)
+        self._tones: Mapping[str, Style] = {}
+
+    # What is shown
+
+    @property
+    def file_tree(self) -> FileTree | None:
+        """The tree that is shown; None before the first files."""
+        return self._arranger.tree
+
+    @property
+    def rows(self) -> VisibleRows | None:
+        """The rows that are shown."""
+        return self._arranger.rows
+
+    @property
+    def order(self) -> Order:
+        """What it is, or will soon be, sorted by."""
+        return self._wish.order
+
+    @property
+    def pattern(self) -> str:
+        """What it is, or will soon be, filtered by."""
+        return self._wish.pattern
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it is still arranging."""
+        return self._is_busy
+
+    @property
+    def cursor_node(self) -> int | None:
+        """The node under the cursor."""
+        return self._cursor_node
+
+    @property
+    def cursor_path(self) -> str | None:
+        """The path under the cursor, as the server wrote it."""
+        node, tree = self.cursor_node, self.file_tree
+        return tree.path(node) if node is not None and tree is not None else None
+
+    @property
+    def marked(self) -> frozenset[int]:
+        """The marked nodes."""
+        return frozenset(self._marks)
+
+    @property
+    def _shown_nodes(self) -> Sequence[int]:
+        return self.rows.nodes if self.rows is not None else ()
+
+    def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
+        """Show these files; the sequence must not change afterwards. None forgets all."""
+        self._wish = replace(self._wish, entries=entries)
+        self._start()
+
+    def set_pattern(self, pattern: str) -> None:
+        """Show only what the pattern keeps, and the directories that lead there; empty shows all."""
+        if pattern != self._wish.pattern:
+            self._wish = replace(self._wish, pattern=pattern)
+            self._start()
+
+    def set_order(self, order: Order) -> None:
+        """Sort otherwise."""
+        if order != self._wish.order:
+            self._wish = replace(self._wish, order=order)
+            self._start()
+
+    # Working in slices
+
+    def on_mount(self) -> None:
+        """What was set before can be arranged now."""
+        self._start()
+
+    def _start(self) -> None:
+        if self.is_attached and not self._is_busy:
+            self._is_busy = True
+            self.run_worker(self._run(), name="tree of files", group="tree", exit_on_error=False)
+
+    async def _run(self) -> None:
+        try:
+            while self._tasks_waiting or self._granted is not self._wish:
+                if self._tasks_waiting:
+                    steps = self._tasks_waiting.popleft()()
+                    if steps is not None:
+                        await Sliced(steps).run(lambda done: self._note_progress("opening", done), _always)
+                        self._take_rows()
+                        self._find_cursor()
+                else:
+                    await self._grant(self._wish)
+        finally:
+            self._is_busy = False
+            self._busy_with = ""
+            self.refresh()
+
+    async def _grant(self, wish: Wish) -> None:
+        path = self.cursor_path
+        marks = [self.file_tree.path(node) for node in self._marks] if self.file_tree is not None else []
+        tree, cursor = self.file_tree, self.cursor_node
+        line = self._cursor - self.scroll_offset.y
+        if not await self._arranger.arrange(wish, lambda: self._wish is wish):
+            return
+        self._granted = wish
+        if self.file_tree is not None and self.file_tree is not tree:
+            wanted = set(marks)
+            # One look through all paths finds every mark again.
+            self._marks = (
+                {node for node in range(1, len(self.file_tree)) if self.file_tree.path(node) in wanted}
+                if wanted
+                else set()
+            )
+            cursor = self.file_tree.node_of(path) if path is not None else None
+        self._take_rows()
+        self._put_cursor(cursor, line)
+        self.post_message(Arranged(self))
+        self._tell_cursor()
+
+    def _put_cursor(self, node: int | None, line: int) -> None:
+        """The cursor on that node and line of the screen; else on the first hit of the filter."""
+        rows = self.rows
+        if rows is None or not rows.nodes:
+            self._cursor, self._cursor_node = 0, None
+            return
+        row = rows.row_of(node) if node is not None else None
+        if rows.matches is not None and (row is None or not rows.matches.hits[rows.nodes[row]]):
+            hits = rows.matches.hits
+            row = next((place for place, each in enumerate(rows.nodes) if hits[each]), row)
+        self._cursor = row if row is not None else 0
+        self._cursor_node = rows.nodes[self._cursor]
+        self.scroll_to(y=max(0, self._cursor - line), animate=False, force=True)
+        self._see_cursor()
+
+    def _take_rows(self) -> None:
+        self.virtual_size = Size(0, len(self._shown_nodes) + _HEADING)
+        self.refresh()
+
+    def _find_cursor(self) -> None:
+        """The rows have moved: the cursor stays on its node, or goes to what now hides it."""
+        rows, node = self.rows, self._cursor_node
+        if rows is None or node is None or not rows.nodes:
+            return
+        if self._cursor < len(rows.nodes) and rows.nodes[self._cursor] == node:
+            return
+        row = next(
+            (row for each in (node, *rows.tree.ancestors(node)) if (row := rows.row_of(each)) is not None), 0
+        )
+        self._cursor, self._cursor_node = row, rows.nodes[row]
+        self._see_cursor()
+        if self._cursor_node != node:
+            self._tell_cursor()
+
+    def _do(self, work: Work) -> None:
+        """Do it now if it takes no longer than a slice, else go on beside the keyboard."""
+        if self._is_busy:
+            self._tasks_waiting.append(work)
+            return
+        steps = work()
+        if steps is None:
+            return
+        sliced = Sliced(steps)
+        if sliced.run_slice():
+            self._take_rows()
+            self._find_cursor()
+        else:
+            self._tasks_waiting.append(lambda: steps)
+            self._start()
+
+    def _note_progress(self, what: str, done: float) -> None:
+        told = f"{what} {percent(done)}"
+        if told != self._busy_with:
+            self._busy_with = told
+            self.refresh(
+                Region(0, 0, self.size.width, self.size.height if not self._shown_nodes else _HEADING)
+            )
+
+    # Drawing
+
+    def notify_style_update(self) -> None:
+        """The theme changed."""
+        super().notify_style_update()
+        self._tones = {}
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen: the heading, a row, or nothing."""
+        width = self.scrollable_content_region.width
+        if width != self._columns.width:
+            self._columns = lay_out(width)
+        if not self._tones:
+            self._tones = tone_styles(self.app)
+        if y == 0:
+            return self._heading(width)
+        index = y - _HEADING + self.scroll_offset.y
+        rows = self.rows
+        if rows is None or not rows.nodes:
+            return self._emptiness(y, width)
+        if index >= len(rows.nodes):
+            return Strip.blank(width, self.rich_style)
+        node = rows.nodes[index]
+        base = self._base(index)
+        spans = row_spans(rows, node, self._columns, now_s=self._now_s(), marked=node in self._marks)
+        segments = [Segment(text, base + self._tones.get(tone, Style.null())) for text, tone in spans]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _base(self, index: int) -> Style:
+        look = ""
+        if index == self._cursor:
+            look = "file-tree--cursor" if self.has_focus else "file-tree--cursor-blurred"
+        elif index == self._hover:
+            look = "file-tree--hover"
+        return (
+            self.rich_style + self.get_component_rich_style(look, partial=True) if look else self.rich_style
+        )
+
+    def _heading(self, width: int) -> Strip:
+        layout, order = self._columns, self.order
+        sign = "▾" if order.descending else "▴"
+        name = "name" + (sign if order.key is SortKey.NAME else "")
+        if self._busy_with and self._shown_nodes:
+            name += f"  · {self._busy_with}"
+        name = clip(name, layout.name_cells)
+        text = " " + name + " " * (layout.name_cells - cell_width(name))
+        signed = order.key is SortKey.NAME
+        for column in layout.columns:
+            title = column.title
+            if not signed and column.sorts_by is order.key:
+                title, signed = title + sign, True
+            fitted = (
+                title.ljust(column.width) if column.id in ("share", "type") else title.rjust(column.width)
+            )
+            text += " " * GAP + fitted
+        style = self.rich_style + self.get_component_rich_style("file-tree--heading", partial=True)
+        return Strip([Segment(text, style)]).adjust_cell_length(width, style)
+
+    def _emptiness(self, y: int, width: int) -> Strip:
+        words = self._busy_with or (self.empty_text if self._granted is not None else "")
+        if y != max(1, self.size.height // 2) or not words:
+            return Strip.blank(width, self.rich_style)
+        words = clip(inert(words), width)
+        left = (width - cell_width(words)) // 2
+        style = self.rich_style + self.get_component_rich_style("file-tree--empty", partial=True)
+        return Strip([Segment(" " * left + words, style)]).adjust_cell_length(width, style)
+
+    # Moving
+
+    def _move(self, index: int) -> None:
+        index = max(0, min(index, len(self._shown_nodes) - 1))
+        if not self._shown_nodes or index == self._cursor:
+            return
+        self._cursor, self._cursor_node = index, self._shown_nodes[index]
+        self._see_cursor()
+        self.refresh()
+        self._tell_cursor()
+
+    def _see_cursor(self) -> None:
+        self.scroll_to_region(
+            Region(0, self._cursor, 1, 1 + _HEADING), animate=False, force=True, x_axis=False
+        )
+
+    def _tell_cursor(self) -> None:
+        self.post_message(Highlighted(self))
+
+    def action_cursor_by(self, lines: int) -> None:
+        """Move the cursor by that many rows."""
+        self._move(self._cursor + lines)
+
+    def action_cursor_by_page(self, pages: int) -> None:
+        """Move the cursor by that many screens."""
+        self._move(self._cursor + pages * max(1, self.size.height - _HEADING - 1))
+
+    def action_cursor_to_end(self, last: bool) -> None:
+        """Move the cursor to the last row, or to the first."""
+        self._move(len(self._shown_nodes) - 1 if last else 0)
+
+    def action_go_in(self) -> None:
+        """Open the directory, or step to what is in it."""
+        rows, node = self.rows, self.cursor_node
+        if rows is None or node is None or not rows.tree.is_directory(node):
+            return
+        if rows.is_open(node):
+            if self._cursor + 1 < len(rows.nodes) and rows.tree.parents[rows.nodes[self._cursor + 1]] == node:
+                self._move(self._cursor + 1)
+        else:
+            self.toggle()
+
+    def action_go_out(self) -> None:
+        """Close the directory, or step up to the one around it."""
+        rows, node = self.rows, self.cursor_node
+        if rows is None or node is None:
+            return
+        if rows.is_open(node):
+            self.toggle()
+        elif (parent := rows.tree.parents[node]) != ROOT:
+            row = rows.row_of(parent)
+            if row is not None:
+                self._move(row)
+
+    # What is done with what is under the cursor
+
+    def choose(self) -> None:
+        """Open or close the directory under the cursor; ask for the file to be shown."""
+        rows, node = self.rows, self.cursor_node
+        if rows is None or node is None:
+            return
+        if rows.tree.is_directory(node):
+            self.toggle()
+        else:
+            self.post_message(FileChosen(self))
+
+    def toggle(self) -> None:
+        """Open or close the directory under the cursor."""
+        rows, node = self.rows, self.cursor_node
+        if rows is not None and node is not None:
+            self._do(lambda: self._toggle_steps(rows, node))
+
+    def _toggle_steps(self, rows: VisibleRows, node: int) -> Steps[object] | None:
+        row = rows.row_of(node)
+        if row is None or rows is not self.rows:
+            return None  # overtaken by a filter or by newer files
+        if not rows.is_open(node):
+            return rows.open_steps(row)
+        return _at_once(lambda: rows.close(row))
+
+    def open_below(self) -> None:
+        """Open everything below the directory under the cursor; close it if it all is open."""
+        rows, node = self.rows, self.cursor_node
+        if rows is None or node is None:
+            return
+        top = node if rows.tree.is_directory(node) else rows.tree.parents[node]
+        if top != ROOT:
+            self._do(lambda: open_below_steps(rows, top) if rows is self.rows else None)
+
+    def toggle_mark(self) -> None:
+        """Mark what is under the cursor, or no longer; and go on to the next row."""
+        node = self.cursor_node
+        if node is None:
+            return
+        self._marks ^= {node}
+        self.refresh()
+        self.post_message(MarksChanged(self))
+        self._move(self._cursor + 1)
+
+    def clear_marks(self) -> bool:
+        """Mark nothing; whether anything was."""
+        had = bool(self._marks)
+        self._marks.clear()
+        if had:
+            self.refresh()
+            self.post_message(MarksChanged(self))
+        return had
+
+    # The mouse
+
+    def _row_at(self, y: int) -> int | None:
+        index = y - _HEADING + self.scroll_offset.y
+        return index if y >= _HEADING and index < len(self._shown_nodes) else None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show which row a click would take."""
+        index = self._row_at(event.y)
+        if index != self._hover:
+            self._hover = index
+            self.refresh()
+
+    def on_leave(self) -> None:
+        """The mouse is elsewhere."""
+        if self._hover is not None:
+            self._hover = None
+            self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """A heading sorts; a directory opens or closes; a file is chosen, and shown at the second click."""
+        if event.y == 0:
+            key = self._columns.key_at(event.x)
+            if key is not None:
+                self.sort_by(key)
+            return
+        index = self._row_at(event.y)
+        if index is None:
+            return
+        again = index == self._cursor
+        self._move(index)
+        node, tree = self.cursor_node, self.file_tree
+        if node is not None and tree is not None and (again or tree.is_directory(node)):
+            self.choose()
+
+    def sort_by(self, key: SortKey) -> None:
+        """Sort by that key; the same key again turns the order around."""
+        order = self.order
+        descending = key in (SortKey.SIZE, SortKey.TIME)
+        self.set_order(order.reversed() if order.key is key else Order(key, descending))
+
+
+def _always() -> bool:
+    return True
+
+
+def _at_once(act: Callable[[], object]) -> Steps[object]:
+    """Steps of something that takes no time."""
+    act()
+    return None
+    yield 1.0
