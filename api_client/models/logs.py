@@ -5,6 +5,7 @@ A hot path: pages of up to 1,000 records are validated straight from bytes into 
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, NotRequired
 
 from pydantic import BeforeValidator, ConfigDict, with_config
@@ -12,29 +13,37 @@ from typing_extensions import TypedDict
 
 
 def _text(value: object) -> object:
-    return str(value) if isinstance(value, int) else value
+    """A text whatever the server put there: a strange field must not cost a page of lines."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) else json.dumps(value)
 
 
 def _no_null_text(value: object) -> object:
-    return "" if value is None else value
+    return "" if value is None else _text(value)
+
+
+_Text = Annotated[str | None, BeforeValidator(_text)]
+_TextOrEmpty = Annotated[str, BeforeValidator(_no_null_text)]
 
 
 @with_config(ConfigDict(extra="allow", defer_build=True))
 class LogRecord(TypedDict):
     """One log line: ``timestamp`` is a string of epoch nanoseconds, ``replica`` an opaque node name.
 
-    ``level`` is DEBUG, INFO, WARNING or ERROR, or null where the server detected none.
+    ``level`` is DEBUG, INFO, WARNING or ERROR, or null where the server detected none. Nothing is required:
+    a server may leave out what it does not know.
     """
 
-    timestamp: Annotated[str, BeforeValidator(_text)]
-    message: Annotated[str, BeforeValidator(_no_null_text)]
-    replica: NotRequired[str | None]
-    request_id: NotRequired[str | None]
-    level: NotRequired[str | None]
+    timestamp: NotRequired[_TextOrEmpty]
+    message: NotRequired[_TextOrEmpty]
+    replica: NotRequired[_Text]
+    request_id: NotRequired[_Text]
+    level: NotRequired[_Text]
 
 
 @with_config(ConfigDict(extra="ignore", defer_build=True))
 class LogsPage(TypedDict):
     """The answer of the logs route."""
 
-    logs: list[LogRecord] | None
+    logs: NotRequired[list[LogRecord] | None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -13,8 +14,9 @@ from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import LogRecord, LogsPage, TrainingJob
 from api_client.resources.jobs import Jobs, job_route
-from api_client.streams.logs import follow_logs, read_logs
-from api_client.streams.records import LogBatch, LogEnd
+from api_client.streams.follow_options import FollowOptions
+from api_client.streams.logs import fill_gap, follow_logs, read_logs
+from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap
 
 LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000
@@ -22,6 +24,12 @@ MAX_PAGE = 1000
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far before a job's creation its first line may be stamped: nodes have clocks of their own."""
+
+FUTURE = timedelta(days=1)
+"""How far the stamps of the newest lines may be after our own present, whatever clocks are wrong."""
+
+PARTS_IN_FLIGHT = 3
+"""So many parts of a long history are read at once: more are slower, not faster (measured)."""
 
 UNKNOWN_START = timedelta(days=7)
 """How far back to read for a job whose creation time the server does not tell."""
@@ -57,7 +65,7 @@ class Logs:
         job_id: str,
         *,
         start_ms: int,
-        end_ms: int,
+        end_ms: int | None,
         direction: Literal["asc", "desc"] = "asc",
         limit: int = MAX_PAGE,
         min_level: str | None = None,
@@ -65,8 +73,9 @@ class Logs:
     ) -> list[LogRecord]:
         """Up to ``limit`` (1–1000) lines of a window of epoch milliseconds, at most 7 days long.
 
-        A ``min_level`` also leaves out lines that have no level. This is the bare route: it says nothing
-        about lines beyond the limit; ``follow`` and ``history`` miss none.
+        Without ``end_ms`` the window ends at the server's present. A ``min_level`` also leaves out lines
+        that have no level. This is the bare route: it says nothing about lines beyond the limit; ``follow``
+        and ``history`` miss none.
         """
         query = {
             "start_epoch_millis": start_ms,
@@ -85,11 +94,15 @@ class Logs:
         job_id: str,
         *,
         start: datetime | None = None,
+        drain_s: float | None = None,
         retry: RetryPolicy | None = None,
-    ) -> AsyncIterator[LogBatch | LogEnd]:
+    ) -> AsyncGenerator[LogBatch | LogEnd, None]:
         """Every line from ``start`` (default: the job's beginning) until the job's end, each once.
 
-        Ends with a LogEnd. ``retry`` replaces the client's policy for the stream's own requests.
+        Ends with a LogEnd. Lines may arrive a minute after the job's end: the stream tells of the end at
+        once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for them; unless given, 65, or
+        more for a log whose lines were seen to come later than that. A job that ended minutes ago is not
+        waited for. ``retry`` replaces the client's policy for the stream's own requests.
         """
 
         async def fetch_job() -> TrainingJob:
@@ -98,8 +111,11 @@ class Logs:
         if start is None:
             start = start_of(await fetch_job(), self._clock)
         fetch = _Window(self, project_id, job_id, retry)
-        async for item in follow_logs(fetch, fetch_job, clock=self._clock, start_ms=epoch_ms(start)):
-            yield item
+        options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
+        stream = follow_logs(fetch, fetch_job, clock=self._clock, start_ms=epoch_ms(start), options=options)
+        async with aclosing(stream) as items:
+            async for item in items:
+                yield item
 
     async def history(
         self,
@@ -107,23 +123,35 @@ class Logs:
         job_id: str,
         *,
         start: datetime,
-        end: datetime,
+        end: datetime | None = None,
         newest_first: bool = False,
         retry: RetryPolicy | None = None,
-    ) -> AsyncIterator[LogBatch]:
+    ) -> AsyncGenerator[LogBatch, None]:
         """Every line stamped from ``start`` up to but without ``end``, each once, however long that is.
 
-        With ``newest_first`` the batches go back in time; each batch is in time order all the same.
+        Without an ``end`` all there is. With ``newest_first`` the batches go back in time; each batch is in
+        time order all the same. Parts of a long stretch are read at once, and given in order.
         """
-        fetch = _Window(self, project_id, job_id, retry)
-        async for batch in read_logs(
-            fetch,
+        stream = read_logs(
+            _Window(self, project_id, job_id, retry),
             clock=self._clock,
             start_ms=epoch_ms(start),
-            end_ms=epoch_ms(end),
+            end_ms=epoch_ms(end if end is not None else self._clock.now() + FUTURE),
             newest_first=newest_first,
-        ):
-            yield batch
+            in_flight=PARTS_IN_FLIGHT,
+        )
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def fill(
+        self, project_id: str, job_id: str, gap: LogGap, *, retry: RetryPolicy | None = None
+    ) -> tuple[LogEntry, ...]:
+        """Try a gap of a stream again: its lines that were not delivered before, in time order.
+
+        What still cannot be had is a LogGap among them; that may be all of it.
+        """
+        return await fill_gap(_Window(self, project_id, job_id, retry), gap, clock=self._clock)
 
 
 class _Window:
@@ -136,7 +164,7 @@ class _Window:
         self._retry = retry
 
     async def __call__(
-        self, *, start_ms: int, end_ms: int, direction: Literal["asc", "desc"], limit: int
+        self, *, start_ms: int, end_ms: int | None, direction: Literal["asc", "desc"], limit: int
     ) -> list[LogRecord]:
         return await self._logs.page(
             self._project_id,

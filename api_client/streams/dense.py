@@ -2,7 +2,12 @@
 
 Bounds are in milliseconds, so such a millisecond cannot be paged through; but it can be read from both
 ends: its oldest page and its newest page. Where the two meet, nothing is missing. Where that cannot be
-shown, a gap says so.
+shown, a gap says so: of two whole pages that only touch, nobody can say what was between them, unless no
+nanosecond is.
+
+Lines of one stamp are the trouble. Where the pages share one line alone, others of its stamp might hide
+behind it, on a server that answers equal stamps in the same order either way. Where all the other stamps of
+both pages are different ones, that is taken to be true of this one too.
 """
 
 from __future__ import annotations
@@ -10,10 +15,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TypeAlias
 
-from api_client.streams.records import LogEntry, LogGap, LogLine
+from api_client.streams.records import LogEntry, LogLine, gap_holding
 
-TOO_MANY = "more lines in one millisecond than the API can answer"
-TOO_MANY_ALIKE = "more lines with one timestamp than the API can answer for certain"
+TOO_MANY = "the API cannot answer more lines of one millisecond"
+TOO_MANY_ALIKE = "the API cannot answer more lines of one timestamp"
 
 _Key: TypeAlias = tuple[str, str | None, str | None, str | None]
 
@@ -26,15 +31,20 @@ def meet(
     Both are ascending, lines of one stamp in the server's order, if ``are_in_order``.
     """
     if not newest:
-        return [*oldest, LogGap(oldest[-1].timestamp_ns, end_ns, TOO_MANY)]
+        return [*oldest, gap_holding(oldest[-1].timestamp_ns, end_ns, TOO_MANY, oldest)]
     last = oldest[-1].timestamp_ns
     first = newest[0].timestamp_ns
     if first < last:
         # Everything before `last` is on the oldest page, everything after `first` on the newest.
         before = [line for line in oldest if line.timestamp_ns < last]
         return [*before, *(line for line in newest if line.timestamp_ns >= last)]
+    stamps_differ = are_in_order and _all_differ(oldest) and _all_differ(newest)
     if first > last:
-        return [*oldest, LogGap(last, first, TOO_MANY), *newest]
+        if first == last + 1 and stamps_differ:
+            return [*oldest, *newest]
+        return [*oldest, gap_holding(last, first, TOO_MANY, oldest), *newest]
+    if stamps_differ and _key(oldest[-1]) == _key(newest[0]):
+        return [*oldest, *newest[1:]]
     return _meet_inside_one_stamp(oldest, newest, first, are_in_order)
 
 
@@ -47,13 +57,18 @@ def _meet_inside_one_stamp(
     if shared:
         return [*oldest, *newest[shared:]]
     known = Counter(tail)
-    entries: list[LogEntry] = list(oldest)
+    entries = list(oldest)
     for line, key in zip(newest, head, strict=False):
         if known[key]:
             known[key] -= 1
         else:
             entries.append(line)
-    return [*entries, LogGap(stamp, stamp + 1, TOO_MANY_ALIKE), *newest[len(head) :]]
+    hidden = gap_holding(stamp, stamp + 1, TOO_MANY_ALIKE, entries)
+    return [*entries, hidden, *newest[len(head) :]]
+
+
+def _all_differ(lines: list[LogLine]) -> bool:
+    return len({line.timestamp_ns for line in lines}) == len(lines)
 
 
 def _shared_run(tail: list[_Key], head: list[_Key]) -> int:

@@ -18,6 +18,7 @@ from api_client.streams.follow_options import FollowOptions
 from api_client.streams.job_look import JobLook
 from api_client.streams.ledger import Ledger
 from api_client.streams.pages import PageSource
+from api_client.streams.parallel import ParallelReader
 from api_client.streams.reader import RangeReader, Window, windows
 from api_client.streams.records import (
     MS_PER_S,
@@ -36,8 +37,8 @@ from api_client.streams.rhythm import Rhythm
 from api_client.streams.server_time import ServerTime
 
 QUIET_READS_AT_THE_END = 2
-NOTABLE_DELAY_NS = 10 * NS_PER_S
-"""A line that comes this long after its stamp shows a server whose stragglers are worth the full wait."""
+DRAIN_BEYOND_DELAYS_S = 10.0
+"""A straggler may be later than the latest of the late lines seen so far by as much."""
 
 LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
 SHORTEST_PAUSE = 0.3
@@ -72,7 +73,8 @@ class Follower:
         self._recent = self._rhythm()
         self._deep = self._rhythm()
         self._deep_server_ns: int | None = None
-        self._has_delays = False
+        self._longest_delay_ns = 0
+        self._told_finished = False
         self._quiet_reads = 0
 
     @property
@@ -84,6 +86,9 @@ class Follower:
         """Batches, and at last the end with the finished job. Raises RequestErrors that will not pass."""
         await self._look.look()
         await self._find_the_newest_line()
+        async with aclosing(self._read_settled_history()) as batches:
+            async for batch in batches:
+                yield batch
         history = self._reader(self._settled_ms, confirm=True)
         async with aclosing(self._read(history, self._deep, is_caught_up=False)) as batches:
             async for batch in batches:
@@ -95,6 +100,8 @@ class Follower:
             await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * SHORTEST_PAUSE))
             began_s = self._clock.monotonic()
             await self._look.look_when_due()
+            if self._is_end_to_tell():
+                yield LogBatch((), caught_up=True, finished_job=self._look.finished_job)
             async with aclosing(self._poll()) as batches:
                 async for batch in batches:
                     yield batch
@@ -110,9 +117,37 @@ class Follower:
         if finished_s is None or self._quiet_reads < QUIET_READS_AT_THE_END:
             return False
         now_s = self._clock.monotonic()
-        if self._has_delays and now_s - finished_s < self._options.lateness_s:
+        drain_s = self._drain_s()
+        if now_s - finished_s < drain_s:
             return False
-        return now_s - max(finished_s, self._delivered_s) >= self._options.drain_s
+        return now_s - self._delivered_s >= min(drain_s, self._options.drain_quiet_s)
+
+    def _drain_s(self) -> float:
+        """How long after its end a job's lines may still come."""
+        options = self._options
+        if options.drain_s is not None:
+            return options.drain_s
+        known_s = self._longest_delay_ns / NS_PER_S + DRAIN_BEYOND_DELAYS_S
+        return min(max(options.shortest_drain_s, known_s), options.generous_lateness_s)
+
+    def _is_end_to_tell(self) -> bool:
+        """Whether the job was just seen to have ended."""
+        is_finished = self._look.finished_job is not None
+        is_news = is_finished and not self._told_finished
+        self._told_finished = is_finished
+        return is_news
+
+    async def _read_settled_history(self) -> AsyncGenerator[LogBatch, None]:
+        """What is so old that it is final, several parts of it at once; the rest is left to re-reading."""
+        start_ms, final_ms = self._settled_ms, self._final_before_ms()
+        reader = ParallelReader(self._pages, start_ms, final_ms, in_flight=self._options.in_flight)
+        async with aclosing(reader.batches()) as batches:
+            async for entries in batches:
+                fresh = self._fresh(entries, remember_from_ms=final_ms)
+                part = (stamp_ns(entries[-1]) // NS_PER_MS - start_ms) / (final_ms - start_ms)
+                yield LogBatch(fresh, caught_up=False, read_part=min(max(part, 0.0), 1.0))
+                await self._look.look_when_due()
+        self._settle(final_ms)
 
     def _end_ms(self) -> int:
         """Well after the server's present, whatever our clock says."""
@@ -159,7 +194,8 @@ class Follower:
         self._interval_s = self._options.busy_interval_s if has_news else longer_s
 
     def _due_reads(self) -> list[tuple[RangeReader, Rhythm]]:
-        if self._ledger.line_count <= self._options.cheap_lines:
+        is_short = self._ledger.long_characters <= self._options.cheap_characters
+        if is_short and self._ledger.line_count <= self._options.cheap_lines:
             return [(self._reader(self._settled_ms), self._deep)]
         edge_ms = self._edge_start_ms(0 if self._is_quiet else self._options.edge_overlap_s)
         reads = [(self._reader(edge_ms), self._edge)]
@@ -247,8 +283,8 @@ class Follower:
 
     def _note(self, fresh: list[LogLine]) -> None:
         oldest_ns, newest_ns = fresh[0].timestamp_ns, fresh[-1].timestamp_ns
-        if self._deep_server_ns is not None and oldest_ns < self._deep_server_ns - NOTABLE_DELAY_NS:
-            self._has_delays = True
+        if self._deep_server_ns is not None:
+            self._longest_delay_ns = max(self._longest_delay_ns, self._deep_server_ns - oldest_ns)
         self._server_time.saw_line(newest_ns)
         self._delivered_ns = max(self._delivered_ns, newest_ns)
         self._delivered_count += len(fresh)

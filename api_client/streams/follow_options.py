@@ -18,14 +18,17 @@ class FollowOptions:
     - ``generous_lateness_s``: allowed to lines while those of that stretch are no more than
       ``generous_lines``, for nodes whose clocks are minutes behind the others'. So long, stamps later than
       our own present prove no time: their node's clock may be wrong.
-    - ``cheap_lines``: so few unsettled lines are all re-read at every poll, as they fit a small page.
+    - ``cheap_lines``: so few unsettled lines are all re-read at every poll, as they fit a small page;
+      ``cheap_characters``: unless their long ones add up to more.
     - ``ledger_lines``: never keep account of more; lines of a flood like that are settled without having
       been read again, so late ones among them are not found.
     - ``edge_overlap_s``: how much a poll of a busy log re-reads.
     - ``deep_pages_per_s``: what re-reading everything unsettled of a busy log may cost on average, within
       ``deep_interval_s`` to ``deep_interval_limit_s`` from one such read to the next.
-    - ``drain_s``: a finished job's log must have been quiet that long; ``lateness_s`` since the end if
-      lines were seen to come late.
+    - ``drain_s``: how long to wait for stragglers once the job was seen to have ended. None decides by what
+      was seen: ``shortest_drain_s`` (a line may arrive a minute late), or longer if lines of this log came
+      later than that, up to ``generous_lateness_s``. The log must have been quiet for ``drain_quiet_s`` too.
+    - ``in_flight``: so many parts of a long history are read at once.
     - ``clock_margin_s``: how far the server's clock may be ahead of ours and of the newest line.
     - ``page_limit``: lines a page, at most what the API allows.
     """
@@ -38,11 +41,15 @@ class FollowOptions:
     generous_lateness_s: float = 300.0
     generous_lines: int = 100_000
     cheap_lines: int = 240
+    cheap_characters: int = 512 * 1024
     ledger_lines: int = 1_000_000
     edge_overlap_s: float = 2.0
     deep_pages_per_s: float = 2.0
     deep_interval_s: float = 2.5
     deep_interval_limit_s: float = 60.0
-    drain_s: float = 10.0
+    drain_s: float | None = None
+    shortest_drain_s: float = 65.0
+    drain_quiet_s: float = 10.0
+    in_flight: int = 3
     clock_margin_s: float = 24 * 3600.0
     page_limit: int = MAX_PAGE_LINES

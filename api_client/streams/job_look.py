@@ -8,8 +8,8 @@ from api_client.models import TrainingJob
 from api_client.streams.patience import INVALID_ANSWERS_IN_A_ROW, may_pass
 from api_client.streams.records import NS_PER_S, FetchJob
 
-LONG_OVER_S = 300.0
-"""A job whose last sign of life is this old, by our clock (minutes off at most), has no stragglers."""
+LONG_OVER_S = 240.0
+"""A job whose last sign of life is this old, by our clock (two minutes off at most), has no stragglers."""
 
 
 class JobLook:

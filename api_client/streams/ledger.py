@@ -11,17 +11,22 @@ from api_client.streams.records import MS_PER_S, NS_PER_MS, LogLine
 
 _Prints: TypeAlias = "array[int]"
 
+LONG_LINE_CHARACTERS = 4096
+"""From this length on, what a line costs to be read again is its text."""
+
 
 class Ledger:
     """Tells the lines not delivered before from those that a repeated read brings again.
 
     Two lines may be identical, so each millisecond is accounted as a multiset: of the lines' 64-bit hashes,
     8 bytes a line, compared within one millisecond only. It takes whole milliseconds, as RangeReader
-    gives them.
+    gives them. ``long_characters`` is how much text of long lines its milliseconds hold.
     """
 
     def __init__(self) -> None:
         self.line_count = 0
+        self.long_characters = 0
+        self._long: dict[int, int] = {}
         self._seconds: dict[int, dict[int, _Prints]] = {}
 
     def admit(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
@@ -37,6 +42,7 @@ class Ledger:
             if known is None:
                 fresh += same
                 self._keep(ms, prints)
+                self._weigh(ms, same)
             elif prints != known:
                 missing = Counter(prints)
                 missing.subtract(known)
@@ -44,6 +50,7 @@ class Ledger:
                 fresh += new
                 if new:
                     self._keep(ms, known + array("q", map(_fingerprint, new)))
+                    self._weigh(ms, new)
         return fresh
 
     def forget_before(self, ms: int) -> None:
@@ -54,11 +61,19 @@ class Ledger:
         bucket = self._seconds.get(second, {})
         for old in [each for each in bucket if each < ms]:
             self.line_count -= len(bucket.pop(old))
+        for old in [each for each in self._long if each < ms]:
+            self.long_characters -= self._long.pop(old)
 
     def _keep(self, ms: int, prints: _Prints) -> None:
         bucket = self._seconds.setdefault(ms // MS_PER_S, {})
         self.line_count += len(prints) - len(bucket.get(ms, ()))
         bucket[ms] = prints
+
+    def _weigh(self, ms: int, lines: list[LogLine]) -> None:
+        characters = sum([len(line.message) for line in lines if len(line.message) >= LONG_LINE_CHARACTERS])
+        if characters:
+            self._long[ms] = self._long.get(ms, 0) + characters
+            self.long_characters += characters
 
 
 def _millisecond(line: LogLine) -> int:

@@ -7,15 +7,28 @@ meet exactly.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from api_client.clock import Clock, SystemClock
 from api_client.streams.follow import Follower
 from api_client.streams.follow_options import FollowOptions
 from api_client.streams.pages import MAX_PAGE_LINES, PageSource
-from api_client.streams.reader import RangeReader
-from api_client.streams.records import FetchJob, FetchPage, LogBatch, LogEnd
+from api_client.streams.parallel import ParallelReader
+from api_client.streams.records import (
+    MS_PER_S,
+    NS_PER_MS,
+    FetchJob,
+    FetchPage,
+    LogBatch,
+    LogEnd,
+    LogEntry,
+    LogGap,
+    LogLine,
+    gap_holding,
+    stamp_ns,
+)
 
 
 async def follow_logs(
@@ -25,7 +38,7 @@ async def follow_logs(
     clock: Clock,
     start_ms: int,
     options: FollowOptions | None = None,
-) -> AsyncIterator[LogBatch | LogEnd]:
+) -> AsyncGenerator[LogBatch | LogEnd, None]:
     """All lines stamped ``start_ms`` (epoch milliseconds) or later, until the job has ended.
 
     Batches of the history (``caught_up`` false), an empty batch at the live edge, then batches as lines
@@ -47,15 +60,47 @@ async def read_logs(
     newest_first: bool = False,
     clock: Clock | None = None,
     page_limit: int = MAX_PAGE_LINES,
-) -> AsyncIterator[LogBatch]:
+    in_flight: int = 1,
+) -> AsyncGenerator[LogBatch, None]:
     """The lines ``start_ms <= t < end_ms`` (epoch milliseconds), a stretch of any length.
 
-    Batches go forwards in time, or backwards if ``newest_first``; each batch is ascending. Outlives errors
-    that may pass; raises the other RequestErrors.
+    Batches go forwards in time, or backwards if ``newest_first``; each batch is ascending and tells which
+    ``read_part`` of the time up to now has been read. ``in_flight`` parts of a long stretch are read at
+    once. Outlives errors that may pass; raises the other RequestErrors.
     """
-    pages = PageSource(fetch, clock=clock or SystemClock(), limit=page_limit)
-    reader = RangeReader(pages, start_ms, end_ms, newest_first=newest_first)
-    while not reader.is_done:
-        entries = await reader.next_batch()
-        if entries:
-            yield LogBatch(tuple(entries), caught_up=False)
+    clock = clock or SystemClock()
+    pages = PageSource(fetch, clock=clock, limit=page_limit)
+    reader = ParallelReader(pages, start_ms, end_ms, newest_first=newest_first, in_flight=in_flight)
+    until_ms = min(end_ms, int(clock.now().timestamp() * MS_PER_S))
+    async with aclosing(reader.batches()) as batches:
+        async for entries in batches:
+            reached_ms = stamp_ns(entries[0 if newest_first else -1]) // NS_PER_MS
+            done_ms = until_ms - reached_ms if newest_first else reached_ms - start_ms
+            part = min(max(done_ms / max(until_ms - start_ms, 1), 0.0), 1.0)
+            yield LogBatch(tuple(entries), caught_up=False, read_part=part)
+
+
+async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogEntry, ...]:
+    """What a second reading of a gap brings, in time order: the lines not delivered before.
+
+    What still cannot be had is a LogGap among them. Raises RequestErrors that will not pass.
+    """
+    start_ms, end_ms = gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)
+    found: list[LogEntry] = []
+    async for batch in read_logs(fetch, start_ms=start_ms, end_ms=end_ms, clock=clock):
+        found += batch.entries
+    known = Counter(gap.held)
+    new: list[LogLine] = []
+    for entry in found:
+        if isinstance(entry, LogLine) and gap.start_ns <= entry.timestamp_ns < gap.end_ns:
+            if known[entry]:
+                known[entry] -= 1
+            else:
+                new.append(entry)
+    held = [*gap.held, *new]
+    left = [
+        gap_holding(max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, held)
+        for entry in found
+        if isinstance(entry, LogGap) and entry.start_ns < gap.end_ns and entry.end_ns > gap.start_ns
+    ]
+    return tuple(sorted([*new, *left], key=stamp_ns))

@@ -6,14 +6,16 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from math import inf
 from operator import attrgetter, le
 from typing import Literal
 
 from api_client.clock import Clock
-from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
+from api_client.errors import BadRequest, ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
 from api_client.models.logs import LogRecord
 from api_client.streams.patience import may_pass, wait_s
-from api_client.streams.records import NS_PER_MS, FetchPage, LogLine
+from api_client.streams.records import MS_PER_S, NS_PER_MS, FetchPage, LogLine
+from api_client.streams.stamps import stamp_ns_of
 
 Direction = Literal["asc", "desc"]
 
@@ -25,6 +27,9 @@ TRIES_IN_TROUBLE = 2
 """A window that was just refused is not worth as long a wait a second time."""
 
 UNDATED_REMEMBERED = 4096
+
+MAY_BE_FUTURE_MS = 15 * 60 * MS_PER_S
+"""A moment this long before our present, or later, may be in the future of a server whose clock is off."""
 
 _by_stamp = attrgetter("timestamp_ns")
 
@@ -39,20 +44,23 @@ class Page:
 
     ``is_full`` when the server may have more, ``is_in_order`` when it answered them sorted. ``has_next_ms``
     tells of lines in the millisecond after the window, from a server that counts the end bound in.
+    ``characters`` is how much text it held.
     """
 
     lines: list[LogLine]
     is_full: bool
     is_in_order: bool
     has_next_ms: bool = False
+    characters: int = 0
 
 
 class PageSource:
     """Fetches pages of one log, one at a time.
 
     Errors that may pass are waited out; a page that alone keeps failing raises PageRefused. Lines of one
-    stamp keep the server's order. A line whose stamp is no number is kept: it stands at the edge of the
+    stamp keep the server's order. A line whose stamp makes no sense is kept: it stands at the edge of the
     window that the reading comes from (its start when ascending), once however often it is answered.
+    A server that refuses windows which end in its future is asked without an end instead.
     """
 
     def __init__(self, fetch: FetchPage, *, clock: Clock, limit: int = MAX_PAGE_LINES) -> None:
@@ -61,6 +69,9 @@ class PageSource:
         self._clock = clock
         self._tries = TRIES
         self._undated: OrderedDict[tuple[object, ...], None] = OrderedDict()
+        self.longest_page = 0
+        self._has_answered = False
+        self._refused_ahead_ms: float = inf
 
     async def page(
         self, start_ms: int, end_ms: int, direction: Direction, limit: int, *, until_ms: int | None = None
@@ -80,12 +91,13 @@ class PageSource:
         if not is_in_order:
             lines.sort(key=_by_stamp)
         is_full = len(records) >= limit
+        characters = sum([len(line.message) for line in lines])
         if not lines or (lines[0].timestamp_ns >= start_ns and lines[-1].timestamp_ns < end_ns):
-            return Page(lines, is_full, is_in_order)
+            return Page(lines, is_full, is_in_order, characters=characters)
         inside = [line for line in lines if start_ns <= line.timestamp_ns < end_ns]
         next_ms_ns = end_ns + NS_PER_MS
         has_next_ms = any(end_ns <= line.timestamp_ns < next_ms_ns for line in lines)
-        return Page(inside, is_full, is_in_order, has_next_ms)
+        return Page(inside, is_full, is_in_order, has_next_ms, characters)
 
     async def newest_stamp_ns(self, start_ms: int, end_ms: int) -> int | None:
         """The stamp of the newest line of a window, None if it is empty or the server refuses."""
@@ -104,7 +116,7 @@ class PageSource:
         return True
 
     async def _records(self, start_ms: int, end_ms: int, direction: Direction, limit: int) -> list[LogRecord]:
-        call = partial(self._fetch, start_ms=start_ms, end_ms=end_ms, direction=direction, limit=limit)
+        call = partial(self._answer, start_ms, end_ms, direction, limit)
         failures = 0
         refusals = 0
         while True:
@@ -123,19 +135,43 @@ class PageSource:
                 self._tries = TRIES
                 return records
 
+    async def _answer(self, start_ms: int, end_ms: int, direction: Direction, limit: int) -> list[LogRecord]:
+        """One request; one more without an end where the server refuses an end in its future."""
+        call = partial(self._fetch, start_ms=start_ms, direction=direction, limit=limit)
+        now_ms = int(self._clock.now().timestamp() * MS_PER_S)
+        records: list[LogRecord] | None = None
+        refusal: BadRequest | None = None
+        if end_ms - now_ms < self._refused_ahead_ms:
+            try:
+                records = await call(end_ms=end_ms)
+            except BadRequest as error:
+                if end_ms < now_ms - MAY_BE_FUTURE_MS:
+                    raise
+                refusal = error
+        if records is None:
+            try:
+                records = await call(end_ms=None)
+            except BadRequest as error:
+                if not self._has_answered or start_ms < now_ms - MAY_BE_FUTURE_MS:
+                    raise (refusal or error) from None
+                return []  # all of the window is in the server's future
+            self._refused_ahead_ms = min(self._refused_ahead_ms, end_ms - now_ms)
+        self._has_answered = True
+        self.longest_page = max(self.longest_page, len(records))
+        return records
+
     def _parsed(self, records: list[LogRecord], undated_ns: int) -> list[LogLine]:
         lines = []
         for record in records:
-            try:
-                stamp = int(record["timestamp"])
-            except ValueError:
+            stamp = stamp_ns_of(record.get("timestamp"))
+            if stamp is None:
                 if self._is_known_undated(record):
                     continue
                 stamp = undated_ns
             lines.append(
                 LogLine(
                     stamp,
-                    record["message"],
+                    record.get("message", ""),
                     record.get("replica"),
                     record.get("level"),
                     record.get("request_id"),
@@ -144,7 +180,8 @@ class PageSource:
         return lines
 
     def _is_known_undated(self, record: LogRecord) -> bool:
-        key = (record["timestamp"], record["message"], record.get("replica"), record.get("request_id"))
+        names = ("timestamp", "message", "replica", "request_id")
+        key = tuple([record.get(name) for name in names])
         if key in self._undated:
             return True
         self._undated[key] = None

@@ -17,8 +17,8 @@ from api_client.streams.dense import meet
 from api_client.streams.pages import Page, PageRefused, PageSource
 from api_client.streams.records import MS_PER_S, NS_PER_MS, LogEntry, LogGap
 
-MAX_WINDOW_MS = 7 * 24 * 3600 * MS_PER_S
-"""The longest window the API takes (API facts, 2.2)."""
+MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S
+"""The API takes windows of 7 days (API facts, 2.2); an hour less, for a server that moves the end itself."""
 
 SMALLEST_LIMIT = 50
 """A refused page is asked for with fewer lines, down to this, before its window is split."""
@@ -26,6 +26,12 @@ SMALLEST_LIMIT = 50
 LIMIT_DIVISOR = 4
 SMALL_PAGE_DIVISOR = 4
 """A page of less than a quarter of its limit is small: not one that a server's own limit has cut."""
+
+CUT_PAGE_DIVISOR = 10
+"""No server cuts pages to less than a tenth of what was asked for, unless by their size in bytes."""
+
+BIG_TEXT_CHARACTERS = 256 * 1024
+"""A page with as much text may have been cut for its size."""
 
 PIECES = 8
 REFUSALS_OF_THE_SMALLEST = 3
@@ -59,6 +65,7 @@ class RangeReader:
     ) -> None:
         self.page_count = 0
         self._pages = pages
+        self.start_ms = start_ms
         self.end_ms = end_ms
         self._newest_first = newest_first
         self._confirm = confirm
@@ -78,7 +85,9 @@ class RangeReader:
 
     @property
     def position_ms(self) -> int:
-        """Reading forwards: everything before this has been read."""
+        """Reading forwards: everything before this has been read; backwards: everything from it on."""
+        if self._newest_first:
+            return self._todo[-1][1] if self._todo else self.start_ms
         return self._todo[-1][0] if self._todo else self.end_ms
 
     async def next_batch(self) -> list[LogEntry]:
@@ -140,11 +149,18 @@ class RangeReader:
         if page.is_full:
             self._has_confirmed = not self._confirm
             return False
-        if is_only_the_seam or (self._has_confirmed and len(page.lines) < self._limit // SMALL_PAGE_DIVISOR):
+        if is_only_the_seam or (self._has_confirmed and self._is_small(page)):
             self._has_confirmed = not self._confirm
             return True
         self._has_confirmed = True
         return False
+
+    def _is_small(self, page: Page) -> bool:
+        """Whether a page is so short that the server can hardly have cut it, by any limit of its own."""
+        count = len(page.lines)
+        if count >= self._limit // SMALL_PAGE_DIVISOR or page.characters >= BIG_TEXT_CHARACTERS:
+            return False
+        return count < self._limit // CUT_PAGE_DIVISOR or count < self._pages.longest_page
 
     async def _millisecond(self, ms: int, oldest: Page | None = None) -> list[LogEntry]:
         """Everything of one millisecond, which may hold more than a page."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 
 from api_client.models import TrainingJob
 from api_client.models.logs import LogRecord
@@ -15,7 +15,9 @@ MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
 
 FetchPage = Callable[..., Awaitable[list[LogRecord]]]
-"""``fetch(start_ms=…, end_ms=…, direction="asc"|"desc", limit=…)``: one page of a job's log."""
+"""``fetch(start_ms=…, end_ms=…, direction="asc"|"desc", limit=…)``: one page of a job's log.
+
+``end_ms`` None leaves the end to the server, which then takes its own present."""
 
 FetchJob = Callable[[], Awaitable[TrainingJob]]
 """Fetches the job whose log is read."""
@@ -39,11 +41,16 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogGap:
-    """A stretch ``start_ns <= t < end_ns`` in which lines are, or may be, missing, and why."""
+    """A stretch ``start_ns <= t < end_ns`` in which lines are, or may be, missing, and why.
+
+    ``held`` are the lines of the stretch that were delivered all the same (at its edges, or one half of a
+    crowded nanosecond): what a second reading of the stretch brings again.
+    """
 
     start_ns: int
     end_ns: int
     reason: str
+    held: tuple[LogLine, ...] = field(default=(), repr=False, compare=False)
 
 
 LogEntry = LogLine | LogGap
@@ -53,11 +60,15 @@ LogEntry = LogLine | LogGap
 class LogBatch:
     """Some entries in time order; empty when it only says that the stream has caught up.
 
-    ``caught_up`` is false while the stream still reads what was there before.
+    ``caught_up`` is false while the stream still reads what was there before; of that, ``read_part`` (0 to
+    1) has been read, by time, where it is known. ``finished_job`` comes once, with an empty batch: the job
+    has ended, and the stream waits for stragglers before it ends too.
     """
 
     entries: tuple[LogEntry, ...]
     caught_up: bool
+    read_part: float | None = None
+    finished_job: TrainingJob | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,12 @@ class LogEnd:
     """The end of a followed log: the finished job."""
 
     job: TrainingJob
+
+
+def gap_holding(start_ns: int, end_ns: int, reason: str, lines: Iterable[LogLine]) -> LogGap:
+    """A gap beside delivered lines, some of which may stand in it."""
+    held = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
+    return LogGap(start_ns, end_ns, reason, held)
 
 
 def stamp_ns(entry: LogEntry) -> int:

@@ -10,15 +10,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import accumulate, islice
 
-from api_client.errors import InvalidAnswer, NotFound, RateLimited, ServerFault, TimedOut, Unreachable
+from api_client.errors import (
+    BadRequest,
+    InvalidAnswer,
+    NotFound,
+    RateLimited,
+    ServerFault,
+    TimedOut,
+    Unreachable,
+)
 from api_client.models import TrainingJob
 from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
 
 NS = 1_000_000_000
 MS_NS = 1_000_000
 MAX_WINDOW_MS = 7 * 24 * 3600 * 1000
+MOST_PAGES = 50_000
 BEGIN_S = 1_760_000_000
 """When the client starts, on the server's clock."""
 
@@ -64,7 +73,11 @@ def at(seconds: float, message: str = "line", *, delay_s: float = 0.0, plus_ns: 
 
 @dataclass
 class ModelApi:
-    """``end``: how the server reads the end bound. ``mirrored``: desc turns equal stamps round as well."""
+    """``end``: how the server reads the end bound. ``mirrored``: desc turns equal stamps round as well.
+
+    ``refuses_future``: windows that end after its present are a 400. ``cut``: pages have no more lines than
+    that, ``cut_characters``: nor much more text.
+    """
 
     lines: Sequence[Line]
     clock: ModelClock
@@ -76,19 +89,31 @@ class ModelApi:
     fault_rate: float = 0.0
     shuffles: bool = False
     leaks: bool = False
+    refuses_future: bool = False
+    cut: int | None = None
+    cut_characters: int | None = None
     seed: int = 0
     poison: tuple[int, int] | None = None
     pages: int = 0
     faults: int = 0
     looks: int = 0
+    refusals: int = 0
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._asc = sorted(self.lines, key=lambda line: line.stamp_ns)
         self._stamps = [line.stamp_ns for line in self._asc]
 
-    async def fetch(self, *, start_ms: int, end_ms: int, direction: str, limit: int) -> list:
+    async def fetch(self, *, start_ms: int, end_ms: int | None, direction: str, limit: int) -> list:
         self.pages += 1
+        assert self.pages < MOST_PAGES, "it never ends"
+        present_ms = self.clock.server_ns() // MS_NS
+        is_open = end_ms is None
+        if end_ms is None:
+            end_ms = present_ms
+            self._refuse(start_ms > end_ms)
+        self._refuse(self.refuses_future and end_ms > present_ms)
+        self._refuse(end_ms - start_ms > MAX_WINDOW_MS)
         assert 0 <= end_ms - start_ms <= MAX_WINDOW_MS
         assert direction in ("asc", "desc")
         assert 1 <= limit <= self.max_limit
@@ -104,7 +129,7 @@ class ModelApi:
             else:
                 window = sorted(self._asc[first:last], key=lambda each: -each.stamp_ns)
         visible = (line for line in window if line.arrives_ns <= present_ns)
-        page = list(islice(visible, limit))
+        page = self._cut(list(islice(visible, limit)))
         if self.poison and any(self.poison[0] <= line.stamp_ns < self.poison[1] for line in page):
             raise ServerFault("this page cannot be rendered", status=500)
         if self.shuffles:
@@ -112,7 +137,8 @@ class ModelApi:
         records = [record_of(line) for line in page]
         if self.leaks:
             records.insert(0, record_of(Line((start_ms - 5) * MS_NS, "of another window")))
-            records.append(record_of(Line((end_ms + 5) * MS_NS, "of another window")))
+            if not is_open:
+                records.append(record_of(Line((end_ms + 5) * MS_NS, "of another window")))
         return records
 
     async def fetch_job(self) -> TrainingJob:
@@ -126,6 +152,18 @@ class ModelApi:
             current_status="TRAINING_JOB_COMPLETED" if is_finished else "TRAINING_JOB_RUNNING",
             updated_at=datetime.fromtimestamp(changed_s, UTC),
         )
+
+    def _refuse(self, is_refused: bool) -> None:
+        if is_refused:
+            self.refusals += 1
+            raise BadRequest("no such window", status=400)
+
+    def _cut(self, page: list[Line]) -> list[Line]:
+        if self.cut_characters is not None:
+            for count, characters in enumerate(accumulate(len(line.message) for line in page), 1):
+                if characters > self.cut_characters:
+                    page = page[:count]
+        return page if self.cut is None else page[: self.cut]
 
     def _end_ns(self, end_ms: int) -> int:
         extra = {"exclusive": 0, "inclusive": 1, "inclusive ms": MS_NS}

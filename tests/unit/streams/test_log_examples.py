@@ -1,6 +1,8 @@
 """Known troubles of the logs route, one by one, with the API's real limits."""
 
+import asyncio
 import random
+from contextlib import aclosing
 from itertools import pairwise
 
 import pytest
@@ -9,7 +11,7 @@ from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, 
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
 from api_client.streams.follow import Follower
 from api_client.streams.follow_options import FollowOptions
-from api_client.streams.logs import follow_logs, read_logs
+from api_client.streams.logs import fill_gap, follow_logs, read_logs
 from api_client.streams.records import LogBatch, LogGap, LogLine
 
 HOUR_S = 3600
@@ -80,8 +82,31 @@ async def test_what_one_stamp_hides_becomes_a_gap(shuffles):
     ]
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("count", [999, 1000, 1001, 1998, 1999])
+async def test_up_to_two_pages_of_one_millisecond_are_no_gap(count, mirrored, newest_first):
+    dense = [at(-60, f"line {n}", plus_ns=n * 400) for n in range(count)]
+    api = api_of([at(-61), *dense, at(-59)], mirrored=mirrored)
+
+    entries = await read(api, -100, 0, newest_first=newest_first)
+
+    assert multiset(entries) == world(api.lines)
+    assert gaps_of(entries) == []
+
+
+async def test_two_whole_pages_leave_no_gap_where_no_nanosecond_is_between_them():
+    api = api_of([at(-60, f"line {n}", plus_ns=n) for n in range(2000)])
+
+    entries = await read(api, -100, 0)
+
+    assert multiset(entries) == world(api.lines)
+    assert gaps_of(entries) == []
+
+
 async def test_a_single_shared_line_does_not_prove_that_nothing_is_hidden():
-    before = [at(-60, f"before {n}", plus_ns=n) for n in range(999)]
+    """Where stamps are shared elsewhere in the millisecond, they may be shared here."""
+    before = [at(-60, f"before {n}", plus_ns=n // 2) for n in range(999)]
     hidden = [at(-60, f"tied {n}", plus_ns=5000) for n in range(9)]
     after = [at(-60, f"after {n}", plus_ns=6000 + n) for n in range(999)]
     api = api_of([*before, *hidden, *after], mirrored=False)
@@ -275,6 +300,17 @@ async def test_the_live_edge_is_reached_though_lines_keep_coming():
     assert len(entries) >= 2000
 
 
+async def test_a_server_may_cut_its_pages_without_a_word():
+    """By a limit of its own, or for their size; lines keep coming, too."""
+    lines = [at(-500 + n / 10, f"line {n}") for n in range(3000)]
+    big = [at(-100 + n / 10, "x" * 200_000 + str(n)) for n in range(20)]
+    for cut in (100, 3):
+        api = api_of([*lines, *big], cut=cut if cut > 99 else None, cut_characters=400_000)
+
+        assert multiset(await read(api, -600, 0)) == world(api.lines)
+        assert multiset(await read(api, -600, 0, newest_first=True)) == world(api.lines)
+
+
 @pytest.mark.parametrize("newest_first", [False, True])
 async def test_a_job_may_last_longer_than_a_window(newest_first):
     lines = [at(-30 * DAY_S + n * 1.7 * DAY_S, f"line {n}") for n in range(17)]
@@ -310,10 +346,76 @@ async def test_a_long_history_is_read_once():
     lines = [at(-DAY_S + n, f"line {n}") for n in range(60_000)]
     api = api_of(lines, finishes_s=20)
 
-    followed = await follow(api, from_s=-2 * DAY_S)
+    followed = await follow(api, from_s=-2 * DAY_S, drain_s=0.0)
 
     assert multiset(followed.entries) == world(lines)
     assert api.pages < 100
+    parts = [batch.read_part for batch in followed.batches if batch.read_part is not None]
+    assert parts == sorted(parts)
+    assert (parts[0] < 0.6, parts[-1] > 0.95) == (True, True)
+
+
+async def test_a_long_history_is_read_in_parts_at_once():
+    """Each page takes a turn of the event loop: the fewer turns, the more of them were under way at once."""
+    lines = [at(-DAY_S + n, f"line {n}") for n in range(60_000)]
+    most = [0, 0]
+
+    for position, in_flight in enumerate((1, 3)):
+        api = api_of(lines)
+        under_way = set()
+
+        async def fetch(api=api, under_way=under_way, position=position, **window):
+            under_way.add(window["start_ms"])
+            most[position] = max(most[position], len(under_way))
+            await asyncio.sleep(0)
+            page = await ModelApi.fetch(api, **window)
+            under_way.discard(window["start_ms"])
+            return page
+
+        entries = []
+        stream = read_logs(
+            fetch, start_ms=BEGIN_MS - 2 * DAY_S * 1000, end_ms=BEGIN_MS, clock=api.clock, in_flight=in_flight
+        )
+        async for batch in stream:
+            entries += batch.entries
+        assert multiset(entries) == world(lines)
+
+    assert most == [1, 3]
+
+
+async def test_what_is_read_ahead_is_bounded():
+    lines = [at(-DAY_S + n / 10, f"line {n}") for n in range(400_000)]
+    api = api_of(lines)
+    stream = read_logs(
+        api.fetch, start_ms=BEGIN_MS - 2 * DAY_S * 1000, end_ms=BEGIN_MS, clock=api.clock, in_flight=3
+    )
+
+    async with aclosing(stream):
+        for _ in range(10):
+            await anext(stream)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert api.pages < 150
+
+
+async def test_an_error_in_a_part_read_ahead_reaches_the_caller_in_its_turn():
+    lines = [at(-DAY_S + n, f"line {n}") for n in range(60_000)]
+    api = api_of(lines)
+
+    async def fetch(**window):
+        if window["start_ms"] > BEGIN_MS - 50_000_000:
+            raise NotFound("gone", status=404)
+        return await api.fetch(**window)
+
+    entries = []
+    with pytest.raises(NotFound):
+        async for batch in read_logs(
+            fetch, start_ms=BEGIN_MS - 2 * DAY_S * 1000, end_ms=BEGIN_MS, clock=api.clock, in_flight=3
+        ):
+            entries += batch.entries
+
+    assert len(entries) > 20_000
+    assert multiset(entries) == world(lines[: len(entries)])
 
 
 async def test_stamps_may_stand_almost_still():
@@ -373,6 +475,49 @@ async def test_late_lines_of_a_busy_log_are_found_and_marked():
 
     assert multiset(followed.entries) == world(api.lines)
     assert {entry.message for entry in followed.entries if entry.late} == {line.message for line in late}
+
+
+async def test_stragglers_come_up_to_a_minute_after_an_end_without_any_sign_before():
+    prompt = [at(second, f"line {second}") for second in range(60)]
+    api = api_of([*prompt, at(59.9, "the last words", delay_s=60.0)], finishes_s=60)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+
+
+async def test_the_end_of_the_job_is_told_before_the_wait_for_stragglers():
+    api = api_of([at(10), at(55, "straggler", delay_s=40.0)], finishes_s=60)
+    told_s = []
+
+    followed = follow_logs(api.fetch, api.fetch_job, clock=api.clock, start_ms=BEGIN_MS)
+    async for item in followed:
+        if isinstance(item, LogBatch) and item.finished_job is not None:
+            told_s.append(api.clock.passed_s)
+            assert item.entries == ()
+            assert item.finished_job.is_finished
+
+    assert [60 < each_s < 70 for each_s in told_s] == [True]
+    assert api.clock.passed_s < 60 + 75
+
+
+async def test_how_long_stragglers_are_waited_for_can_be_said():
+    api = api_of([at(10), at(59, "straggler", delay_s=40.0)], finishes_s=60)
+
+    followed = await follow(api, drain_s=3.0)
+
+    assert [entry.message for entry in followed.entries] == ["line"]
+    assert followed.end_s < 60 + 12
+
+
+async def test_lines_later_than_a_minute_lengthen_the_wait():
+    lines = [at(second, f"line {second}") for second in range(0, 300, 3)]
+    lines += [at(100, "two minutes late", delay_s=120.0), at(299, "so at the end", delay_s=125.0)]
+    api = api_of(lines, finishes_s=300)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
 
 
 async def test_stragglers_after_the_end_are_waited_for():
@@ -515,6 +660,63 @@ async def test_a_job_deleted_meanwhile_ends_with_not_found():
     api.fetch = fetch_until_deleted
     with pytest.raises(NotFound):
         await follow(api)
+
+
+# Bounds that a server may refuse
+
+
+@pytest.mark.parametrize("skew_s", [-120.0, 0.0, 120.0])
+async def test_a_server_may_refuse_windows_that_end_in_its_future(skew_s):
+    lines = [at(-8 * DAY_S + n * HOUR_S, f"old {n}") for n in range(192)]
+    lines += [at(second, f"line {second}") for second in range(-100, 100, 7)]
+    api = api_of(lines, skew_s=skew_s, finishes_s=110, refuses_future=True)
+
+    followed = await follow(api, from_s=-9 * DAY_S)
+    everything = await read(api, -9 * DAY_S, DAY_S)
+
+    assert multiset(followed.entries) == world(lines)
+    assert multiset(everything) == world(lines)
+    assert api.refusals < 5
+
+
+async def test_a_server_that_refuses_everything_is_not_taken_for_an_empty_one():
+    async def fetch(**_):
+        raise BadRequest("no", status=400)
+
+    api = api_of([])
+    api.fetch = fetch
+    with pytest.raises(BadRequest):
+        await read(api, -10, DAY_S)
+
+
+# Gaps, tried again
+
+
+async def test_a_gap_filled_later_completes_the_log():
+    lines = [at(-1000 + n, f"line {n}") for n in range(900)]
+    api = api_of(lines, poison=(lines[400].stamp_ns, lines[410].stamp_ns))
+    before = await read(api, -1100, 0)
+    gaps = gaps_of(before)
+    api.poison = None
+
+    filled = [entry for gap in gaps for entry in await fill_gap(api.fetch, gap, clock=api.clock)]
+
+    assert gaps
+    assert gaps_of(filled) == []
+    assert multiset(before) + multiset(filled) == world(lines)
+
+
+@pytest.mark.parametrize("count", [2100, 3000])
+@pytest.mark.parametrize("apart_ns", [0, 50, 300])
+async def test_filling_a_gap_in_vain_repeats_no_line(count, apart_ns):
+    dense = [at(-60, f"line {n}", plus_ns=n * apart_ns) for n in range(count)]
+    api = api_of([at(-61), *dense, at(-59)])
+    [gap] = gaps_of(await read(api, -100, 0))
+
+    again = await fill_gap(api.fetch, gap, clock=api.clock)
+
+    assert list(again) == [gap]
+    assert again[0].held == gap.held
 
 
 # Odd answers
