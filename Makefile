@@ -10,6 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
+# Tests run side by side; WORKERS=0 runs them in one process, for a debugger.
+WORKERS ?= 2
 
 # The environment is made again when one of these changes, and re-used (offline, too) when none has.
 INSTALLED_FROM := pyproject.toml constraints.txt
@@ -27,7 +29,7 @@ demo: $(RUN_STAMP)
 	@exec $(BIN)/python -m tui demo $(ARGS)
 
 test: check
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 check: $(DEVELOP_STAMP)
 	@$(BIN)/python -m ruff check .

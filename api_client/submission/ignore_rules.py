@@ -55,7 +55,8 @@ class IgnoreRules:
     def __init__(self, patterns: tuple[str, ...], *, is_built_in: bool) -> None:
         self.patterns = patterns
         self.is_built_in = is_built_in
-        self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, patterns)
+        # Not the fastest backend there happens to be: RE2's refuses names that are no UTF-8.
+        self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, patterns, backend="simple")
 
     def rule_against(self, name: str, *, is_folder: bool) -> str | None:
         """The rule that drops this name (relative to the root, ``/`` between parts), or None.
