@@ -134,9 +134,10 @@ def over_steps(series: Series, snapshot: ProgressSnapshot) -> Series:
         while place < last and marks.times[place + 1] <= time:
             place += 1
         step = marks.values[place] if marks.times[place] <= time else 0.0
-        while steps and steps[-1] > step:
-            steps.pop()
-            values.pop()
+        if steps and steps[-1] > step:
+            while steps and steps[-1] >= step:
+                steps.pop()
+                values.pop()
         steps.append(step)
         values.append(value)
     return Series(series.name, tuple(steps), tuple(values))

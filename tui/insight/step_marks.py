@@ -95,3 +95,26 @@ def steps_back(marks: ThinnedPoints) -> tuple[float, ...]:
         if steps[place] <= steps[place - 1] - RESTART_STEPS
         and times[place] - times[place - 1] >= RESTART_GAP_S
     )
+
+
+def counted_through(marks: ThinnedPoints) -> ThinnedPoints:
+    """The marks with steps counted over the whole run, where they begin anew with every epoch.
+
+    ``steps`` of the points are the epochs. The same object where no epoch begins at an earlier step.
+    """
+    values, epochs = marks.values, marks.steps
+    offset = 0.0
+    through: list[float] | None = None
+    for place in range(1, len(values)):
+        before, epoch = epochs[place - 1], epochs[place]
+        if before is not None and epoch is not None and epoch > before and values[place] < values[place - 1]:
+            if through is None:
+                through = values[:place]
+            offset = through[place - 1]
+        if through is not None:
+            through.append(values[place] + offset)
+    if through is None:
+        return marks
+    counted = ThinnedPoints(marks.name, marks.limit)
+    counted.times, counted.values, counted.steps = list(marks.times), through, list(epochs)
+    return counted

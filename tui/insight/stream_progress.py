@@ -17,6 +17,7 @@ from tui.insight.series import EMPTY, Series
 from tui.insight.step_marks import (
     LONG_S,
     RECENT_S,
+    counted_through,
     rates,
     slope,
     speed,
@@ -72,6 +73,7 @@ class StreamProgress:
         self.step_readings = 0
         self._newest: dict[str, _Newest] = {}
         self._marks: dict[int, ThinnedPoints] = {}
+        self._unrolled: tuple[int, ThinnedPoints] | None = None
         self._epoch_marks = ThinnedPoints("epochs", limit)
         self._paired: list[tuple[int, float]] = []
         self._paired_with: int | None = None
@@ -171,15 +173,21 @@ class StreamProgress:
         return () if marks is None else steps_back(marks)
 
     def _run_marks(self) -> ThinnedPoints | None:
-        source = self._training_source()
-        return None if source is None else self._marks[source]
-
-    def pace(self) -> Pace | None:
-        """Step, total and speed; ``None`` while no step is known."""
+        """The steps of the run, counted through where its lines begin anew with every epoch."""
         source = self._training_source()
         if source is None:
             return None
-        marks = self._marks[source]
+        if source != _OWN:
+            return self._marks[source]
+        if self._unrolled is None or self._unrolled[0] != self.step_readings:
+            self._unrolled = (self.step_readings, counted_through(self._marks[_OWN]))
+        return self._unrolled[1]
+
+    def pace(self) -> Pace | None:
+        """Step, total and speed; ``None`` while no step is known."""
+        source, marks = self._training_source(), self._run_marks()
+        if source is None or marks is None:
+            return None
         times, steps = marks.times, marks.values
         last = len(times) - 1
         window = window_start(marks, LONG_S)
@@ -207,10 +215,13 @@ class StreamProgress:
         if source != self._paired_with:
             self._paired.clear()
             self._paired_with = source
-        marks = None if source is None else self._marks[source]
+        marks = self._run_marks()
+        through = source == _OWN and marks is not self._marks[_OWN]
+        if through:
+            self._paired.clear()
         losses = self.losses
         for position in range(len(self._paired), len(losses)):
-            step = losses.steps[position]
+            step = None if through else losses.steps[position]
             if step is None and marks is not None:
                 before = marks.before(losses.times[position])
                 step = 0 if before is None else int(marks.values[before])
@@ -233,7 +244,8 @@ class StreamProgress:
                 smallest = min(self._marks, key=lambda other: len(self._marks[other]))
                 del self._marks[smallest]
             marks = self._marks[source] = ThinnedPoints("steps", self._limit)
-        marks.add(time, float(step))
+        # Beside a step stands its epoch, where a line names it: some count their steps within epochs.
+        marks.add(time, float(step), None if reading.epoch is None else int(reading.epoch))
         self.step_readings += 1
         self.pauses.add(time)
         # Losses at or after this mark may have been paired with an older one.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.streams.records import LogLine
-from tui.insight.progress import ProgressFold, ProgressSnapshot, loss_trend
+from tui.insight.progress import ProgressFold, ProgressPattern, ProgressSnapshot, loss_trend, over_steps
 
 START_S = 1_700_000_000
 SECOND = 1_000_000_000
@@ -270,3 +270,139 @@ def test_space_is_bounded_and_extremes_are_kept():
     assert len(snapshot.loss_by_step) == len(snapshot.loss_series)
     assert snapshot.step == 19_999
     assert dict(snapshot.loss_by_step)[3333] == 99.0
+
+
+def test_the_end_lies_in_a_range_that_narrows_with_a_steady_run():
+    steady = fold([line(at * 2, f"step={at}/9000 loss=1.0") for at in range(1, 400)])
+    assert steady.eta_low_s < steady.eta_s < steady.eta_high_s
+    assert steady.eta_high_s / steady.eta_low_s < 1.1
+    uneven, at = [], 0.0
+    for step in range(1, 400):
+        at += 1 if (step // 50) % 2 else 5
+        uneven.append(line(at, f"step={step}/9000 loss=1.0"))
+    unsure = fold(uneven)
+    assert unsure.eta_low_s < unsure.eta_s < unsure.eta_high_s
+    assert unsure.eta_high_s / unsure.eta_low_s > 1.5
+
+
+def test_the_curves_of_a_run_over_time_and_over_steps():
+    lines = [
+        line(step, f"step={step} loss={100 / step} lr=1e-4 grad_norm=0.5 tokens_per_s={step * 10}")
+        for step in range(1, 51)
+    ]
+    lines.append(line(50.5, "step 50: val loss 2.5"))
+    snapshot = fold(lines)
+    assert snapshot.throughput_series == (snapshot.tokens_per_s_series, "tok/s")
+    assert snapshot.tokens_per_s_series.values[-1] == 500
+    assert snapshot.eval_loss_series.values == (2.5,)
+    assert over_steps(snapshot.grad_norm_series, snapshot).times == tuple(float(n) for n in range(1, 51))
+    assert over_steps(snapshot.eval_loss_series, snapshot).times == (50.0,)
+    assert set(snapshot.rate_series.values[:-1]) == {1.0}
+
+
+def test_the_throughput_is_that_of_the_steps_where_the_log_tells_no_other():
+    series, unit = fold([line(2 * step, f"step={step} loss=1") for step in range(50)]).throughput_series
+    assert unit == "it/s"
+    assert set(series.values) == {0.5}
+
+
+def test_what_was_lost_in_a_restart_is_not_in_the_curve_over_steps():
+    lines = [line(at, f"step={at} loss=1.0") for at in range(1, 100)]
+    lines += [line(200 + at, f"step={50 + at} loss=2.0") for at in range(30)]
+    snapshot = fold(lines)
+    curve = over_steps(snapshot.loss_series, snapshot)
+    assert curve.times == tuple(float(n) for n in range(1, 80))
+    assert curve.values == (1.0,) * 49 + (2.0,) * 30
+    assert snapshot.restarts == (START_S + 200,)
+
+
+def test_steps_that_begin_anew_with_every_epoch_are_counted_through():
+    lines, at = [], 0.0
+    for epoch in range(3):
+        for step in range(1, 101):
+            at += 1
+            lines.append(line(at, f"Epoch {epoch} | Step {step} | Loss: {1 / (epoch + 1)}"))
+        at += 120  # an evaluation
+    random.Random(5).shuffle(lines)
+    snapshot = fold(lines)
+    assert snapshot.step == 300
+    assert snapshot.restarts == ()
+    assert [step for step, _ in snapshot.loss_by_step] == list(range(1, 301))
+
+
+def test_a_restart_that_is_announced_and_seen_counts_once():
+    lines = [line(at, f"step={at} loss=1.0") for at in range(1, 100)]
+    lines.append(line(110, "[agent] worker group restarting, restart_count=1"))
+    lines += [line(300 + at, f"step={50 + at} loss=1.0") for at in range(30)]
+    lines.append(line(2000, "BT_RETRY_COUNT=2"))
+    lines += [line(2100 + at, f"step={10 + at} loss=1.0") for at in range(30)]
+    assert fold(lines).restarts == (START_S + 110, START_S + 2000)
+
+
+def test_ranks_that_tell_their_steps_out_of_turn_are_no_restart():
+    lines = []
+    for step in range(1, 60):
+        lines += [line(step * 10 + rank / 10, f"step={step - rank % 2 * 3} loss=1.0") for rank in range(4)]
+    assert fold(lines).restarts == ()
+
+
+def test_errors_are_counted_once_each_with_the_first_and_the_newest():
+    lines = [
+        line(10, "step=1 loss=1.0"),
+        line(20, "Traceback (most recent call last):"),
+        line(20.1, '  File "train.py", line 3, in <module>'),
+        line(20.2, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
+        line(21, "[rank3]: torch.OutOfMemoryError: CUDA out of memory.", "node-1"),
+        LogLine((START_S + 90) * SECOND, "could not reach the data server", "node-1", "ERROR"),
+        line(95, "INFO 0 errors so far, error rate 0.0"),
+    ]
+    tally = fold(lines).errors
+    assert tally.count == 2
+    assert tally.first.text == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    assert (tally.newest.text, tally.newest.replica) == ("could not reach the data server", "node-1")
+
+
+def test_the_pauses_of_a_run_are_learnt():
+    lines, at = [], 0.0
+    for step in range(1, 301):
+        at += 400 if step % 100 == 0 else 5
+        lines.append(line(at, f"step={step} loss=1.0"))
+    snapshot = fold(lines)
+    assert snapshot.step_pause_s == snapshot.line_pause_s == 400
+    lines += [line(at + 4000 + step, f"step={300 + step} loss=1.0") for step in range(10)]
+    assert fold(lines).line_pause_s == 400, "a single accident is no rhythm"
+
+
+def test_a_stream_can_be_chosen():
+    lines = [line(at, f"[rank{rank}]: step={at} loss={rank + 1}.0") for at in range(50) for rank in range(2)]
+    folding = ProgressFold()
+    folding.add(lines)
+    first = folding.snapshot()
+    assert [view.key for view in first.streams] == ["node-0[0]", "node-0[1]"]
+    assert (first.stream, first.loss) == ("node-0[0]", 1.0)
+    folding.choose("node-0[1]")
+    assert (folding.snapshot().stream, folding.snapshot().loss) == ("node-0[1]", 2.0)
+    folding.choose(None)
+    assert folding.snapshot().loss == 1.0
+
+
+def test_patterns_of_the_users_own_come_first():
+    own = ProgressPattern(
+        "mine", r"@(?P<step>\d+)/(?P<total>\d+) L(?P<loss>[\d.]+|nan) (?P<step_time_ms>\d+)ms"
+    )
+    folding = ProgressFold(patterns=[own])
+    folding.add(
+        [line(10 * at, f"\x1b[1m@{at}/100 L{2.5 - at / 100:.2f} 250ms\x1b[0m") for at in range(1, 11)]
+    )
+    snapshot = folding.snapshot()
+    assert (snapshot.step, snapshot.total_steps, snapshot.loss) == (10, 100, 2.4)
+    assert snapshot.streams[0].step_time_s == 0.25
+
+
+@pytest.mark.parametrize(
+    ("regex", "why"),
+    [("(?P<loss>", "mine"), (r"(?P<lossy>\d+)", "no such group: lossy"), (r"\d+", "no group")],
+)
+def test_a_pattern_that_cannot_work_says_why(regex, why):
+    with pytest.raises(ValueError, match=why):
+        ProgressPattern("mine", regex)

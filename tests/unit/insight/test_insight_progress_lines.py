@@ -259,7 +259,7 @@ def test_json_lines():
         ("step=4120 loss=0.9132 lr=1.9e-05 grad_norm=0.71", {"step": 4120, "loss": 0.9132, "learning_rate": 1.9e-5, "grad_norm": 0.71}),
         ("step 40/900 loss 1.2", {"step": 40, "total_steps": 900, "loss": 1.2}),
         ("[12:00:01] Step: 40 | Loss: 1.2", {"step": 40, "loss": 1.2}),
-        ("Rank 0: step=10, loss=2.1", {"step": 10, "loss": 2.1}),
+        ("Rank 0: step=10, loss=2.1", {"step": 10, "loss": 2.1, "rank": 0}),
         ("iter 40: loss 4.5012, time 23.12ms, mfu 12.10%", {"step": 40, "loss": 4.5012}),
         ("step 2000: train loss 1.7, val loss 1.8", {"step": 2000, "loss": 1.7, "eval_loss": 1.8}),
         ("epoch 2 loss 0.5", {"epoch": 2.0, "loss": 0.5}),

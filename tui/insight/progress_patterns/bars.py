@@ -25,10 +25,16 @@ _TRAINING_UNITS = frozenset(
     for unit in ("it", "step", "steps", "batch", "batches", "ba", "iter", "update", "optimizer_step")
 ) | frozenset(f"s/{unit}" for unit in ("it", "step", "batch", "ba", "iter", "update", "optimizer_step"))
 _NOT_TRAINING = re.compile(
-    r"download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|shard|"
-    r"convert|upload|extract|compil|merg|quantiz|dataset|warm|process|rollout|cache|infer|writing|flatten|group",
+    r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
+    r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|process|rollout|cache|infer|flatten|group|"
+    r"file|prompt|capture|calibrat|import|install|index|embed|encod|decod|render|sampl|scor)"
+    # Whatever else somebody is doing, it is not training: Resolving, Capturing, Applying, Adding …
+    r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,
 )
+_TITLE_CHARACTERS = 160
+_TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
+_EPOCH_UNITS = frozenset({"epoch/s", "s/epoch", "ep/s", "s/ep", "epochs/s"})
 _EPOCH_IN_TITLE = re.compile(r"epoch[ :=\[]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?", re.IGNORECASE)
 
 
@@ -43,16 +49,23 @@ def _read_tqdm(text: str) -> Reading | None:
     match = None
     for match in _TQDM.finditer(text):  # noqa: B007 - several bars in one line: the last is shown
         pass
-    if match is None or not (match["unit"] is None or match["unit"] in _TRAINING_UNITS):
+    if match is None:
         return None
-    title = text[: match.start()].rpartition("]")[2].strip(" :")
+    title = _title(text[: match.start()])
     done, total = to_step(match["done"]), to_step(match["total"])
     if done is None or not total or done > total or _NOT_TRAINING.search(title):
         return None
-    known = found_in(_items(match["rest"]) | _items(text[match.end() :]) | _torchtune_title(title))
-    if match["unit"] is None and "loss" not in known:
-        return None  # NeMo's bar has no rate but its loss; without either it could be anything
-    known["step_time_s"] = _step_time_s(match) or known.get("step_time_s")
+    known = found_in(_items(match["rest"]) | _items(text[match.end() :]) | _items(title.rpartition("|")[2]))
+    if match["unit"] in _EPOCH_UNITS and "loss" in known:
+        return Reading(**{**known, "epoch": float(done), "total_epochs": float(total)})
+    # NeMo's bar has no rate but its loss; without a rate of steps or a loss it could be anything.
+    if match["unit"] not in _TRAINING_UNITS and "loss" not in known:
+        return None
+    if match["unit"] in _TRAINING_UNITS:
+        step_time_s = _step_time_s(match)
+        if "loss" not in known and step_time_s is not None and step_time_s < _TOO_FAST:
+            return None
+        known["step_time_s"] = step_time_s or known.get("step_time_s")
     named_epoch = _EPOCH_IN_TITLE.search(title)
     if named_epoch is None:
         return Reading(**{**known, "step": done, "total_steps": total, "from_bar": True})
@@ -103,6 +116,6 @@ def _items(text: str) -> dict[str, object]:
     return {key.strip().lower(): value for key, value in _ITEM.findall(text)}
 
 
-def _torchtune_title(title: str) -> dict[str, object]:
-    """Torchtune writes its values before the bar: ``1|40|Loss: 0.9132``."""
-    return _items(title.rpartition("|")[2]) if title.count("|") >= 2 else {}
+def _title(before: str) -> str:
+    """What a bar calls itself, without the loggers' and ranks' words before it."""
+    return before[-_TITLE_CHARACTERS:].rpartition("] ")[2].rpartition(") ")[2].strip(" :")

@@ -11,7 +11,12 @@ _SAVING = re.compile(
     r"\b(?:checkpoint|global_step)",
     re.IGNORECASE,
 )
-_SAVED_AFTER = re.compile(r"\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written)\b", re.IGNORECASE)
+_SAVING_MODEL = re.compile(
+    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)? (?:to|in|at)\b", re.IGNORECASE
+)
+_SAVED_AFTER = re.compile(
+    r"\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b", re.IGNORECASE
+)
 _SAVED_PATH = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing)\b[^/]{0,60}?/[^\s]{0,400}?"
     r"(?:checkpoint[-_]|ckpt[-_]|global_step_?|step[-_=]|iter_|epoch[-_=])\d",
@@ -29,7 +34,15 @@ _NAMED = re.compile(
 _ITERATION = re.compile(r"\b(iteration|step)[ =:]{1,8}(\d{1,12})\b", re.IGNORECASE)
 _VERL_FOLDER = "local_global_step_folder:"
 _MAX_NAME = 120
-_WORDS = ("sav", "writ", "wrote", "stor", "is ready now", _VERL_FOLDER)  # one of them is in every such line
+_WORDS = (
+    "sav",
+    "finalized",
+    "writ",
+    "wrote",
+    "stor",
+    "is ready now",
+    _VERL_FOLDER,
+)  # one of them is in every such line
 
 
 def read(text: str) -> Reading | None:
@@ -38,7 +51,11 @@ def read(text: str) -> Reading | None:
     if not any(word in lowered for word in _WORDS):
         return None
     about_saving = (
-        _SAVING.search(text) or _SAVED_AFTER.search(text) or _SAVED_PATH.search(text) or _VERL_FOLDER in text
+        _SAVING.search(text)
+        or _SAVING_MODEL.search(text)
+        or _SAVED_AFTER.search(text)
+        or _SAVED_PATH.search(text)
+        or _VERL_FOLDER in text
     )
     if not about_saving or _NOT_SAVING.search(text):
         return None

@@ -7,7 +7,9 @@ import re
 from tui.insight.progress_patterns.reading import NUMBER, Reading, from_values, to_step
 
 _EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)\s*$")
-_BAR = re.compile(r"^\s*(?P<done>\d+)/(?P<total>\d+) (?:[━\u2500-\u257f ]{2,}|\[[=>.]+\])(?P<rest>.*)$")
+_BAR = re.compile(
+    r"^\s*(?P<done>\d+)/(?P<total>\d+) (?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s )(?P<rest>.*)$"
+)
 _ITEM = re.compile(rf"- ([a-z_]{{1,40}}): ({NUMBER})")
 _STEP_TIME = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)/(?:step|epoch)\b")
 _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}

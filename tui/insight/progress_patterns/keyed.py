@@ -19,7 +19,8 @@ from tui.insight.progress_patterns.reading import (
 )
 
 _STEP = re.compile(
-    r"(?<![\w./-])(?:global[ _]step|train(?:ing)?[ _]step|steps?|iteration|iter|it|batch|update)"
+    r"(?<![\w./-])(?:global[ _]step|train(?:ing)?[ _]step|steps?|iteration|iter|it|batch"
+    r"|num[ _]updates|updates?)"
     r"\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14})(?:\s{0,8}(?:/|of)\s{0,8}(?P<total>\d[\d,]{0,14}))?(?![\w.]*\w)",
     re.IGNORECASE,
 )
@@ -28,20 +29,39 @@ _EPOCH = re.compile(
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)",
     re.IGNORECASE,
 )
+_RATE_NAME = r"tok(?:en)?s?/s(?:ec)?(?:/gpu)?|samples/s(?:ec)?|examples/s(?:ec)?"
 _VALUE = re.compile(
     r"(?<![\w./-])(?P<name>"
-    r"(?:train(?:ing)?|eval(?:uation)?|val(?:idation)?|valid|test|lm|total|avg|policy|ce|nll)[ _/]loss|loss"
-    r"|learning[ _]rate|lr|grad(?:ient)?[ _-]?norm|gnorm|norm"
-    r"|tok(?:ens)?/s(?:ec)?|tokens_per_s(?:ec(?:ond)?)?(?:_per_gpu)?|tps|samples/s(?:ec)?|samples_per_s(?:ec(?:ond)?)?"
-    r"|step_time(?:_s|_ms)?|dt)"
-    r"\s{0,8}[=:]?\s{0,8}(?:np\.float\d+\()?(?P<value>" + NUMBER + r")(?P<unit>ms|s)?(?![\w.]*[A-Za-z_])",
+    r"(?:train(?:ing)?|eval(?:uation)?|val(?:idation)?|valid|test|dev|lm|total|avg|mean|running|step|batch"
+    r"|policy|actor|ce|nll|gpt|sft|distill|reward"
+    # Losses that are not the one: named, so that they are not taken for it.
+    r"|critic|value|vf|aux|kl|reg|unsupervised|entropy|router|balanc\w{1,8}|mtp|cls|bbox|best|min|max|last"
+    r")[ _/]loss(?:_mean)?|loss[ _](?:train|val)|loss"
+    r"|(?:train/|optim/)?(?:learning[ _]rate|lr|grad(?:ient)?[ _-]?norm)|gnorm|norm"
+    rf"|{_RATE_NAME}|tokens_per_s(?:ec(?:ond)?)?(?:_per_gpu)?|tps|samples_per_s(?:ec(?:ond)?)?"
+    r"|step_time(?:_s|_ms)?|iter_time_ms|sec/step|s/step|dt)"
+    r"\s{0,8}[=:]?\s{0,8}(?:np\.float\d+\(|tensor\()?(?P<value>"
+    + NUMBER
+    + r")(?P<unit>ms|[skKM])?(?![\w.]*[A-Za-z_])",
     re.IGNORECASE,
 )
 _RATE_AFTER = re.compile(
-    rf"(?<![\w.])(?P<value>{NUMBER}) ?(?P<name>tok(?:ens)?/s(?:ec)?|samples/s(?:ec)?)\b", re.IGNORECASE
+    rf"(?<![\w.=:])(?P<value>{NUMBER})(?P<unit>[kKM])? ?(?P<name>{_RATE_NAME})\b(?!\s?[=:])", re.IGNORECASE
 )
+_THOUSANDS = {"k": 1e3, "m": 1e6}
+_BRACKETS = re.compile(r"(?:^|\s)\[\s{0,8}(?P<step>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})\](?=\s|:)")
+_SETTINGS = re.compile(
+    r"\b\w*(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\("
+)
+_BATCH_OF_EPOCH = re.compile(
+    # OpenMMLab: Epoch(train) [2][ 50/1000]
+    r"\bEpoch\s?(?:\(train\))?\s*\[\s*(?P<epoch>\d{1,9})\]\s*\[\s*(?P<done>\d{1,12})/(?P<total>\d{1,12})\]"
+    r"|\bTrain: (?P<epoch2>\d{1,9}) \[\s*(?P<done2>\d{1,12})/(?P<total2>\d{1,12})\b"  # timm
+)
+_ITER_OF_RUN = re.compile(r"\bIter\s?\(train\) *\[\s*(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
+_WITHIN = re.compile(r"(?<![a-z])batch\b[^|,]{0,12}\d", re.IGNORECASE)
 _MNIST = re.compile(r"\bTrain Epoch: (?P<epoch>\d+) \[(?P<done>\d+)/(?P<total>\d+) \(\d+%\)\]")
-_TORCHVISION = re.compile(r"\bEpoch: \[(?P<epoch>\d{1,9})\] +\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
+_TORCHVISION = re.compile(r"\bEpoch: \[(?P<epoch>\d{1,9})\]\s*\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
 
 
 def read(text: str) -> Reading | None:
@@ -49,12 +69,17 @@ def read(text: str) -> Reading | None:
 
     A loss alone is not enough: prose and settings speak of losses too.
     """
+    if "(" in text and _SETTINGS.search(text):
+        return None
     step, epoch = _STEP.search(text), _EPOCH.search(text)
-    if step is None and epoch is None:
+    if step is None and "loss" in text.lower():
+        step = _BRACKETS.search(text)  # [40/900] loss: 1.2
+    counted = _counted(text)
+    if step is None and epoch is None and not counted:
         return None
     values = {match["name"].lower(): _value(match) for match in reversed(list(_VALUE.finditer(text)))}
-    for match in _RATE_AFTER.finditer(text):
-        values.setdefault(match["name"].lower(), to_float(match["value"]))
+    for match in _RATE_AFTER.finditer(text):  # the unit stands behind the number
+        values.setdefault(match["name"].lower(), _value(match))
     if not values:
         return None
     known = found_in(values)
@@ -63,8 +88,33 @@ def read(text: str) -> Reading | None:
     if epoch is not None:
         known |= {"epoch": to_float(epoch["epoch"]), "total_epochs": to_float(epoch["epochs"])}
         known |= _within_epoch(text, known)
+    known |= counted
     told = Reading(**known)
     return told if says_something(told) and (told.step is not None or told.epoch is not None) else None
+
+
+def _counted(text: str) -> dict[str, Any]:
+    """The step as OpenMMLab and timm count it: within the epoch, or over the run."""
+    run = _ITER_OF_RUN.search(text)
+    if run is not None:
+        return {"step": to_step(run["done"]), "total_steps": to_step(run["total"])}
+    match = _BATCH_OF_EPOCH.search(text) if "[" in text else None
+    if match is None:
+        return {}
+    # OpenMMLab counts epochs from one, timm from zero.
+    whole = max(0, int(match["epoch"]) - 1) if match["epoch"] else int(match["epoch2"])
+    return _in_epoch(whole, int(match["done"] or match["done2"]), int(match["total"] or match["total2"]))
+
+
+def _in_epoch(whole: int, done: int, steps: int, total: int | None = None) -> dict[str, Any]:
+    return {
+        "step": whole * steps + done,
+        "total_steps": total,
+        "epoch": whole + done / max(1, steps),
+        "epoch_step": done,
+        "epoch_steps": steps,
+        "whole_epochs": whole,
+    }
 
 
 def _within_epoch(text: str, known: dict[str, Any]) -> dict[str, Any]:
@@ -80,26 +130,23 @@ def _within_epoch(text: str, known: dict[str, Any]) -> dict[str, Any]:
         total: int | None = None
     else:
         epochs = known.get("total_epochs")
-        if known.get("step") is None or not known.get("total_steps") or not epochs:
+        if known.get("step") is None or not known.get("total_steps"):
+            return {}
+        if not epochs and (_WITHIN.search(text) is None or known["epoch"] != int(known["epoch"])):
             return {}
         step, steps = known["step"], known["total_steps"]
         # "Epoch [2/3], Step [40/900]": epochs counted from one.
-        whole, total = max(0, int(known["epoch"]) - 1), int(epochs) * steps
-    return {
-        "step": whole * steps + step,
-        "total_steps": total,
-        "epoch": whole + step / max(1, steps),
-        "epoch_step": step,
-        "epoch_steps": steps,
-        "whole_epochs": whole,
-    }
+        whole, total = max(0, int(known["epoch"]) - 1), int(epochs) * steps if epochs else None
+    return _in_epoch(whole, step, steps, total)
 
 
 def _value(match: re.Match[str]) -> float | None:
     number = to_float(match["value"])
     if number is None:
         return None
-    name, unit = match["name"].lower(), match["unit"]
+    name, unit = match["name"].lower(), (match["unit"] or "").lower()
+    if unit in _THOUSANDS:
+        return number * _THOUSANDS[unit]
     if name == "dt" and unit == "s":
         return number * 1000  # without a unit, dt is in milliseconds by custom
     return number / 1000 if name in ("step_time", "step_time_s") and unit == "ms" else number

@@ -9,7 +9,8 @@ def _names(listed: str) -> tuple[str, ...]:
 
 STEP = _names(
     "step, global_step, steps, iteration, iter, iters, trainer/global_step, training/global_step,"
-    "train/global_step, _step, num_updates, update_step, global step, training_step, train_step"
+    "train/global_step, _step, num_updates, update_step, global step, training_step, train_step, batch, "
+    "batch_idx"
 )
 TOTAL_STEPS = _names("total_steps, max_steps, num_steps, total_iterations, train_iters, max_iters")
 EPOCH = _names("epoch, epochs, train/epoch, trainer/epoch, training/epoch")
@@ -17,15 +18,20 @@ LOSS = _names(
     "loss, train_loss, train/loss, training_loss, lm loss, lm_loss, reduced_train_loss, train loss,"
     "training loss, train_loss_step, loss/train, policy_loss, actor/pg_loss, actor/loss, total_loss,"
     "total loss, ce_loss, ce loss, nll_loss, nll loss, trainer/loss, global_avg_loss, avg_loss, avg loss,"
-    "batch_loss, loss_metrics/global_avg_loss"
+    "batch_loss, loss_metrics/global_avg_loss, step_loss, gpt_loss, sft_loss, loss_mean, loss train, "
+    "loss/policy_avg,"
+    "actor loss, mean_loss, mean loss, loss_train, running_loss, running loss, train_loss_epoch, "
+    "loss/train/total,"
+    "train/total_loss, reward_loss, distill_loss"
 )
 EVAL_LOSS = _names(
     "eval_loss, val_loss, valid_loss, validation_loss, eval/loss, val/loss, validation/loss, valid/loss,"
     "loss/val, val loss, eval loss, valid loss, validation loss, evaluation loss, test_loss, test loss,"
-    "dev_loss, validation_metrics/loss"
+    "dev_loss, validation_metrics/loss, loss val, val_loss_epoch, eval/val_loss, loss_val, lm loss value"
 )
 LEARNING_RATE = _names(
-    "learning_rate, lr, learning rate, train/learning_rate, train/lr, actor/lr, optimizer/lr, optim/lr"
+    "learning_rate, lr, learning rate, current_lr, last_lr, lr-adam, lr-adamw, lr/group0, "
+    "train/learning_rate, train/lr, actor/lr, optimizer/lr, optim/lr"
 )
 LEARNING_RATE_IN_THOUSANDTHS = _names("train/lr(1e-3)")
 GRAD_NORM = _names(
@@ -34,17 +40,24 @@ GRAD_NORM = _names(
 )
 TOKENS_PER_S = _names(
     "tokens_per_s, tokens_per_sec, tokens_per_second, tok/s, tok/sec, tokens/s, tokens/sec, tps, wps,"
-    "tokens_per_second_per_gpu, throughput/tokens_per_sec, perf/throughput, throughput(tps)"
+    "tokens_per_second_per_gpu, tokens/train_per_sec_per_gpu, tokens/sec/gpu, tok/s/gpu, tokens per second,"
+    "tokens per gpu per second (tgs), throughput/device/tokens_per_sec, tgs, throughput/tokens_per_sec, "
+    "perf/throughput, throughput(tps)"
 )
 SAMPLES_PER_S = _names(
     "samples_per_s, samples_per_sec, samples_per_second, samples/s, samples/sec, examples/s,"
-    "examples_per_sec, train_samples_per_second, currsamplespersec, img/s, images/sec"
+    "examples_per_sec, samples per second, interval_samples_per_second, throughput/samples_per_sec,"
+    "examples/sec, seq/s, sequences/s, images/s, train_samples_per_second, currsamplespersec, img/s, "
+    "images/sec"
 )
 STEP_TIME_S = _names(
     "step_time_s, step_time, sec/step, s/step, time_per_step, seconds_per_step, train_step_timing in s,"
-    "perf/time_per_step, timing_s/step, iter time (s), iteration_time, time_metrics/end_to_end(s)"
+    "elapsed time per iteration (s), interval_runtime_per_step, time/step, sec/it, perf/time_per_step, "
+    "timing_s/step, iter time (s), iteration_time, time_metrics/end_to_end(s)"
 )
-STEP_TIME_MS = _names("dt, step_time_ms, ms/step, elapsed time per iteration (ms)")
+STEP_TIME_MS = _names(
+    "dt, iter_time_ms, time_per_step_ms, step_time_ms, ms/step, elapsed time per iteration (ms)"
+)
 
 _FIELDS = {
     "step": STEP,

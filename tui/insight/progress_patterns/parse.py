@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tui.insight.progress_patterns import (
+    announced,
     bars,
     checkpoints,
     deepspeed,
@@ -29,7 +30,11 @@ MAX_CHARACTERS = 8192
 _HINTS = ("loss", "step", "it/s", "s/it", "iter", "epoch", "checkpoint", "ckpt", "sav")
 """No family's line is without one of these (lower case)."""
 
-_RANK = re.compile(r"^\s*\[(?:rank|default|Rank )(\d{1,5})\]:?")
+# torchrun's [rank0]: and [default0]:, srun's 0:, mpirun's [1,0]<stdout>: and home-made ones.
+_RANK = re.compile(
+    r"^\s*(?:\[(?:rank|default|Rank |Rank:? ?|RANK |local_rank )(\d{1,5})\]:?|\[\d+,(\d{1,5})\]<std\w{3}>:?"
+    r"|(\d{1,5}): (?=\S)|(?:rank|Rank)[ :=](\d{1,5})(?:\]|:|,| \|| -)(?=\s))"
+)
 
 # From the most particular to the most general: a general family would read part of a particular line.
 _FAMILIES = (
@@ -44,6 +49,7 @@ _FAMILIES = (
     deepspeed.read,
     checkpoints.read,
     keyed.read,
+    announced.read,
 )
 
 
@@ -76,5 +82,5 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | N
     for read in _FAMILIES:
         reading = read(text)
         if reading is not None:
-            return reading if rank is None else replace(reading, rank=int(rank.group(1)))
+            return reading if rank is None else replace(reading, rank=int(rank[rank.lastindex or 1]))
     return None

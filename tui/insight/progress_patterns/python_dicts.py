@@ -13,6 +13,15 @@ from tui.insight.progress_patterns.reading import NUMBER, Reading, from_values, 
 _ITEM = re.compile(rf"'([\w/ .()-]{{1,64}})': (?:'({NUMBER})'|(?:np\.float\d+\()?({NUMBER}))\)?(?=[,}}\s])")
 
 
+# ms-swift names both in one item, whatever it calls them.
+_STEP_OF_TOTAL = re.compile(r"'[\w/ ]*step[\w/ ]*': '(\d{1,12})/(\d{1,12})'")
+
+
+def _steps_of(text: str) -> dict[str, int]:
+    match = _STEP_OF_TOTAL.search(text)
+    return {} if match is None else {"step": int(match[1]), "total_steps": int(match[2])}
+
+
 def read(text: str) -> Reading | None:
     """The reading of a line that holds such a dictionary, wherever in the line it begins."""
     start = text.find("{'")
@@ -25,5 +34,7 @@ def read(text: str) -> Reading | None:
             epoch=to_float(values.get("epoch")),
             samples_per_s=to_float(values.get("train_samples_per_second")),
         )
-    reading = from_values(values)
+    if "throughput" in values:
+        values.setdefault("tokens_per_s", values["throughput"])  # LLaMA-Factory counts tokens
+    reading = from_values(values, **_steps_of(text))
     return None if reading.loss is None and reading.eval_loss is None else reading

@@ -100,10 +100,13 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def says_something(reading: Reading) -> bool:
-    """Whether it is about training at all: a loss, or a step together with some measure of it."""
+    """Whether it is about training at all: a loss, or a step together with some measure of it.
+
+    A step and a learning rate are not enough: so says a scheduler's configuration.
+    """
     if reading.loss is not None or reading.eval_loss is not None:
         return True
-    measured = (reading.learning_rate, reading.grad_norm, reading.tokens_per_s, reading.samples_per_s)
+    measured = (reading.grad_norm, reading.tokens_per_s, reading.samples_per_s)
     return reading.step is not None and any(value is not None for value in measured)
 
 

@@ -9,7 +9,7 @@ from tui.insight.progress_patterns.reading import NUMBER, Reading, from_values, 
 _LINE = re.compile(rf"\bstep:\s*(\d[\d,]*)\s+loss:\s*({NUMBER})")
 _START = re.compile(r"\bTraining starts at step (\d+)\b.{0,400}?\b(?:total steps (\d+)|(\d+) steps)\b")
 _VALIDATION = re.compile(rf"\bvalidate step:\s*(\d+)\s+loss:\s*({NUMBER})")
-_ITEM = re.compile(rf"\b(step|loss|grad_norm|tps|lr):\s*({NUMBER})")
+_ITEM = re.compile(rf"\b(step|loss|grad_norm|tps|wps|lr):\s*({NUMBER})")
 
 
 def read(text: str) -> Reading | None:
