@@ -44,7 +44,7 @@ def test_a_chart_fills_its_size_exactly(
     width: int, height: int, count: int, title: str, name: str, letters: bool, axis: str
 ) -> None:
     series = [ramp(f"{name}{index}", index, index + 1, 20) for index in range(count)]
-    lines = text(series, spec(title, letters=letters, time_axis=axis, note="stale"), width, height)
+    lines = text(series, spec(title, letters=letters, x_axis=axis, note="stale"), width, height)
     assert len(lines) == (height if width else 0)
     assert all(cell_len(line) == width for line in lines)
     assert not any(character < " " or character == "\x7f" for line in lines for character in line)
@@ -64,11 +64,11 @@ def test_axes_say_what_the_lines_mean() -> None:
 def test_legend_shortens_step_by_step() -> None:
     series = [ramp(f"node-{index}", high=0.5 + index / 10) for index in range(4)]
     chart = spec(unit=percent, y_min=0.0, y_max=1.0)
-    assert "━ node-0 50 %  ━ node-1 60 %" in text(series, chart, 90, 10)[0]
-    assert "━ 0 50 %  ━ 1 60 %  ━ 2 70 %  ━ 3 80 %" in text(series, chart, 60, 10)[0]
-    assert "━ 0  ━ 1  ━ 2  ━ 3" in text(series, chart, 40, 10)[0]
+    assert "━ node-0 50 %  ━ node-1 60 %" in text(series, chart, 90, 5)[0]
+    assert "━ 0 50 %  ━ 1 60 %  ━ 2 70 %  ━ 3 80 %" in text(series, chart, 60, 5)[0]
+    assert "━ 0  ━ 1  ━ 2  ━ 3" in text(series, chart, 40, 5)[0]
     many = [ramp(f"node-{index}") for index in range(40)]
-    header = text(many, chart, 60, 10)[0]
+    header = text(many, chart, 60, 5)[0]
     named = header.count("━")
     assert header.rstrip().endswith(f"+{40 - named}")
 
@@ -111,7 +111,7 @@ def test_small_charts_become_a_trace_or_a_number() -> None:
 
 def test_server_text_stays_text() -> None:
     hostile = ramp("\x1b[31mred\x1b]0;title\x07[bold]x[/]\nnext")
-    header = text([hostile, ramp("b")], spec("[red]t[/]\x1b[2J"), 100, 10)[0]
+    header = text([hostile, ramp("b")], spec("[red]t[/]\x1b[2J"), 100, 5)[0]
     assert "\x1b" not in header
     assert "\n" not in header
     assert header.startswith("[red]t[/]")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from textual.geometry import Region
 from widget_text import WidgetApp, full_lines, shown
 
-from tui.widgets.gpu_matrix import GpuMatrix, MatrixRow
+from tui.insight.series import Series
+from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 
 
 class MatrixApp(WidgetApp):
@@ -63,7 +66,7 @@ async def test_only_changed_nodes_are_painted(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_keys_and_mouse_pick_nodes() -> None:
     matrix = GpuMatrix("GPU")
-    matrix.set_data(cluster(40))
+    matrix.set_data(cluster(10))
     app = MatrixApp(matrix)
     async with app.run_test(size=(60, 11)) as pilot:
         matrix.focus()
@@ -71,11 +74,11 @@ async def test_keys_and_mouse_pick_nodes() -> None:
         await pilot.click(matrix, offset=(3, 5))
         await pilot.press("G", "enter")
         await pilot.pause()
-        assert shown(matrix)[-1].startswith("node-39")
+        assert shown(matrix)[-1].startswith("node-9")
         assert shown(matrix)[0].startswith("GPU")
         await pilot.press("g", "enter")
         await pilot.pause()
-        assert app.picked == ["node-2", "node-4", "node-39", "node-0"]
+        assert app.picked == ["node-2", "node-4", "node-9", "node-0"]
         assert shown(matrix)[1].startswith("node-0")
 
 
@@ -98,3 +101,67 @@ async def test_lines_fit_any_size_and_names_are_inert(size: tuple[int, int]) -> 
     async with WidgetApp(matrix).run_test(size=size):
         for line in full_lines(matrix):
             assert line.isprintable()
+
+
+async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:
+    matrix = GpuMatrix("GPU use")
+    nodes = cluster(64)
+    nodes[17] = MatrixRow("node-17", "▲ slow", (0.3,) * 7 + (None,), 0.3, facts=("12",))
+    matrix.set_data(nodes, Frame(facts=("cores",)))
+    app = MatrixApp(matrix)
+    async with app.run_test(size=(44, 10)) as pilot:
+        app.set_focus(None)
+        await pilot.pause()
+        lines = shown(matrix)
+        assert lines[0] == "GPU use 96 %  ▲1  low 30 % node-17"
+        assert lines[1].split() == ["0", *["⣿⣿⣿⣿"] * 8]
+        assert lines[3].split() == ["16", "⣿⣿⣿⣿", "⣤⣤⣤⡄▲⣿⣿⣿⣿", *["⣿⣿⣿⣿"] * 5]
+        assert [line.split()[0] for line in lines[1:9]] == [str(first) for first in range(0, 64, 8)]
+        assert lines[9] == "node-17 30 % ▲ slow  cores 12"
+        matrix.focus()
+        await pilot.press("j", "l", "l", "k", "enter", "G", "enter")
+        await pilot.click(matrix, offset=(3 + 5 * 5, 8))
+        await pilot.pause()
+        assert app.picked == ["node-2", "node-63", "node-61"]
+
+
+async def test_blocks_come_before_braille_where_there_is_room() -> None:
+    matrix = GpuMatrix("GPU use")
+    matrix.set_data(cluster(64))
+    async with WidgetApp(matrix).run_test(size=(80, 12)) as pilot:
+        await pilot.pause()
+        assert shown(matrix)[1].split() == ["0", *["▇" * 8] * 8]
+
+
+async def test_what_does_not_fit_scrolls_and_the_summary_stays() -> None:
+    matrix = GpuMatrix("GPU use")
+    matrix.set_data(cluster(64))
+    async with WidgetApp(matrix).run_test(size=(30, 6)) as pilot:
+        matrix.focus()
+        await pilot.press("G")
+        await pilot.pause()
+        lines = shown(matrix)
+        assert lines[0].startswith("GPU use 97 %")
+        assert lines[4].split()[0] == "60"
+        assert lines[5].startswith("node-63")
+
+
+async def test_a_row_over_time_shows_the_lowest_of_each_moment() -> None:
+    times = tuple(float(second) for second in range(100))
+    dip = Series("node-0", times, tuple(0.0 if second == 42 else 1.0 for second in range(100)))
+    gap = Series("node-1", times, tuple(math.nan if second < 50 else 0.5 for second in range(100)))
+    matrix = GpuMatrix("GPU use")
+    rows = [
+        MatrixRow("node-0", "", (1.0,), 1.0, dip, ("30", "559 GiB")),
+        MatrixRow("node-1", "", (0.5,), 0.5, gap, ("31", "1 GiB")),
+    ]
+    matrix.set_data(rows, Frame(over_time=True, start=0.0, end=100.0, facts=("cores", "memory")))
+    async with WidgetApp(matrix).run_test(size=(60, 6)) as pilot:
+        await pilot.pause()
+        head, first, second, *_, axis = shown(matrix)
+    assert head.endswith("cores   memory")
+    assert first.endswith("30  559 GiB")
+    cells = first.split()[3]
+    assert cells.count("▁") == 1 and set(cells) == {"▁", "▇"}
+    assert set(second.split()[3]) == {"·", "▅"}
+    assert axis.split() == ["-1m40s", "now"]

@@ -1,24 +1,77 @@
-"""What people do with the charts of a run and its matrix of GPUs."""
+"""What people do with the charts of a run, by keyboard and mouse, and with its matrix of GPUs."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
+from textual import on
 from textual.reactive import var
+from textual.timer import Timer
 from textual.widget import Widget
 
-from tui.screens.job.chart_deck import ChartDeck
+from tui.insight.run import RunSnapshot
+from tui.screens.job.chart_deck import LAYOUTS, ChartDeck
+from tui.screens.job.chart_view import FIRST_SPAN, SMOOTHINGS, X_AXES, ChartView, longer, shorter
+from tui.screens.job.charts import ChartMaker
+from tui.widgets.charts.chart_messages import Panned, Pointed, SeriesClicked, Zoomed
+from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.window import Window
 
-SPANS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
-SPAN_WORDS = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
-FIRST_SPAN = 2
+CALM_S = 0.3
+"""A window that was dragged or zoomed has to hold still that long before its samples are asked for."""
+FAR_CELLS = 10
+PAN_SHARE = 0.5
 
 
 class ChartActions(Widget):
-    """The job screen's actions on its charts; the screen watches ``span`` and ``memory_in_matrix``."""
+    """The job screen's actions on its charts; the screen watches ``view`` and ``memory_in_matrix``.
 
-    span: var[int] = var(FIRST_SPAN, init=False)
+    The screen gives ``run_shown``, the newest snapshot, and ``read_window``, which asks for samples.
+    """
+
+    view: var[ChartView] = var(ChartView(), init=False)
     memory_in_matrix: var[bool] = var(False, init=False)
+    nodes_large: var[bool] = var(False, init=False)
+    node_history: var[bool] = var(False, init=False)
+    worst_first: var[bool] = var(False, init=False)
+
+    maker: ChartMaker
+    _calm: Timer | None = None
+
+    @property
+    def run_shown(self) -> RunSnapshot | None:
+        """The newest snapshot."""
+        raise NotImplementedError
+
+    def read_window(self) -> None:
+        """Ask for the samples of the window shown, at a fitting resolution."""
+        raise NotImplementedError
+
+    def _reach(self) -> tuple[float, float] | None:
+        run = self.run_shown
+        return None if run is None else self.maker.reach(run)
+
+    def span_to_read(self) -> tuple[timedelta, timedelta | None]:
+        """How far back the window reaches, and its length where that is less."""
+        window, reach = self.view.window, self._reach()
+        if (window.follows and window.span is not None) or reach is None:
+            return timedelta(seconds=window.span or FIRST_SPAN.total_seconds()), None
+        start, end = window.bounds(*reach)
+        return timedelta(seconds=reach[1] - start), timedelta(seconds=end - start)
+
+    def _show_window(self, window: Window, *, at_once: bool = True) -> None:
+        if window == self.view.window:
+            return
+        self.view = replace(self.view, window=window, whole_progress=False)
+        if self._calm is not None:
+            self._calm.stop()
+        if at_once:
+            self.read_window()
+        else:
+            self._calm = self.set_timer(CALM_S, self.read_window)
+
+    # Both tabs
 
     def action_next_chart(self) -> None:
         """Another chart first."""
@@ -26,12 +79,196 @@ class ChartActions(Widget):
 
     def action_next_span(self) -> None:
         """A longer time."""
-        self.span = min(len(SPANS) - 1, self.span + 1)
+        self._show_preset(longer(self.view.window))
 
     def action_previous_span(self) -> None:
         """A shorter time."""
-        self.span = max(0, self.span - 1)
+        self._show_preset(shorter(self.view.window))
+
+    def _show_preset(self, window: Window) -> None:
+        whole = self.view.whole_progress
+        self._show_window(window)
+        self.view = replace(self.view, whole_progress=whole)
 
     def action_matrix_metric(self) -> None:
         """Use or memory in the cells."""
         self.memory_in_matrix = not self.memory_in_matrix
+
+    @on(Zoomed)
+    def _zoom(self, message: Zoomed) -> None:
+        message.stop()
+        reach = self._reach()
+        if reach is not None:
+            around = None if message.around is None else self._time_on(message.chart, message.around)
+            self._show_window(self.view.window.zoomed(message.factor, around, *reach), at_once=False)
+
+    @on(Panned)
+    def _pan(self, message: Panned) -> None:
+        message.stop()
+        reach = self._reach()
+        if reach is None or not isinstance(message.chart, LineChart):
+            return
+        spec = message.chart.spec
+        length = spec.end - spec.start
+        start, end = self.view.window.bounds(*reach)
+        self._show_window(self.view.window.panned(message.by / length * (end - start), *reach), at_once=False)
+
+    @on(Pointed)
+    def _point(self, message: Pointed) -> None:
+        message.stop()
+        self.view = replace(self.view, cursor=self._time_on(message.chart, message.x))
+
+    @on(SeriesClicked)
+    def _switch(self, message: SeriesClicked) -> None:
+        message.stop()
+        self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
+
+    def _time_on(self, chart: Widget, x: float) -> float:
+        """The time of a place on a chart's axis, whatever its unit."""
+        run = self.run_shown
+        if run is not None and isinstance(chart, LineChart) and chart.spec.x_axis == "step":
+            return self.maker.clock(run).time(x)
+        return x
+
+    def leave_charts(self) -> bool:
+        """Take the cursor away, or show all lines again. Returns whether there was anything to leave."""
+        if self.view.cursor is not None:
+            self.view = replace(self.view, cursor=None)
+        elif self.view.selected is not None:
+            self.view = replace(self.view, selected=None)
+        elif self.nodes_large:
+            self.nodes_large = False
+        else:
+            return False
+        return True
+
+    # The tab Metrics
+
+    def action_cursor_left(self) -> None:
+        """Read the values a column earlier."""
+        self._move_cursor(-1)
+
+    def action_cursor_right(self) -> None:
+        """Read the values a column later."""
+        self._move_cursor(1)
+
+    def action_cursor_far_left(self) -> None:
+        """Ten columns earlier."""
+        self._move_cursor(-FAR_CELLS)
+
+    def action_cursor_far_right(self) -> None:
+        """Ten columns later."""
+        self._move_cursor(FAR_CELLS)
+
+    def _move_cursor(self, cells: int) -> None:
+        reach, deck = self._reach(), self.query_one(ChartDeck)
+        chart = deck.front_chart
+        if reach is None or chart is None:
+            return
+        widget = deck.widget_of(deck.shown[0].id) if deck.shown else None
+        across = widget.raster_cells if widget is not None else 0
+        start, end = self.view.window.bounds(*reach)
+        cell = (end - start) / max(1, across)
+        held = self.view.cursor
+        if held is None or not start <= held <= end:
+            x = end - cell / 2 if cells < 0 else start + cell / 2
+        else:
+            x = min(max(held + cells * cell, reach[0]), reach[1])
+        window = self.view.window.showing(x, *reach)
+        self._show_window(window, at_once=False)
+        self.view = replace(self.view, cursor=x)
+
+    def action_pan_back(self) -> None:
+        """Half a window back."""
+        self._pan_by(-PAN_SHARE)
+
+    def action_pan_on(self) -> None:
+        """Half a window on."""
+        self._pan_by(PAN_SHARE)
+
+    def _pan_by(self, share: float) -> None:
+        reach = self._reach()
+        if reach is not None:
+            start, end = self.view.window.bounds(*reach)
+            self._show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
+
+    def action_first_time(self) -> None:
+        """The beginning of the run."""
+        reach = self._reach()
+        if reach is not None:
+            self._show_window(self.view.window.at_begin(*reach), at_once=False)
+
+    def action_newest_time(self) -> None:
+        """Now, and follow it."""
+        self._show_window(self.view.window.at_end())
+
+    def action_x_axis(self) -> None:
+        """The next unit of the x axis."""
+        place = X_AXES.index(self.view.x_axis)
+        self.view = replace(self.view, x_axis=X_AXES[(place + 1) % len(X_AXES)])
+
+    def action_smoothing(self) -> None:
+        """Smoother; after the smoothest, as it is."""
+        place = SMOOTHINGS.index(self.view.smoothing)
+        self.view = replace(self.view, smoothing=SMOOTHINGS[(place + 1) % len(SMOOTHINGS)])
+
+    def action_log_scale(self) -> None:
+        """Logarithmic value axes, or plain ones."""
+        self.view = replace(self.view, log=not self.view.log)
+
+    def action_chart_layout(self) -> None:
+        """All charts, one large, or one a line."""
+        deck = self.query_one(ChartDeck)
+        deck.arrangement = LAYOUTS[(LAYOUTS.index(deck.arrangement) + 1) % len(LAYOUTS)]
+        self.nodes_large = False
+
+    def action_next_series(self) -> None:
+        """Bring the next line to the top."""
+        self._select(1)
+
+    def action_previous_series(self) -> None:
+        """Bring the line before to the top."""
+        self._select(-1)
+
+    def _names(self) -> tuple[str, ...]:
+        chart = self.query_one(ChartDeck).front_chart
+        return chart.names if chart is not None else ()
+
+    def _select(self, by: int) -> None:
+        names = self._names()
+        if names:
+            held = self.view.selected
+            place = (names.index(held) + by) % len(names) if held in names else (0 if by > 0 else -1)
+            self.view = replace(self.view, selected=names[place])
+
+    def action_toggle_series(self) -> None:
+        """Switch the chosen line off, or on."""
+        names = self._names()
+        chosen = self.view.selected if self.view.selected in names else (names[0] if names else None)
+        if chosen is not None:
+            self.view = replace(self.view, selected=chosen, hidden=self.view.hidden ^ {chosen})
+
+    def action_only_series(self) -> None:
+        """Switch all lines of the chart off but the chosen one; again, on."""
+        names = self._names()
+        if self.view.selected in names:
+            others = frozenset(names) - {self.view.selected}
+            hidden = self.view.hidden - set(names)
+            alone = others <= self.view.hidden
+            self.view = replace(self.view, hidden=hidden if alone else hidden | others)
+
+    def action_all_series(self) -> None:
+        """Switch all lines on."""
+        self.view = replace(self.view, hidden=frozenset())
+
+    def action_nodes(self) -> None:
+        """All nodes instead of the charts, or the charts again."""
+        self.nodes_large = not self.nodes_large
+
+    def action_sort_nodes(self) -> None:
+        """The nodes that stand out first, or in their order."""
+        self.worst_first = not self.worst_first
+
+    def action_node_history(self) -> None:
+        """The nodes' values over time, or now."""
+        self.node_history = not self.node_history

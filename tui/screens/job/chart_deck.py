@@ -1,71 +1,72 @@
-"""As many charts as fit, the chosen one first."""
+"""As many charts as fit, the chosen one first; or one alone, or one for each of its lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
 from textual.containers import Container
 from textual.reactive import var
 
-from tui.insight.series import Series
+from tui.screens.job.chart_data import ChartData, ChartTable, one_a_series, table_of
 from tui.widgets.charts.line_chart import LineChart
 
 CHART_CELLS = 34
 """The least width of a chart when there are several side by side."""
 CHART_LINES = 8
 """The least height likewise."""
+STRIP_LINES = 5
+"""The least height of a chart of a single line."""
+
+Layout = Literal["grid", "one", "lines"]
+LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
+"""All charts that fit; the first alone; or a small chart for each line of the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartData:
-    """What one chart shows over ``start`` … ``end`` (epoch seconds)."""
-
-    id: str
-    title: str
-    series: tuple[Series, ...]
-    start: float
-    end: float
-    unit: Callable[[float], str]
-    y_min: float | None = None
-    y_max: float | None = None
-    tick_base: Literal[2, 10] = 10
-    end_label: str = "now"
-    note: str = ""
-
-    @property
-    def has_data(self) -> bool:
-        """Whether any series has a sample."""
-        return any(series.values for series in self.series)
-
-
-class ChartDeck(Container):
-    """Lays charts out in a grid by the room there is; ``next`` brings another to the front."""
+class ChartDeck(Container, can_focus=True):
+    """Lays charts out by the room there is; ``next`` brings another to the front."""
 
     DEFAULT_CSS = """
     ChartDeck { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
     """
 
-    front: var[str] = var("")
+    front: var[str] = var("", init=False)
+    arrangement: var[Layout] = var("grid", init=False)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._charts: dict[str, LineChart] = {}
         self._data: tuple[ChartData, ...] = ()
+        self._shown: tuple[ChartData, ...] = ()
 
     def set_charts(self, charts: Sequence[ChartData]) -> None:
         """Show these, those with data first."""
         self._data = tuple(sorted(charts, key=lambda chart: not chart.has_data))
-        for data in self._data:
-            if data.id not in self._charts:
-                chart = LineChart(
-                    data.title, unit=data.unit, y_min=data.y_min, y_max=data.y_max, tick_base=data.tick_base
-                )
-                self._charts[data.id] = chart
-                self.mount(chart)
         self._arrange()
+
+    @property
+    def front_chart(self) -> ChartData | None:
+        """The chart that comes first."""
+        order = self._order()
+        return order[0] if order else None
+
+    @property
+    def shown(self) -> tuple[ChartData, ...]:
+        """The charts that are on the screen."""
+        return self._shown
+
+    def current_data(self) -> tuple[ChartTable, ...]:
+        """The samples that are on the screen, for whoever writes them to a file."""
+        return tuple(table_of(chart) for chart in self._shown)
+
+    def widget_of(self, chart_id: str) -> LineChart | None:
+        """The widget that shows a chart."""
+        return self._charts.get(chart_id)
+
+    def data_of(self, widget: LineChart) -> ChartData | None:
+        """What a chart's widget shows."""
+        return next((one for one in self._shown if self._charts.get(one.id) is widget), None)
 
     def next(self) -> None:
         """Bring the next chart with data to the front."""
@@ -78,33 +79,63 @@ class ChartDeck(Container):
         """Another chart comes first."""
         self._arrange()
 
+    def watch_arrangement(self) -> None:
+        """Another layout."""
+        self._arrange()
+
     def on_resize(self) -> None:
         """More or fewer may fit."""
         self._arrange()
+
+    def _order(self) -> list[ChartData]:
+        """All charts worth showing, the chosen one first."""
+        with_data = [data for data in self._data if data.has_data] or list(self._data[:1])
+        ids = [data.id for data in with_data]
+        first = ids.index(self.front) if self.front in ids else 0
+        return with_data[first:] + with_data[:first]
+
+    def _fitting(self) -> tuple[list[ChartData], int, int]:
+        """The charts that fit, and the grid's columns and rows."""
+        order = self._order()
+        width, height = self.size
+        if self.arrangement == "one":
+            return order[:1], 1, 1
+        if self.arrangement == "lines":
+            lines = one_a_series(order[0]) or order[:1]
+            rows = max(1, height // STRIP_LINES)
+            columns = min(max(1, width // CHART_CELLS), -(-len(lines) // rows))
+            selected = order[0].spec.selected
+            names = [line.names[0] if line.names else "" for line in lines]
+            room = columns * rows
+            begin = names.index(selected) // room * room if selected in names else 0
+            lines = lines[begin : begin + room]
+            return lines, columns, min(rows, -(-len(lines) // columns))
+        columns = min(max(1, width // CHART_CELLS), len(order))
+        rows = min(max(1, height // CHART_LINES), -(-len(order) // columns))
+        return order[: columns * rows], columns, rows
 
     def _arrange(self) -> None:
         width, height = self.size
         if not self._data or not width or not height:
             return
-        columns = max(1, width // CHART_CELLS)
-        rows = max(1, height // CHART_LINES)
-        with_data = [data for data in self._data if data.has_data] or list(self._data[:1])
-        columns = min(columns, len(with_data))
-        rows = min(rows, -(-len(with_data) // columns))
-        ids = [data.id for data in with_data]
-        first = ids.index(self.front) if self.front in ids else 0
-        order = (with_data[first:] + with_data[:first])[: columns * rows]
+        order, columns, rows = self._fitting()
+        self._shown = tuple(order)
         shown = {data.id for data in order}
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
+        for chart_id in [chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown]:
+            self._charts.pop(chart_id).remove()
+        for data in order:
+            if data.id not in self._charts:
+                chart = self._charts[data.id] = LineChart(data.spec.title)
+                self.mount(chart)
         for chart_id, chart in self._charts.items():
             chart.display = chart_id in shown
-        for data in order:
-            chart = self._charts[data.id]
-            chart.chart_title, chart.note = data.title, data.note
-            chart.set_data(data.series, start=data.start, end=data.end, end_label=data.end_label)
         for position, data in enumerate(order):
+            chart = self._charts[data.id]
+            chart.chart_title, chart.note = data.spec.title, data.spec.note
+            chart.show(data.series, data.spec)
             last = position == len(order) - 1
-            self._charts[data.id].styles.column_span = columns * rows - position if last else 1
+            chart.styles.column_span = columns * rows - position if last else 1
         self._charts_in_order([self._charts[data.id] for data in order])
 
     def _charts_in_order(self, charts: Sequence[LineChart]) -> None:

@@ -4,100 +4,245 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from math import isfinite
+from functools import partial
+from math import ceil, isfinite
 
 from tui.insight.node_metrics import NodeSnapshot
+from tui.insight.progress import ProgressSnapshot, over_steps
 from tui.insight.run import RunSnapshot
-from tui.insight.series import Series
+from tui.insight.run_events import RunEvent
+from tui.insight.series import EMPTY, Series
 from tui.insight.text import inert
-from tui.insight.units import bytes_iec, cores, percent
-from tui.screens.job.chart_deck import ChartData
+from tui.insight.units import bytes_iec, cores, number, percent, significant
+from tui.screens.job.chart_data import ChartData
+from tui.screens.job.chart_view import ChartView, StepClock
+from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 
 MIB = 1024.0**2
+_END_STEPS = 480
+"""The right edge of a window that follows moves in so many steps of its length: finer than a dot."""
+
+_SIGNS: dict[str, tuple[str, Tone]] = {
+    "checkpoint": ("◆", "good"),
+    "restart": ("↻", "caution"),
+    "error": ("✗", "bad"),
+}
 
 
-def charts_of(run: RunSnapshot, *, span: timedelta, node: str | None) -> list[ChartData]:
-    """The charts over the last ``span``: a line a node, or of one node a line a GPU.
+class ChartMaker:
+    """Makes charts out of snapshots; series that did not change stay the same objects."""
 
-    The loss is drawn over the whole run: its trend is what matters.
-    """
-    end = _end(run)
-    start = end - span.total_seconds()
-    if run.job.created_at is not None:
-        start = max(start, run.job.created_at.timestamp())
-    start = min(start, end - 1)
-    nodes = run.metrics.nodes if run.metrics else ()
-    limit_mib = run.job.instance_type.gpu_memory_limit_mib
-    charts = [_gpu_use(nodes, node, start, end), _gpu_memory(nodes, node, start, end, limit_mib)]
-    if run.progress is not None and run.progress.loss_series.values:
-        loss = run.progress.loss_series
-        stop = max(end, loss.times[-1])
-        note = "" if run.progress.loss is None or isfinite(run.progress.loss) else f"now {run.progress.loss}"
-        charts.insert(0, ChartData("loss", "loss, whole run", (loss,), loss.times[0], stop, _loss, note=note))
-    chosen = [one for one in nodes if node is None or one.name == node]
-    charts += [
-        ChartData("cpu", "CPU cores", _by_node(chosen, lambda one: one.cpu), start, end, cores, y_min=0.0),
-        ChartData(
-            "memory",
-            "memory",
-            _by_node(chosen, lambda one: one.cpu_memory),
-            start,
-            end,
-            bytes_iec,
-            0.0,
-            None,
-            2,
-        ),
-        ChartData(
-            "disk", "disk", _by_node(chosen, lambda one: one.disk_usage), start, end, bytes_iec, 0.0, None, 2
-        ),
-    ]
-    return [replace(chart, end_label="end") for chart in charts] if run.job.is_finished else charts
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str], tuple[Series, object, Series]] = {}
+        self._used: dict[tuple[int, str], tuple[Series, object, Series]] = {}
+        self._clock: tuple[Series, StepClock] | None = None
+
+    def charts(self, run: RunSnapshot, view: ChartView) -> list[ChartData]:
+        """The charts of a run: a line a node, or of one node a line a GPU; those of the log first."""
+        self._used = {}
+        first, last = self.reach(run)
+        start, end = _stretch(view, first, last)
+        spec = ChartSpec(
+            start=start,
+            end=end,
+            x_axis="relative" if view.x_axis == "step" else view.x_axis,
+            origin=first,
+            end_label=_end_label(run),
+            smoothing=view.smoothing,
+            log=view.log,
+            marks=_marks(run.events),
+            cursor=view.cursor,
+            hidden=view.hidden,
+            selected=view.selected,
+            emphasis=run.slow_nodes | run.missing_nodes,
+        )
+        if view.x_axis == "relative" and view.window.end is not None:
+            spec = replace(spec, x_axis="clock")  # "now" is not on a chart of the past
+        told = [] if run.progress is None else self._progress(run.progress, spec, view, (first, last))
+        machines = self._machines(run, spec, view.node)
+        charts = [*told[:1], *machines[:2], *told[1:], *machines[2:]]
+        self._held = self._used
+        return charts
+
+    def reach(self, run: RunSnapshot) -> tuple[float, float]:
+        """When the run began and where it is now, or ended (epoch seconds): how far windows go."""
+        last = _end(run)
+        created = run.job.created_at
+        begun = run.running_since
+        first = begun or created
+        return min(first.timestamp() if first else last - 1, last - 1), last
+
+    def clock(self, run: RunSnapshot) -> StepClock:
+        """Steps by time."""
+        return self._clock_of(run.progress.step_series if run.progress is not None else EMPTY)
+
+    def _clock_of(self, steps: Series) -> StepClock:
+        if self._clock is None or self._clock[0] is not steps:
+            self._clock = (steps, StepClock(steps))
+        return self._clock[1]
+
+    # --- out of the log -----------------------------------------------------------------------
+
+    def _progress(
+        self, told: ProgressSnapshot, spec: ChartSpec, view: ChartView, reach: tuple[float, float]
+    ) -> list[ChartData]:
+        speed, speed_unit = told.throughput_series
+        note = "" if told.loss is None or isfinite(told.loss) else f"now {told.loss}"
+        curves = (
+            ("loss", "loss", (("loss", told.loss_series), ("eval loss", told.eval_loss_series)), number, ""),
+            ("throughput", speed_unit, ((speed_unit, speed),), _figure, speed_unit),
+            ("grad-norm", "grad norm", (("grad norm", told.grad_norm_series),), number, ""),
+            ("learning-rate", "learning rate", (("learning rate", told.learning_rate_series),), number, ""),
+        )
+        charts = []
+        for chart_id, title, lines, unit, unit_name in curves:
+            present = [(name, series) for name, series in lines if series.values]
+            if not present:
+                continue
+            own = replace(spec, title=title, unit=unit, note=note if chart_id == "loss" else "")
+            if view.whole_progress:
+                begin = min(series.times[0] for _, series in present)
+                own = replace(own, title=f"{title}, whole run", start=begin, end=max(spec.end, reach[1]))
+                own = replace(own, start=min(own.start, own.end - 1))
+            if view.x_axis == "step" and told.step_series.values:
+                own = self._by_step(own, told)
+                drawn = tuple(
+                    self._named(_over(series, told), name, told.step_series, series)
+                    for name, series in present
+                )
+            else:
+                drawn = tuple(
+                    self._named(partial(_same, series), name, None, series) for name, series in present
+                )
+            charts.append(ChartData(chart_id, drawn, own, unit_name))
+        return charts
+
+    def _by_step(self, spec: ChartSpec, told: ProgressSnapshot) -> ChartSpec:
+        clock = self._clock_of(told.step_series)
+        start, end = clock.step(spec.start), clock.step(spec.end)
+        return replace(
+            spec,
+            x_axis="step",
+            start=min(start, end - 1),
+            end=end,
+            cursor=None if spec.cursor is None else clock.step(spec.cursor),
+            marks=tuple(replace(mark, at=clock.step(mark.at)) for mark in spec.marks),
+        )
+
+    # --- out of the metrics -------------------------------------------------------------------
+
+    def _machines(self, run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
+        nodes = run.metrics.nodes if run.metrics else ()
+        spec = replace(spec, y_min=0.0)
+        share = replace(spec, unit=percent, y_max=1.0, log=False)
+        in_bytes = replace(spec, unit=bytes_iec, tick_base=2)
+        limit_mib = run.job.instance_type.gpu_memory_limit_mib
+        suffix = "" if node is None else f", {inert(node)}"
+        use = replace(share, title=f"GPU use{suffix}")
+        memory = replace(in_bytes, title=f"GPU memory{suffix}")
+        if limit_mib:
+            memory = replace(memory, y_max=limit_mib * MIB, log=False)
+        if node is None:
+            use_lines = self._by_node(nodes, lambda one: one.mean_utilization)
+            memory_lines = self._by_node(nodes, lambda one: one.mean_memory)
+        else:
+            use_lines = self._by_gpu(nodes, node, lambda one: one.gpu_utilization)
+            memory_lines = self._by_gpu(nodes, node, lambda one: one.gpu_memory)
+        chosen = [one for one in nodes if node is None or one.name == node]
+        charts = [
+            ChartData("util", use_lines, use, "fraction"),
+            ChartData("gpu-memory", memory_lines, memory, "bytes"),
+            ChartData(
+                "cpu",
+                self._by_node(chosen, lambda one: one.cpu),
+                replace(spec, title="CPU cores", unit=cores),
+                "cores",
+            ),
+            ChartData(
+                "memory",
+                self._by_node(chosen, lambda one: one.cpu_memory),
+                replace(in_bytes, title="memory"),
+                "bytes",
+            ),
+            ChartData(
+                "disk",
+                self._by_node(chosen, lambda one: one.disk_usage),
+                replace(in_bytes, title="disk"),
+                "bytes",
+            ),
+        ]
+        cache = run.metrics.cache_usage if run.metrics else EMPTY
+        if cache.values:
+            line = self._named(partial(_same, cache), "cache", None, cache)
+            charts.append(ChartData("cache", (line,), replace(in_bytes, title="cache"), "bytes"))
+        return charts
+
+    def _by_node(
+        self, nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]
+    ) -> tuple[Series, ...]:
+        """A line a node, named after it."""
+        return tuple(
+            self._named(partial(_same, series(node)), inert(node.name), None, series(node)) for node in nodes
+        )
+
+    def _by_gpu(
+        self, nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
+    ) -> tuple[Series, ...]:
+        """A line a GPU of one node, named by rank."""
+        return tuple(
+            self._named(partial(_same, line), f"gpu {inert(gpu)}", None, line)
+            for node in nodes
+            if node.name == name
+            for gpu, line in zip(node.gpus, series(node), strict=False)
+        )
+
+    def _named(self, make: Callable[[], Series], name: str, context: object, source: Series) -> Series:
+        """The series under a name; the same object as before while source and context are."""
+        key = (id(source), name)
+        held = self._held.get(key) or self._used.get(key)
+        if held is None or held[0] is not source or held[1] is not context:
+            held = (source, context, replace(make(), name=name))
+        self._used[key] = held
+        return held[2]
+
+
+def _same(series: Series) -> Series:
+    return series
+
+
+def _over(series: Series, told: ProgressSnapshot) -> Callable[[], Series]:
+    return lambda: over_steps(series, told)
+
+
+def _stretch(view: ChartView, first: float, last: float) -> tuple[float, float]:
+    start, end = view.window.bounds(first, last)
+    if view.window.follows:
+        step = (end - start) / _END_STEPS
+        end = ceil(end / step) * step
+    return start, end
 
 
 def _end(run: RunSnapshot) -> float:
     """Now; of a job that has ended, its end."""
     if run.job.is_finished and run.job.updated_at is not None:
         return run.job.updated_at.timestamp()
-    return run.at.timestamp()
+    return run.server_now.timestamp()
 
 
-def _gpu_use(nodes: Sequence[NodeSnapshot], node: str | None, start: float, end: float) -> ChartData:
-    if node is None:
-        lines, title = _by_node(nodes, lambda one: one.mean_utilization), "GPU use"
-    else:
-        lines, title = _by_gpu(nodes, node, lambda one: one.gpu_utilization), f"GPU use, {node}"
-    return ChartData("util", title, lines, start, end, percent, 0.0, 1.0)
+def _end_label(run: RunSnapshot) -> str:
+    return "end" if run.job.is_finished else "now"
 
 
-def _gpu_memory(
-    nodes: Sequence[NodeSnapshot], node: str | None, start: float, end: float, limit_mib: int | None
-) -> ChartData:
-    top = limit_mib * MIB if limit_mib else None
-    if node is None:
-        lines, title = _by_node(nodes, lambda one: one.mean_memory), "GPU memory"
-    else:
-        lines, title = _by_gpu(nodes, node, lambda one: one.gpu_memory), f"GPU memory, {node}"
-    return ChartData("gpu-memory", title, lines, start, end, bytes_iec, 0.0, top, 2)
+def _marks(events: Sequence[RunEvent]) -> tuple[Mark, ...]:
+    """The events that belong on an axis. Their text comes from the server: inert."""
+    marks = []
+    for event in events:
+        if event.kind in _SIGNS:
+            sign, tone = _SIGNS[event.kind]
+            marks.append(Mark(event.at_s, sign, tone, inert(event.text)))
+    return tuple(marks)
 
 
-def _by_node(nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]) -> tuple[Series, ...]:
-    """A line a node, named after it."""
-    return tuple(replace(series(node), name=inert(node.name)) for node in nodes)
-
-
-def _by_gpu(
-    nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
-) -> tuple[Series, ...]:
-    """A line a GPU of one node, named by rank."""
-    return tuple(
-        replace(line, name=f"gpu {inert(gpu)}")
-        for node in nodes
-        if node.name == name
-        for gpu, line in zip(node.gpus, series(node), strict=False)
-    )
-
-
-def _loss(value: float) -> str:
-    return f"{value:.3g}"
+def _figure(value: float) -> str:
+    """A rate: thousands parted, three digits below them."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else significant(value)

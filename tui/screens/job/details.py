@@ -11,11 +11,13 @@ from textual.containers import VerticalScroll
 from textual.reactive import var
 from textual.widgets import Static
 
+from tui.insight.cost import Cost
+from tui.insight.finding import Finding
 from tui.insight.fleet import hardware
 from tui.insight.run import RunSnapshot
 from tui.insight.status import status_view
 from tui.insight.text import inert
-from tui.insight.units import bytes_iec, money
+from tui.insight.units import bytes_iec, money, significant
 from tui.widgets.tones import tone_styles
 
 MIB = 1024 * 1024
@@ -42,6 +44,13 @@ class Details(VerticalScroll, can_focus=True):
         table.add_column(ratio=1)
         for name, value in facts(run):
             table.add_row(Text(name), Text(inert(value)))
+        if run.findings:
+            table.add_row("", "")
+            table.add_row(Text("findings", tones["strong"]), "")
+            for finding in run.findings:
+                tone = "bad" if finding.severity == "critical" else "warn"
+                since = _local(finding.since) if finding.since is not None else finding.severity
+                table.add_row(Text(since), Text(_told(finding), tones[tone]))
         if run.status_history:
             table.add_row("", "")
             table.add_row(Text("history", tones["strong"]), "")
@@ -54,6 +63,12 @@ class Details(VerticalScroll, can_focus=True):
                     words.append(f"  {inert(event.event_message)}", tones["muted"])
                 table.add_row(Text(_local(event.created)), words)
         return table
+
+
+def _told(finding: Finding) -> str:
+    node = inert(finding.node) if finding.node is not None else ""
+    text = inert(finding.text)
+    return text if not node or node in text else f"{node}: {text}"
 
 
 def facts(run: RunSnapshot) -> list[tuple[str, str]]:
@@ -79,6 +94,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
             f"{machine.name}  {memory}  {machine.millicpu_limit / 1000:g} CPU" if machine.name else "",
         ),
         ("price", price),
+        *_costs(run.cost),
         ("availability", job.availability_model or ""),
         ("priority", str(job.priority or 0)),
         ("user", (job.user.email if job.user else None) or ""),
@@ -88,6 +104,26 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     ]
     rows += [(name, str(value)) for name, value in (job.model_extra or {}).items() if value not in (None, "")]
     return [(name, value) for name, value in rows if value]
+
+
+def _costs(cost: Cost) -> list[tuple[str, str]]:
+    """What it has cost, will cost, and costs for each checkpoint; money only where a price is known."""
+    if cost.gpu_hours is None and cost.usd is None:
+        return []
+    rows = [
+        ("so far", _amount(cost.gpu_hours, cost.usd)),
+        ("at the end", _amount(cost.gpu_hours_to_end, cost.usd_to_end)),
+        ("a checkpoint", _amount(cost.gpu_hours_per_checkpoint, cost.usd_per_checkpoint)),
+    ]
+    low, high = cost.usd_to_end_low, cost.usd_to_end_high
+    if low is not None and high is not None and money(low) != money(high):
+        rows[1] = ("at the end", f"{rows[1][1]} ({money(low)}–{money(high)})")
+    return [*rows, ("estimate", cost.of if cost.usd is not None else "")]
+
+
+def _amount(gpu_hours: float | None, usd: float | None) -> str:
+    said = [] if gpu_hours is None else [f"{significant(gpu_hours)} GPU·h"]
+    return "  ".join([*said, *([] if usd is None else [f"≈ {money(usd)}"])])
 
 
 def _local(moment: datetime | None) -> str:

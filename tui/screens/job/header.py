@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
+from tui.insight.finding import Finding, FindingKind
 from tui.insight.fleet import hardware
-from tui.insight.health import FindingKind
 from tui.insight.progress import loss_trend
-from tui.insight.run import RunSnapshot, seconds_left
+from tui.insight.run import RunSnapshot, seconds_left, seconds_left_range
 from tui.insight.text import inert
 from tui.insight.units import age, count, duration, money, number, percent, rate, significant
 from tui.widgets.line import FactLine
@@ -23,6 +24,13 @@ NANOSECONDS = 1e9
 CENT = 0.01
 IDENTITY_ESSENTIALS = 4
 """Name, status, hardware and the age of the data are always told."""
+HEALTH_ESSENTIALS = 3
+"""The worst finding, how many more there are, and the last checkpoint: always told likewise."""
+SURE_SHARE = 0.1
+"""An ETA whose range is narrower than that share of it needs no range."""
+_HOPELESS = (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE)
+SEPARATOR_CELLS = 3
+_SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("ℹ", "plain")}
 
 
 class RunHeader(Vertical):
@@ -38,15 +46,22 @@ class RunHeader(Vertical):
         """Identity, progress, health."""
         yield FactLine(id="identity", separator="  ", essential=IDENTITY_ESSENTIALS)
         yield FactLine(id="progress")
-        yield FactLine(id="health")
+        yield FactLine(id="health", essential=HEALTH_ESSENTIALS)
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
         """Say it anew; lines that read the same are not painted."""
-        if snapshot is None:
-            return
+        if snapshot is not None:
+            self._say(snapshot)
+
+    def on_resize(self) -> None:
+        """More of it may fit, or less."""
+        if self.snapshot is not None:
+            self._say(self.snapshot)
+
+    def _say(self, snapshot: RunSnapshot) -> None:
         self.query_one("#identity", FactLine).set_facts(identity(snapshot))
         self.query_one("#progress", FactLine).set_facts(progress(snapshot))
-        self.query_one("#health", FactLine).set_facts(health(snapshot))
+        self.query_one("#health", FactLine).set_facts(health(snapshot, self.content_size.width))
 
 
 def identity(run: RunSnapshot) -> list[Fact]:
@@ -73,7 +88,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
     if run.job.current_status in WAITING_STATUSES:
         return [_queue(run)]
     if run.job.is_finished and run.job.error_message:
-        return [[(inert(run.job.error_message), "bad" if run.status.tone == "bad" else "plain")]]
+        return [[("✗ " if run.status.tone == "bad" else "", "bad"), (inert(run.job.error_message), "plain")]]
     told = run.progress
     facts: list[Fact] = []
     if told is not None and told.step is not None:
@@ -89,9 +104,9 @@ def progress(run: RunSnapshot) -> list[Fact]:
                 (f" {loss_trend(told)}".rstrip(), "accent"),
             ]
         )
-    left_s = seconds_left(told, run.at) if told is not None else None
+    left_s = seconds_left(told, run.server_now) if told is not None else None
     if left_s is not None and not run.job.is_finished and not _moves_no_more(run):
-        facts.append([("ETA ", "muted"), (duration(left_s), "plain")])
+        facts.append(_eta(run, left_s))
     if told is not None and told.rate_steps_per_s is not None:
         facts.append([(rate(told.rate_steps_per_s), "plain")])
     if told is not None and told.learning_rate is not None:
@@ -105,20 +120,57 @@ def progress(run: RunSnapshot) -> list[Fact]:
     return facts
 
 
-def health(run: RunSnapshot) -> list[Fact]:
-    """What is wrong, if anything, and the last checkpoint."""
-    facts: list[Fact] = [
-        [(f"▲ {finding.text}", "bad" if finding.severity == "critical" else "warn")]
-        for finding in run.findings
-    ]
-    if not facts and run.status.tone == "running" and run.progress is not None and run.progress.step:
-        facts.append([("✓ healthy", "good")])
-    return [*facts, _checkpoint(run)]
+def health(run: RunSnapshot, width: int) -> list[Fact]:
+    """What is wrong, the worst first, as many as fit in ``width`` cells; and the last checkpoint."""
+    checkpoint = _checkpoint(run)
+    told = [_finding(finding) for finding in run.findings]
+    if not told:
+        running = run.status.tone == "running"
+        well = running and run.progress is not None and run.progress.step is not None
+        return [[("✓ healthy", "good")], checkpoint] if well else [checkpoint]
+    room = width - _cells(checkpoint)
+    fitting = 1
+    used = _cells(told[0])
+    for fact in told[1:]:
+        rest = len(told) - fitting - 1
+        used += SEPARATOR_CELLS + _cells(fact)
+        if used + SEPARATOR_CELLS + (_cells(_more(rest)) + SEPARATOR_CELLS if rest else 0) > room:
+            break
+        fitting += 1
+    if fitting == 1:
+        return [told[0], _more(len(told) - 1), checkpoint]
+    rest = len(told) - fitting
+    return [*told[:fitting], *([_more(rest)] if rest else []), checkpoint]
+
+
+def _finding(finding: Finding) -> Fact:
+    sign, tone = _SIGNS[finding.severity]
+    text = inert(finding.text)
+    if finding.node is not None and inert(finding.node) not in text:
+        text = f"{inert(finding.node)}: {text}"
+    return [(f"{sign} ", tone), (text, tone)]
+
+
+def _more(count_of: int) -> Fact:
+    return [(f"+{count_of} more", "warn")] if count_of else []
+
+
+def _cells(fact: Fact) -> int:
+    return sum(cell_len(text) for text, _ in fact)
+
+
+def _eta(run: RunSnapshot, left_s: float) -> Fact:
+    """The time left, and its range where that is not small."""
+    fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
+    between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
+    if between is not None and between[1] - between[0] > SURE_SHARE * left_s:
+        fact.append((f" ({duration(between[0])}–{duration(between[1])})", "muted"))
+    return fact
 
 
 def _moves_no_more(run: RunSnapshot) -> bool:
     """Whether a run is beyond promising an end: it stands still, or its loss is no number."""
-    return any(found.kind in (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE) for found in run.findings)
+    return any(found.kind in _HOPELESS for found in run.findings)
 
 
 def _cost(run: RunSnapshot) -> Fact:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -18,6 +19,7 @@ from tui.actions import Scope
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.insight.run import RunSnapshot
+from tui.insight.text import inert
 from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
@@ -27,14 +29,15 @@ from tui.messages import (
     StopJobRequested,
 )
 from tui.screens.base import AppScreen
-from tui.screens.job.chart_actions import FIRST_SPAN, SPAN_WORDS, SPANS, ChartActions
+from tui.screens.job.chart_actions import ChartActions
 from tui.screens.job.chart_deck import ChartDeck
-from tui.screens.job.charts import charts_of
+from tui.screens.job.chart_view import FIRST_SPAN, ChartView, words
+from tui.screens.job.charts import ChartMaker
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
 from tui.screens.job.log_actions import LogActions
 from tui.screens.job.log_pane import LogPane
-from tui.screens.job.matrix import matrix_rows
+from tui.screens.job.matrix import matrix_frame, matrix_rows
 from tui.screens.job.tables import CHECKPOINT_COLUMNS, NODE_COLUMNS, CheckpointRow, checkpoint_rows
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.notice import ConnectionNotice
@@ -57,6 +60,9 @@ TAB_SCOPES: dict[str, tuple[Scope, ...]] = {
     "checkpoints": (Scope.CHECKPOINTS,),
 }
 """What works on a tab, beside what works on all."""
+
+DENSE_NODES = 24
+"""More nodes than that want the width at which their cells are readable at a glance."""
 
 MakeFeed = Callable[..., RunFeed]
 
@@ -102,13 +108,14 @@ class JobScreen(LogActions, ChartActions, AppScreen):
     def __init__(self, job: TrainingJob, feed_with: MakeFeed, *, tab: str = "live") -> None:
         super().__init__()
         self.job = job
+        self.maker = ChartMaker()
         self.set_reactive(JobScreen.tab, tab)
         self._feed = feed_with(
             job,
             publish=lambda snapshot: self.post_message(self.RunChanged(snapshot)),
             on_log=lambda part: self.post_message(self.LogArrived(part)),
             on_gone=lambda: self.post_message(self.JobGone()),
-            span=SPANS[FIRST_SPAN],
+            span=FIRST_SPAN,
         )
 
     def compose(self) -> ComposeResult:
@@ -169,14 +176,22 @@ class JobScreen(LogActions, ChartActions, AppScreen):
         self.set_class(with_gpus, "-gpus")
         self._make_room(len(nodes))
         if with_gpus:
-            matrix.set_data(matrix_rows(run, memory=self.memory_in_matrix))
-            what = "GPU memory" if self.memory_in_matrix else "GPU use"
-            matrix.matrix_title = f"{what}, last" if run.job.is_finished else what
+            alone = self.node if self.nodes_large else None
+            memory, large = self.memory_in_matrix, self.nodes_large
+            rows = matrix_rows(run, memory=memory, worst_first=self.worst_first, node=alone)
+            stretch = self.view.window.bounds(*self.maker.reach(run))
+            over_time = large and self.node_history
+            frame = matrix_frame(run, stretch, memory=memory, over_time=over_time, node=alone)
+            matrix.set_data(rows, frame)
+            what = "GPU memory" if memory else "GPU use"
+            suffix = f", {inert(alone)}" if alone else ", last" if run.job.is_finished else ""
+            matrix.matrix_title = f"{what}{suffix}"
         self.query_one("#node-table", RowTable).set_rows(nodes)
         self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
 
     def _make_room(self, nodes: int) -> None:
         """Both tables of nodes where there is room for both, else the GPUs alone."""
+        self.set_class(nodes > DENSE_NODES, "-dense-nodes")
         self.set_class(2 * (nodes + 1) > self.query_one("#nodes").size.height, "-many-nodes")
 
     def on_resize(self) -> None:
@@ -187,7 +202,7 @@ class JobScreen(LogActions, ChartActions, AppScreen):
 
     def _show_charts(self, run: RunSnapshot) -> None:
         if self.tab in ("live", "metrics"):
-            self.query_one(ChartDeck).set_charts(charts_of(run, span=SPANS[self.span], node=self.node))
+            self.query_one(ChartDeck).set_charts(self.maker.charts(run, self.view))
 
     def _show_checkpoints(self, run: RunSnapshot) -> None:
         table: RowTable[CheckpointRow] = self.query_one("#checkpoint-table", RowTable)
@@ -210,7 +225,9 @@ class JobScreen(LogActions, ChartActions, AppScreen):
             self.set_class(name == tab, f"-tab-{name}")
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
-        focus = {"checkpoints": "#checkpoint-table", "details": "#details"}.get(tab)
+        self.view = replace(self.view, whole_progress=tab != "metrics")
+        metrics = "#matrix" if self.nodes_large else "#charts"
+        focus = {"checkpoints": "#checkpoint-table", "details": "#details", "metrics": metrics}.get(tab)
         if focus is not None:
             self.query_one(focus).focus()
         else:
@@ -223,15 +240,42 @@ class JobScreen(LogActions, ChartActions, AppScreen):
     def watch_node(self, node: str | None) -> None:
         """One node alone in charts and log, or all."""
         self.query_one(LogPane).show_node(node)
-        if self.snapshot is not None:
-            self._show_charts(self.snapshot)
+        self.view = replace(self.view, node=node, selected=None)
 
-    def watch_span(self, span: int) -> None:
-        """Charts over another time; the feed reads what is missing."""
-        self._feed.set_span(SPANS[span])
+    def watch_view(self, before: ChartView, view: ChartView) -> None:
+        """Another time, or drawn in another way."""
         self._show_span()
         if self.snapshot is not None:
             self._show_charts(self.snapshot)
+            if self.nodes_large:
+                self._show_nodes(self.snapshot)
+
+    @property
+    def run_shown(self) -> RunSnapshot | None:
+        """The newest snapshot."""
+        return self.snapshot
+
+    def read_window(self) -> None:
+        """Ask for the samples of the window shown; the feed reads what is missing."""
+        self._feed.set_span(*self.span_to_read())
+
+    def watch_nodes_large(self, large: bool) -> None:
+        """All nodes over the whole tab, or the charts."""
+        self.set_class(large, "-nodes-large")
+        if self.tab == "metrics":
+            self.query_one("#matrix" if large else "#charts").focus()
+        if self.snapshot is not None:
+            self._show_nodes(self.snapshot)
+
+    def watch_node_history(self) -> None:
+        """Rows over time, or cells of now."""
+        if self.snapshot is not None:
+            self._show_nodes(self.snapshot)
+
+    def watch_worst_first(self) -> None:
+        """In another order."""
+        if self.snapshot is not None:
+            self._show_nodes(self.snapshot)
 
     def watch_memory_in_matrix(self) -> None:
         """The other metric in the cells."""
@@ -239,7 +283,7 @@ class JobScreen(LogActions, ChartActions, AppScreen):
             self._show_nodes(self.snapshot)
 
     def _show_span(self) -> None:
-        self.query_one("#span", Static).update(f"charts: {SPAN_WORDS[self.span]} ")
+        self.query_one("#span", Static).update(f"charts: {words(self.view)} ")
 
     @on(TabStrip.Chosen)
     def _tab_chosen(self, message: TabStrip.Chosen) -> None:
@@ -247,7 +291,8 @@ class JobScreen(LogActions, ChartActions, AppScreen):
 
     @on(GpuMatrix.NodeSelected)
     def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:
-        self.node = None if self.node == message.name else message.name
+        inside = self.nodes_large and self.node is not None
+        self.node = None if inside or self.node == message.name else message.name
 
     @on(RowTable.Selected, "#node-table")
     def _node_row_chosen(self, message: RowTable.Selected) -> None:
@@ -335,6 +380,8 @@ class JobScreen(LogActions, ChartActions, AppScreen):
     def action_back(self) -> None:
         """Out of the filter, then out of the one node, then out of the screen."""
         if self.query_one(LogPane).leave():
+            return
+        if self.tab in ("live", "metrics") and self.leave_charts():
             return
         if self.node is not None:
             self.node = None

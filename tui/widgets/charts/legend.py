@@ -1,27 +1,25 @@
-"""The line above a chart: what it shows, and which series is which, as much as there is room for."""
+"""Which series is which: in the line above a chart, as much as there is room for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isnan
 
 from rich.cells import cell_len
 
-from tui.insight.series import Series, latest
+from tui.insight.series import Series
 from tui.insight.text import clip, inert
-
-Role = str | int
-"""What a piece of a chart is: a name such as "title" or "axis", or the number of a series."""
-
-Run = tuple[str, Role]
-"""A piece of a line and what it is."""
+from tui.widgets.charts.reading import Readout, read
+from tui.widgets.charts.spec import ChartSpec, Role, Run
 
 SWATCH = "━"
+SWITCHED_OFF = "·"
+SELECTED = "▶"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """Marks of the series where colours are missing."""
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
+_NAMES_ALONE = 2  # from this form on the legend has no values
 _NAME_SEPARATORS = "-_./ "
 
 
@@ -42,27 +40,43 @@ def short_names(names: Sequence[str]) -> list[str]:
     return [name[cut:] or name for name in names]
 
 
+def sign_of(index: int, name: str, spec: ChartSpec) -> str:
+    """The sign before a series' name: its letter or a stroke, or whether it is off or selected."""
+    if name in spec.hidden:
+        return SWITCHED_OFF
+    if name == spec.selected:
+        return SELECTED
+    return letter(index) if spec.letters else SWATCH
+
+
+def role_of(index: int, name: str, spec: ChartSpec) -> Role:
+    """The role of a series' entry; one that is switched off keeps its number as ``-1 - index``."""
+    return -1 - index if name in spec.hidden else index
+
+
 def header(
     title: str,
     series: Sequence[Series],
     width: int,
     unit: Callable[[float], str],
+    spec: ChartSpec,
     *,
-    letters: bool = False,
     note: str = "",
+    order: Sequence[int] | None = None,
 ) -> list[Run]:
     """The header line: title, then the legend in the longest form that fits, then a note at the right.
 
-    One series shows its latest value, and its least and greatest where there is room. Several show a
-    mark each with name and latest value; names lose their common beginning, then the values go, then
-    the last series are counted instead of named.
+    One series shows its latest value (or the cursor's), and the window's extremes where there is room.
+    Several show a mark each with name and value; names lose their common beginning, then the values go,
+    then the last series are counted instead of named. ``order`` says which come first.
     """
     note = clip(inert(note), max(0, width // 2)) if note else ""
     room = width - (cell_len(note) + len(_BETWEEN) if note else 0)
     title = clip(inert(title), max(0, room)) if title else ""
     runs: list[Run] = [(title, "title")] if title else []
     used = cell_len(title)
-    for piece in _legend(series, room - used - (len(_BETWEEN) if title else 0), unit, letters):
+    room -= used + (len(_BETWEEN) if title else 0)
+    for piece in _legend(series, room, unit, spec, order if order is not None else range(len(series))):
         if piece and used and runs[-1][1] == "title":
             runs.append((_BETWEEN, "legend"))
             used += len(_BETWEEN)
@@ -74,64 +88,86 @@ def header(
     return runs
 
 
-def _legend(series: Sequence[Series], room: int, unit: Callable[[float], str], letters: bool) -> list[Run]:
+def _legend(
+    series: Sequence[Series],
+    room: int,
+    unit: Callable[[float], str],
+    spec: ChartSpec,
+    order: Sequence[int],
+) -> list[Run]:
     if not series or room <= 0:
         return []
     if len(series) == 1:
-        return _single(series[0], room, unit)
+        return _single(read(series[0], spec.start, spec.end, spec.cursor), room, unit)
     names = [clip(inert(one.name), _NAME_CELLS) for one in series]
-    values = [(value, unit(value)) if (value := latest(one)) is not None else (None, "–") for one in series]
-    shown = [text for _, text in values]
     short = short_names(names)
-    forms = (
-        [(name, f" {value}") for name, value in zip(names, shown, strict=True)],
-        [(name, f" {value}") for name, value in zip(short, shown, strict=True)],
-        [(name, "") for name in names],
-        [(name, "") for name in short],
-    )
-    for form in forms:
-        cells = sum(2 + cell_len(name) + cell_len(value) for name, value in form)
-        if cells + len(_BETWEEN) * (len(form) - 1) <= room:
-            return _entries(form, letters)
-    return _counted(short, room, letters)
+    signs = [sign_of(index, one.name, spec) for index, one in enumerate(series)]
+    roles = [role_of(index, one.name, spec) for index, one in enumerate(series)]
+    if len(order) == len(series):
+        said = [read(one, spec.start, spec.end, spec.cursor).value for one in series]
+        shown = ["–" if value is None else unit(value) for value in said]
+        forms = (
+            [(name, f" {value}") for name, value in zip(names, shown, strict=True)],
+            [(name, f" {value}") for name, value in zip(short, shown, strict=True)],
+            [(name, "") for name in names],
+            [(name, "") for name in short],
+        )
+        for place, form in enumerate(forms):
+            if place == _NAMES_ALONE and spec.cursor is not None and (between := _between(said, room, unit)):
+                return between  # whoever reads values wants some, if only from which to which
+            cells = sum(2 + cell_len(name) + cell_len(value) for name, value in form)
+            if cells + len(_BETWEEN) * (len(form) - 1) <= room:
+                return _entries([(signs[at], *form[at], roles[at]) for at in order])
+    return _counted([(signs[at], short[at], "", roles[at]) for at in order], len(series), room)
 
 
-def _single(series: Series, room: int, unit: Callable[[float], str]) -> list[Run]:
-    now = latest(series)
-    if now is None:
+def _between(said: Sequence[float | None], room: int, unit: Callable[[float], str]) -> list[Run]:
+    known = [value for value in said if value is not None]
+    if not known:
         return []
-    known = [value for value in series.values if not isnan(value)]
-    text = unit(now)
-    extremes = f"  {unit(min(known))} … {unit(max(known))}"
+    text = f"{unit(min(known))} … {unit(max(known))}"
+    return [(text, "legend")] if cell_len(text) <= room else []
+
+
+def _single(said: Readout, room: int, unit: Callable[[float], str]) -> list[Run]:
+    if said.value is None:
+        return [("–", "legend")] if said.low is not None and room > 0 else []
+    text = unit(said.value)
     if cell_len(text) > room:
         return []
-    if cell_len(text) + cell_len(extremes) <= room:
-        return [(text, 0), (extremes, "legend")]
+    if said.low is not None and said.high is not None:
+        extremes = f"  {unit(said.low)} … {unit(said.high)}"
+        if cell_len(text) + cell_len(extremes) <= room:
+            return [(text, 0), (extremes, "legend")]
     return [(text, 0)]
 
 
-def _entries(texts: Sequence[tuple[str, str]], letters: bool) -> list[Run]:
+_Entry = tuple[str, str, str, Role]
+
+
+def _entries(entries: Sequence[_Entry]) -> list[Run]:
     runs: list[Run] = []
-    for index, (name, value) in enumerate(texts):
-        if index:
+    for sign, name, value, role in entries:
+        if runs:
             runs.append((_BETWEEN, "legend"))
-        runs.append((f"{letter(index) if letters else SWATCH} {name}", index))
+        runs.append((f"{sign} {name}", role))
         if value:
             runs.append((value, "legend"))
     return runs
 
 
-def _counted(names: Sequence[str], room: int, letters: bool) -> list[Run]:
+def _counted(entries: Sequence[_Entry], total: int, room: int) -> list[Run]:
     used = 0
     fitting = 0
-    for name in names:
+    for _, name, _, _ in entries:
         needed = 2 + cell_len(name) + (len(_BETWEEN) if fitting else 0)
-        rest = f"{_BETWEEN}+{len(names) - fitting - 1}"
+        rest = f"{_BETWEEN}+{total - fitting - 1}"
         if used + needed + len(rest) > room:
             break
         used += needed
         fitting += 1
-    rest = f"+{len(names) - fitting}"
     if not fitting:
+        rest = f"+{total}"
         return [(rest, "legend")] if len(rest) <= room else []
-    return [*_entries([(name, "") for name in names[:fitting]], letters), (f"{_BETWEEN}{rest}", "legend")]
+    runs = _entries(entries[:fitting])
+    return runs if fitting == total else [*runs, (f"{_BETWEEN}+{total - fitting}", "legend")]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import tzinfo
 from typing import ClassVar, Literal
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -16,11 +17,20 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.insight.series import Series
-from tui.widgets.charts.picture import ChartSpec, Line, draw
-from tui.widgets.charts.ticks import TimeAxis
+from tui.widgets.charts.chart_messages import Panned, Pointed, SeriesClicked, Zoomed
+from tui.widgets.charts.picture import ChartSpec, Line, Picture, picture
+from tui.widgets.charts.shaping import Shaper
+from tui.widgets.charts.ticks import XAxis
 from tui.widgets.palette import SERIES_COLOURS, series_classes, series_css
 
-_ROLES = ("title", "axis", "legend", "note", "empty", "blank", "stale")
+_ROLES = (
+    *("title", "axis", "legend", "note", "empty", "blank", "stale", "off", "faint", "cursor"),
+    *("mark-good", "mark-caution", "mark-bad"),
+)
+ZOOM_STEP = 1.25
+"""How much longer or shorter a window gets with one notch of the wheel."""
+PAN_SHARE = 0.1
+"""How much of the window goes by with one notch sideways."""
 
 
 class LineChart(Widget):
@@ -29,7 +39,12 @@ class LineChart(Widget):
     Needs 20 × 4 cells for axes; smaller ones degrade to a row of blocks with the latest value. Several
     series lie over each other, the last on top, told apart by colour, or by letters where there are no
     colours. Only lines whose picture changed are painted again.
+
+    The mouse asks, and whoever shows the chart answers: the wheel posts ``Zoomed``, with shift or sideways
+    ``Panned``, as does dragging; a click posts ``Pointed``, on a name of the legend ``SeriesClicked``.
     """
+
+    ALLOW_SELECT = False
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"line-chart--{role}" for role in _ROLES),
@@ -47,6 +62,12 @@ class LineChart(Widget):
         & > .line-chart--note { color: $text-warning; }
         & > .line-chart--empty { color: $text-muted; text-style: italic; }
         & > .line-chart--stale { color: $text-muted; }
+        & > .line-chart--off { color: $text-disabled; text-style: strike; }
+        & > .line-chart--faint { color: $foreground 30%; }
+        & > .line-chart--cursor { color: $accent; text-style: bold; }
+        & > .line-chart--mark-good { color: $success; text-style: bold; }
+        & > .line-chart--mark-caution { color: $warning; text-style: bold; }
+        & > .line-chart--mark-bad { color: $error; text-style: bold; }
     }
     """ + series_css("LineChart", "line-chart--series")
 
@@ -67,7 +88,7 @@ class LineChart(Widget):
         y_min: float | None = None,
         y_max: float | None = None,
         tick_base: Literal[2, 10] = 10,
-        time_axis: TimeAxis = "relative",
+        x_axis: XAxis = "relative",
         timezone: tzinfo | None = None,
         empty_text: str = "no data yet",
         name: str | None = None,
@@ -82,7 +103,7 @@ class LineChart(Widget):
             y_min: the lower end of the value axis; chosen from the data when None.
             y_max: the upper end likewise.
             tick_base: 2 makes ticks powers of two, for bytes.
-            time_axis: "relative" (back from the end) or "clock" (local time of day).
+            x_axis: "relative" (back from the end), "clock" (local time of day), "elapsed" or "step".
             timezone: for clock labels; the machine's own when None.
             empty_text: what to say instead of a picture when there is no sample in the window.
             name: the widget's name.
@@ -95,12 +116,15 @@ class LineChart(Widget):
             y_min=y_min,
             y_max=y_max,
             tick_base=tick_base,
-            time_axis=time_axis,
+            x_axis=x_axis,
             timezone=timezone,
             empty_text=empty_text,
         )
         self._series: tuple[Series, ...] = ()
-        self._lines: list[Line] | None = None
+        self._drawn: Picture | None = None
+        self._shaper = Shaper()
+        self._pressed_at: int | None = None
+        self._dragged = False
         self._strips: list[Strip] = []
         self._strips_width = 0
         self._styles: dict[str | int, Style] = {}
@@ -115,15 +139,24 @@ class LineChart(Widget):
             end: its right edge.
             end_label: what the right edge is called on a relative axis: "now", or "end" for a past run.
         """
+        self.show(series, replace(self._spec, start=start, end=end, end_label=end_label))
+
+    def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
+        """Show these series in this way; title, note and letters are the widget's own to say."""
         given = tuple(series)
-        spec = replace(self._spec, start=start, end=end, end_label=end_label)
         unchanged = len(given) == len(self._series) and all(
             new is old or new == old for new, old in zip(given, self._series, strict=True)
         )
         if unchanged and spec == self._spec:
             return
         self._series, self._spec = given, spec
+        self._shaper.forget_all_but(given)
         self._redraw()
+
+    @property
+    def spec(self) -> ChartSpec:
+        """How the chart is drawn."""
+        return self._spec
 
     def watch_note(self) -> None:
         """Show the new remark."""
@@ -144,7 +177,7 @@ class LineChart(Widget):
         self._strips = []
 
     def _on_resize(self, event: events.Resize) -> None:
-        self._lines = None
+        self._drawn = None
         self._forget_strips()
 
     def _forget_strips(self) -> None:
@@ -153,37 +186,122 @@ class LineChart(Widget):
 
     def _redraw(self) -> None:
         """Draw again and mark what changed; put it off to the next paint while nobody can see it."""
-        before = self._lines
-        self._lines = None
+        before = self._drawn
+        self._drawn = None
         if before is None or not self._strips or not self.is_attached or not self.is_on_screen:
             self._strips = []
             self.refresh()
             return
-        lines = self._picture()
-        if len(lines) != len(self._strips) or len(lines) != len(before):
+        lines = self._picture().lines
+        if len(lines) != len(self._strips) or len(lines) != len(before.lines):
             self._forget_strips()
             return
         width = self.size.width
-        for y, (old, new) in enumerate(zip(before, lines, strict=True)):
+        for y, (old, new) in enumerate(zip(before.lines, lines, strict=True)):
             if old != new:
                 self._strips[y] = self._strip(new, width)
                 self.refresh(Region(0, y, width, 1))
 
-    def _picture(self) -> list[Line]:
-        if self._lines is None:
+    def _picture(self) -> Picture:
+        if self._drawn is None:
             width, height = self.size
             spec = replace(
                 self._spec, title=self.chart_title, note=self.note, letters=bool(self.app.no_color)
             )
-            self._lines = draw(self._series, spec, width, height)
-        return self._lines
+            self._drawn = picture(self._series, spec, width, height, self._shaper)
+        return self._drawn
+
+    # --- the mouse ----------------------------------------------------------------------------
+
+    @property
+    def raster_cells(self) -> int:
+        """How many cells wide the part with the lines is; 0 without axes."""
+        return self._picture().cells
+
+    def _x_at(self, column: int) -> float | None:
+        """The place on the x axis below a column of the widget; None outside the raster."""
+        drawn = self._picture()
+        cell = column - drawn.left
+        if not 0 <= cell < drawn.cells:
+            return None
+        return self._spec.start + (self._spec.end - self._spec.start) * (cell + 0.5) / drawn.cells
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Shorter, around the pointer; with shift or ctrl back."""
+        self._wheel(event, 1 / ZOOM_STEP, -PAN_SHARE)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Longer; with shift or ctrl on."""
+        self._wheel(event, ZOOM_STEP, PAN_SHARE)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        """Back."""
+        self._wheel(event, None, -PAN_SHARE)
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        """On."""
+        self._wheel(event, None, PAN_SHARE)
+
+    def _wheel(self, event: events.MouseEvent, factor: float | None, share: float) -> None:
+        event.stop()
+        event.prevent_default()
+        if not self.raster_cells:
+            return
+        if factor is None or event.shift or event.ctrl:
+            self.post_message(Panned(self, share * (self._spec.end - self._spec.start)))
+        else:
+            self.post_message(Zoomed(self, factor, self._x_at(event.x)))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A click, or the beginning of a drag."""
+        self._pressed_at, self._dragged = event.x, False
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Drag the window along."""
+        cells = self.raster_cells
+        if self._pressed_at is None or not cells or event.x == self._pressed_at:
+            return
+        moved, self._pressed_at, self._dragged = self._pressed_at - event.x, event.x, True
+        self.post_message(Panned(self, moved * (self._spec.end - self._spec.start) / cells))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """A click reads the values there, or switches a series of the legend."""
+        self.release_mouse()
+        pressed, self._pressed_at = self._pressed_at, None
+        if pressed is None or self._dragged:
+            return
+        name = self._named_at(event.x, event.y)
+        if name is not None:
+            self.post_message(SeriesClicked(self, name))
+        elif event.y and (x := self._x_at(event.x)) is not None:
+            self.post_message(Pointed(self, x))
+
+    def _named_at(self, column: int, line: int) -> str | None:
+        """The series whose name in the legend lies there."""
+        drawn = self._picture()
+        beside = drawn.left + drawn.cells
+        if len(self._series) < 2 or not drawn.cells or (line and column < beside):
+            return None
+        edge = 0
+        for text, role in drawn.lines[line] if line < len(drawn.lines) else ():
+            edge += cell_len(text)
+            if column < edge:
+                number = role if isinstance(role, int) else None
+                return None if number is None else self._series[number if number >= 0 else -1 - number].name
+        return None
+
+    # --- painting -----------------------------------------------------------------------------
 
     def _style(self, role: str | int) -> Style:
         style = self._styles.get(role)
         if style is None:
-            name = f"series-{role % SERIES_COLOURS}" if isinstance(role, int) else role
-            if self.stale and isinstance(role, int):
-                name = "stale"
+            if isinstance(role, str):
+                name = role
+            elif role < 0:
+                name = "off"
+            else:
+                name = "stale" if self.stale else f"series-{role % SERIES_COLOURS}"
             style = self._styles[role] = self.get_component_rich_style(f"line-chart--{name}")
         return style
 
@@ -196,7 +314,7 @@ class LineChart(Widget):
         width = self.size.width
         if not self._strips:
             self._styles.clear()
-            self._strips = [self._strip(line, width) for line in self._picture()]
+            self._strips = [self._strip(line, width) for line in self._picture().lines]
         if y < len(self._strips):
             return self._strips[y]
         return Strip.blank(width, self._style("blank"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
-from typing import Literal
+from math import log10
 
 from rich.cells import cell_len
 
@@ -13,9 +12,16 @@ from tui.insight.series import Series, latest
 from tui.insight.text import clip, inert
 from tui.insight.units import number
 from tui.widgets.charts import braille
-from tui.widgets.charts.legend import Role, Run, header, letter
-from tui.widgets.charts.ticks import TimeAxis, default_label, time_ticks, value_ticks
+from tui.widgets.charts.axes import mark_at, time_lines, value_labels
+from tui.widgets.charts.legend import header
+from tui.widgets.charts.legend_table import legend_table
+from tui.widgets.charts.raster import draw_raster, is_crowd
+from tui.widgets.charts.shaping import Shaper
+from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, Run
+from tui.widgets.charts.ticks import default_label, log_ticks, value_ticks
 from tui.widgets.charts.trace import trace
+
+__all__ = ["ChartSpec", "Line", "Mark", "Picture", "Role", "Run", "draw", "picture"]
 
 AXES_MIN_WIDTH = 20
 AXES_MIN_HEIGHT = 4
@@ -26,159 +32,109 @@ _ROWS_PER_TICK = 4
 _LABEL_SHARE = 3  # tick labels take at most a third of the width
 _TRACE_MIN_CELLS = 4
 
-Line = list[Run]
-
 
 @dataclass(frozen=True, slots=True)
-class ChartSpec:
-    """Everything about a chart but its samples. Times are epoch seconds."""
+class Picture:
+    """A chart's lines, and where its raster lies: ``left`` cells from the edge, ``cells`` wide (or 0)."""
 
-    title: str = ""
-    start: float = 0.0
-    end: float = 0.0
-    y_min: float | None = None
-    y_max: float | None = None
-    unit: Callable[[float], str] | None = None
-    tick_base: Literal[2, 10] = 10
-    time_axis: TimeAxis = "relative"
-    end_label: str = "now"
-    timezone: tzinfo | None = None
-    empty_text: str = "no data yet"
-    note: str = ""
-    letters: bool = False
+    lines: list[Line]
+    left: int = 0
+    cells: int = 0
 
 
 def draw(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
     """Exactly `height` lines of exactly `width` cells; whatever does not fit is left out in a fixed order."""
+    return picture(series, spec, width, height).lines
+
+
+def picture(
+    series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper | None = None
+) -> Picture:
+    """The chart and where its raster lies; ``shaper`` keeps smoothed samples between calls."""
     if width <= 0 or height <= 0:
-        return []
+        return Picture([])
     if width < AXES_MIN_WIDTH or height < AXES_MIN_HEIGHT:
-        return _small(series, spec, width, height)
-    return _full(series, spec, width, height)
+        return Picture(_small(series, spec, width, height))
+    return _full(series, spec, width, height, shaper or Shaper())
 
 
-def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
+def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper) -> Picture:
     has_rule = height >= _RULE_MIN_HEIGHT
     rows = height - (3 if has_rule else 2)
-    ranges = [
-        found for one in series if (found := braille.value_range(one, spec.start, spec.end)) is not None
-    ]
-    if not ranges:
-        title = header(spec.title, (), width, number, note=spec.note)
-        return [title, *_message(spec.empty_text, width, height - 1)]
-    ticks = value_ticks(
-        min(low for low, _ in ranges),
-        max(high for _, high in ranges),
-        max(2, rows // _ROWS_PER_TICK + 1),
-        fixed_low=spec.y_min,
-        fixed_high=spec.y_max,
-        base=spec.tick_base,
-    )
-    unit = spec.unit or default_label(ticks[1] - ticks[0])
-    labels = _tick_labels(ticks, unit, rows, width // _LABEL_SHARE)
+    ticks = _ticks(series, spec, rows, shaper)
+    if ticks is None:
+        shown = () if all(not one.values for one in series) else series
+        title = header(spec.title, shown, width, spec.unit or number, spec, note=spec.note)
+        return Picture([title, *_message(_why_empty(series, spec), width, height - 1)])
+    labels = value_labels(ticks, _tick_unit(ticks, spec), rows, width // _LABEL_SHARE)
     margin = max(cell_len(text) for text in labels.values()) + 1
-    raster = _raster(series, spec, width - margin, rows, ticks)
-    lines = [header(spec.title, series, width, spec.unit or number, letters=spec.letters, note=spec.note)]
+    unit = spec.unit or number
+    order = _order(series, spec)
+    table = legend_table(series, spec, unit, width - margin, height - 1, order)
+    side = sum(cell_len(text) for text, _ in table[0]) if table else 0
+    cells = width - margin - side
+    raster = draw_raster(series, spec, cells, rows, (ticks[0], ticks[-1]), shaper)
+    body: list[Line] = []
     for row in range(rows):
         text = labels.get(row, "")
         axis = " " * (margin - 1 - cell_len(text)) + text + ("┤" if text else "│")
-        lines.append([(axis, "axis"), *raster[row]])
-    lines += _time_lines(spec, width, margin, has_rule)
-    return lines
+        body.append([(axis, "axis"), *raster[row]])
+    body += time_lines(spec, width - side, margin, has_rule)
+    if table:
+        body = [[*line, *beside] for line, beside in zip(body, table, strict=True)]
+    named = () if table else series
+    first = header(spec.title, named, width, unit, spec, note=_note(spec, cells), order=order)
+    return Picture([first, *body], margin, cells)
 
 
-def _tick_labels(
-    ticks: tuple[float, ...], unit: Callable[[float], str], rows: int, widest: int
-) -> dict[int, str]:
-    """Labels by raster row; a label equal to its neighbour's is left out, as it would tell nothing."""
-    bottom, top = ticks[0], ticks[-1]
-    labels: dict[int, str] = {}
-    seen: set[str] = set()
-    ordered = [ticks[0], ticks[-1], *ticks[1:-1]]  # the ends win where two fall on one row
-    for tick in ordered:
-        row = round((top - tick) / (top - bottom) * (rows - 1))
-        text = clip(unit(tick), max(1, widest))
-        if row not in labels and text not in seen:
-            labels[row] = text
-            seen.add(text)
-    return labels
+def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper) -> tuple[float, ...] | None:
+    """The value axis, in logarithms where it is logarithmic; None when there is nothing to draw."""
+    ranges = [
+        found
+        for one in series
+        if one.name not in spec.hidden
+        and (found := braille.value_range(shaper.shape(one, log=spec.log), spec.start, spec.end)) is not None
+    ]
+    if not ranges:
+        return None
+    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    most = max(2, rows // _ROWS_PER_TICK + 1)
+    if spec.log:
+        return log_ticks(low, high, most, fixed_high=log10(spec.y_max) if spec.y_max else None)
+    return value_ticks(low, high, most, fixed_low=spec.y_min, fixed_high=spec.y_max, base=spec.tick_base)
 
 
-def _raster(
-    series: Sequence[Series], spec: ChartSpec, width: int, rows: int, ticks: tuple[float, ...]
-) -> list[Line]:
-    columns = width * braille.DOTS_PER_CELL_X
-    dot_rows = rows * braille.DOTS_PER_CELL_Y
-    grid = braille.Grid.over(spec.start, spec.end, columns)
-    characters = [[" "] * width for _ in range(rows)]
-    owners: list[list[int]] = [[-1] * width for _ in range(rows)]
-    drawn: list[list[braille.Cell]] = []
-    for index, one in enumerate(series):
-        bits = braille.dot_columns(braille.reduce_to_spans(one, grid), columns, dot_rows, ticks[0], ticks[-1])
-        found = braille.cells(bits, rows)
-        drawn.append(found)
-        # A later series takes the whole cell: dots of two colours cannot share one.
-        for row, column, character in found:
-            characters[row][column] = character
-            owners[row][column] = index
-    if spec.letters and len(series) > 1:
-        _mark(drawn, characters, owners, width)
-    return [_runs(characters[row], owners[row]) for row in range(rows)]
+def _tick_unit(ticks: tuple[float, ...], spec: ChartSpec) -> Callable[[float], str]:
+    if spec.log:
+        unit = spec.unit or number
+        return lambda tick: unit(float(f"{10.0**tick:.6g}"))
+    return spec.unit or default_label(ticks[1] - ticks[0])
 
 
-def _mark(
-    drawn: Sequence[Sequence[braille.Cell]], characters: list[list[str]], owners: list[list[int]], width: int
-) -> None:
-    """Put each series' letter on its line near the right edge, one column apart from the next one's."""
-    for index, found in enumerate(drawn):
-        wanted = width - 1 - 2 * index
-        best = min(found, key=lambda cell: (abs(cell[1] - wanted), cell[0]), default=None)
-        if best is not None:
-            row, column, _ = best
-            characters[row][column] = letter(index)
-            owners[row][column] = index
+def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
+    if series and all(one.name in spec.hidden for one in series):
+        return "all lines are switched off"
+    if any(spec.start <= time_s <= spec.end for one in series for time_s in one.times[-1:]):
+        return "nothing above zero" if spec.log else spec.empty_text
+    return "nothing in this stretch" if any(one.times for one in series) else spec.empty_text
 
 
-def _runs(characters: list[str], owners: list[int]) -> Line:
-    runs: Line = []
-    begin = 0
-    width = len(owners)
-    for column in range(1, width + 1):
-        if column == width or owners[column] != owners[begin]:
-            owner = owners[begin]
-            role: Role = owner if owner >= 0 else "blank"
-            runs.append(("".join(characters[begin:column]), role))
-            begin = column
-    return runs
+def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:
+    """The numbers of the series to name, the ones that stand out first; in a crowd only those."""
+    if not is_crowd(series):
+        return range(len(series))
+    return [
+        index
+        for index, one in enumerate(series)
+        if (one.name in spec.emphasis or one.name == spec.selected) and one.name not in spec.hidden
+    ] or range(len(series))
 
 
-def _time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list[Line]:
-    cells = width - margin
-    ticks = time_ticks(
-        spec.start,
-        spec.end,
-        cells,
-        axis=spec.time_axis,
-        end_label=spec.end_label,
-        timezone=spec.timezone,
-    )
-    labels = [" "] * width
-    rule = ["─"] * cells
-    free_from = 0
-    placed: list[tuple[int, str]] = []
-    for moment, text in reversed(ticks):  # from the right, so that the present is never crowded out
-        column = margin + round((moment - spec.start) / (spec.end - spec.start) * (cells - 1))
-        begin = max(free_from, min(column - len(text) // 2, width - len(text)))
-        if placed and begin + len(text) + 1 > placed[-1][0]:
-            continue
-        placed.append((begin, text))
-        rule[column - margin] = "┬"
-        labels[begin : begin + len(text)] = text
-    lines: list[Line] = []
-    if has_rule:
-        lines.append([(" " * (margin - 1) + "└" + "".join(rule), "axis")])
-    lines.append([("".join(labels[:width]), "axis")])
-    return lines
+def _note(spec: ChartSpec, cells: int) -> str:
+    """The remark at the right: the event under the cursor goes before what was given."""
+    if spec.cursor is not None and (mark := mark_at(spec, cells, spec.cursor)) is not None:
+        return f"{mark.sign} {mark.text}".rstrip()
+    return spec.note
 
 
 def _message(text: str, width: int, height: int) -> list[Line]:
@@ -195,7 +151,7 @@ def _message(text: str, width: int, height: int) -> list[Line]:
 def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
     """Title, a row of blocks and the latest value; in one line, or in two where there are two."""
     unit = spec.unit or number
-    first = series[0] if series else None
+    first = next((one for one in series if one.name not in spec.hidden), None)
     now = latest(first) if first is not None else None
     if first is None or now is None:
         return _message(spec.empty_text, width, height)

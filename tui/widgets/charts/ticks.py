@@ -7,8 +7,12 @@ from datetime import datetime, timedelta, tzinfo
 from math import ceil, floor, log2, log10
 from typing import Literal
 
-TimeAxis = Literal["relative", "clock"]
-"""`relative`: "-30m … now", counted back from the window's end. `clock`: local time of day."""
+XAxis = Literal["relative", "clock", "elapsed", "step"]
+"""What an x axis is labelled with.
+
+`relative`: "-30m … now", counted back from the window's end. `clock`: local time of day. `elapsed`: time
+since the run began. `step`: training steps; the only one whose unit is not seconds.
+"""
 
 _MINUTE_S = 60
 _HOUR_S = 3600
@@ -127,22 +131,89 @@ def time_ticks(
     end: float,
     cells: int,
     *,
-    axis: TimeAxis = "relative",
+    axis: XAxis = "relative",
     end_label: str = "now",
     timezone: tzinfo | None = None,
+    origin: float = 0.0,
     spacing: int = 10,
 ) -> tuple[tuple[float, str], ...]:
-    """Times and labels for an axis of so many cells, one about every `spacing` cells or more."""
+    """Places and labels for an axis of so many cells, one about every `spacing` cells or more."""
     span_s = end - start
     if span_s <= 0 or cells <= 0:
         return ()
     most = max(1, cells // spacing)
+    if axis == "step":
+        return _step_ticks(start, end, most)
     step_s = next((step for step in _TIME_STEPS_S if span_s / step <= most), _TIME_STEPS_S[-1])
     if axis == "relative":
         count = floor(span_s / step_s + 1e-9)
         back = [(end - index * step_s, f"-{duration_label(index * step_s)}") for index in range(count, 0, -1)]
         return (*back, (end, end_label))
+    if axis == "elapsed":
+        first, last = ceil((start - origin) / step_s - 1e-9), floor((end - origin) / step_s + 1e-9)
+        return tuple(
+            (origin + index * step_s, duration_label(index * step_s)) for index in range(first, last + 1)
+        )
     return tuple(_clock_ticks(start, end, step_s, timezone))
+
+
+def place_label(
+    x: float,
+    axis: XAxis,
+    *,
+    origin: float = 0.0,
+    timezone: tzinfo | None = None,
+) -> str:
+    """A single place on an x axis, exact to the second or step."""
+    if axis == "step":
+        return f"step {round(x):,}"
+    if axis == "elapsed":
+        return exact_duration(max(0.0, x - origin))
+    # On a relative axis too: "13:04:05" finds the line in the log, "-12m3s" does not.
+    return datetime.fromtimestamp(x, timezone).strftime("%H:%M:%S")
+
+
+def exact_duration(seconds: float) -> str:
+    """Hours, minutes and seconds: "2h31m05s", "4m09s", "12s"."""
+    minutes, rest_s = divmod(round(seconds), _MINUTE_S)
+    hours, rest_m = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{rest_m:02}m{rest_s:02}s"
+    return f"{minutes}m{rest_s:02}s" if minutes else f"{rest_s}s"
+
+
+def log_ticks(low: float, high: float, most: int, *, fixed_high: float | None = None) -> tuple[float, ...]:
+    """Ticks of a logarithmic axis, as decimal logarithms, from its bottom to its top.
+
+    ``low`` and ``high`` are logarithms too. The ends are 1, 2 or 5 times a power of ten just beyond the
+    data; between them lie such values, or powers of ten alone, at most `most` in all (2 at least).
+    """
+    top = high if fixed_high is None else max(fixed_high, low)
+    around = [
+        (floor(low) + index // 3) + _HALVES[index % 3] for index in range(3 * (ceil(top) - floor(low) + 2))
+    ]
+    bottom = max(tick for tick in around if tick <= low + 1e-9)
+    if fixed_high is None:
+        top = min(tick for tick in around if tick >= high - 1e-9 and tick > bottom + 1e-9)
+    if top <= bottom:
+        top = bottom + 1.0
+    inner = [tick for tick in around if bottom + 1e-9 < tick < top - 1e-9]
+    if len(inner) > most - 2:
+        decades = [tick for tick in inner if abs(tick - round(tick)) < 1e-9]
+        every = max(1, ceil(len(decades) / max(1, most - 2)))
+        inner = decades[::every] if most > 2 else []
+    return (bottom, *inner, top)
+
+
+_HALVES = (0.0, log10(2.0), log10(5.0))
+
+
+def _step_ticks(start: float, end: float, most: int) -> tuple[tuple[float, str], ...]:
+    step = max(1.0, nice_step(end - start, most))
+    return tuple(
+        (index * step, f"{round(index * step):,}")
+        for index in range(ceil(start / step - 1e-9), floor(end / step + 1e-9) + 1)
+    )
 
 
 def _clock_ticks(start: float, end: float, step_s: int, timezone: tzinfo | None) -> list[tuple[float, str]]:

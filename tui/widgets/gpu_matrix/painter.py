@@ -1,0 +1,222 @@
+"""The lines of the matrix as runs of text with the names of their styles; no widget needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.cells import cell_len
+
+from tui.insight.series import Range, reduce_columns
+from tui.insight.text import clip, inert
+from tui.widgets.charts.legend import short_names
+from tui.widgets.charts.ticks import duration_label
+from tui.widgets.gpu_matrix.glyphs import Glyph, bar, braille_bars
+from tui.widgets.gpu_matrix.rows import Frame, MatrixRow
+from tui.widgets.gpu_matrix.shape import Shape, shape_for
+
+MAX_NAME_CELLS = 20
+VALUE_CELLS = 5  # "100 %"
+_BETWEEN = 1
+_CELL_STEP = 2  # a cell and the space after it
+_FACT_GAP = 2
+_LEAST_HISTORY_CELLS = 10
+
+
+class MatrixPainter:
+    """Knows rows, frame and size; draws a line when it is asked to."""
+
+    def __init__(self, unit: Callable[[float | None], str]) -> None:
+        self._unit = unit
+        self.rows: tuple[MatrixRow, ...] = ()
+        self.frame = Frame()
+        self.shape = Shape("lines", 1, 0, 0, 0)
+        self._short: list[str] = []
+        self._widths = (0, 0, 0)
+        self._fact_widths: tuple[int, ...] = ()
+        self._room = (0, 0)
+
+    def lay_out(self, rows: tuple[MatrixRow, ...], frame: Frame, room: tuple[int, int]) -> bool:
+        """Take what is to be shown and the room for it. Returns whether lines moved."""
+        gpus = max((len(row.values) for row in rows), default=0)
+        names = [inert(row.name) for row in rows]
+        widths = (
+            min(MAX_NAME_CELLS, max(map(cell_len, names), default=0)),
+            max((cell_len(inert(row.label_note)) for row in rows), default=0),
+            gpus,
+        )
+        facts = tuple(
+            max(cell_len(title), *(cell_len(inert(row.facts[at])) for row in rows if at < len(row.facts)), 0)
+            for at, title in enumerate(frame.facts)
+        )
+        width, height = room
+        if frame.over_time:
+            shape = Shape("lines", 1, width, 0, len(rows))
+            short = names
+        else:
+            short = short_names(names)
+            label = min(MAX_NAME_CELLS, max(map(cell_len, short), default=0))
+            shape = shape_for(len(rows), gpus, label, width, max(1, height - 1))
+            if shape.density != "lines":  # the line below, on the node under the cursor, needs room too
+                shape = shape_for(len(rows), gpus, label, width, max(1, height - 2))
+        before = (self._widths, self._fact_widths, self.shape, self._room, len(self.rows))
+        moved = before != (widths, facts, shape, room, len(rows)) or self.frame != frame
+        self.rows, self.frame, self._room = rows, frame, room
+        self._widths, self._fact_widths, self.shape, self._short = widths, facts, shape, short
+        return moved
+
+    @property
+    def has_footer(self) -> bool:
+        """Whether the last line says more: of the node under the cursor, or of the time."""
+        return bool(self.rows) and (self.shape.density != "lines" or self.frame.over_time)
+
+    # --- lines --------------------------------------------------------------------------------
+
+    def header(self) -> list[Glyph]:
+        """The line above the nodes: title, and what the columns are."""
+        width = self._room[0]
+        title = inert(self.frame.title)
+        if self.shape.density != "lines":
+            return [
+                (clip(title, width), "title"),
+                (clip(self._summary(), max(0, width - cell_len(title))), "value"),
+            ]
+        left = self._left_cells()
+        if not self._widths[2] and not self.frame.over_time:
+            return [(clip(title, width), "title")]
+        shown = clip(title, max(0, left - _BETWEEN))
+        runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
+        cells = self._cell_room(left)
+        if self.frame.over_time:
+            runs.append((" " * cells, "header"))
+        else:
+            # Two-digit GPU numbers would touch: from ten on only the last digit is shown.
+            numbers = "".join(f"{gpu % 10} " for gpu in range(self._widths[2]))
+            runs.append((numbers, "header"))
+        if self._facts_fit(left):
+            runs.append((self._facts(self.frame.facts), "header"))
+        return runs
+
+    def _summary(self) -> str:
+        known = [row for row in self.rows if row.mean is not None]
+        if not known:
+            return f"  {len(self.rows)} nodes"
+        mean = sum(row.mean for row in known if row.mean is not None) / len(known)
+        worst = (min if self.frame.low_is_bad else max)(known, key=lambda row: row.mean or 0.0)
+        word = "low" if self.frame.low_is_bad else "high"
+        marked = [row for row in self.rows if row.sign]
+        signs = "".join(
+            f"  {sign}{sum(row.sign == sign for row in marked)}"
+            for sign in dict.fromkeys(row.sign for row in marked)
+        )
+        remark = f"  {inert(self.frame.remark)}" if self.frame.remark else ""
+        # The remark on what is sick goes first: what does not fit is cut off at the right.
+        return f" {self._unit(mean)}{signs}  {word} {self._unit(worst.mean)} {inert(worst.name)}{remark}"
+
+    def footer(self, cursor: str | None) -> list[Glyph]:
+        """The line below the nodes: the time axis, or the node under the cursor."""
+        if self.frame.over_time:
+            left = self._left_cells()
+            cells = self._cell_room(left)
+            begin = f"-{duration_label(self.frame.end - self.frame.start)}"
+            gap = cells - len(begin) - len(self.frame.end_label)
+            axis = begin + " " * gap + self.frame.end_label if gap > 0 else ""
+            return [(" " * left + axis, "header")]
+        row = next((row for row in self.rows if row.name == cursor), self.rows[0])
+        facts = "  ".join(
+            f"{title} {inert(value)}" for title, value in zip(self.frame.facts, row.facts, strict=False)
+        )
+        name = clip(inert(row.name), MAX_NAME_CELLS)
+        note = inert(row.label_note)
+        return [
+            (f"{name} ", "name"),
+            (self._unit(row.mean), "value"),
+            (f" {note}" if note else "", "note"),
+            (f"  {facts}" if facts else "", "header"),
+        ]
+
+    def line(self, number: int, cursor: str | None) -> list[Glyph]:
+        """A line of nodes, from 0; ``cursor`` names the node that is marked."""
+        if self.shape.density == "lines":
+            return self._row(self.rows[number], cursor) if number < len(self.rows) else []
+        first = number * self.shape.across
+        rows = self.rows[first : first + self.shape.across]
+        if not rows:
+            return []
+        label = clip(self._short[first], self.shape.label_cells - 1)
+        runs: list[Glyph] = [(label.rjust(self.shape.label_cells - 1) + " ", "header")]
+        for row in rows:
+            cells = (
+                [bar(value) for value in row.values]
+                if self.shape.density == "blocks"
+                else braille_bars(row.values)
+            )
+            marked = row.name == cursor
+            runs += [(glyph, f"{style} cursor" if marked else style) for glyph, style in cells]
+            rest = self.shape.node_cells - len(cells) - 1
+            runs.append((" " * rest + (row.sign or " "), "note"))
+        return runs
+
+    # --- a line a node ------------------------------------------------------------------------
+
+    def _left_cells(self) -> int:
+        """Cells before the heat cells; the name gives way when there is little room."""
+        name, note, gpus = self._widths
+        wanted = name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
+        cells = _LEAST_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP
+        return max(0, min(wanted, self._room[0] - cells))
+
+    def _facts_cells(self) -> int:
+        return sum(width + _FACT_GAP for width in self._fact_widths)
+
+    def _facts_fit(self, left: int) -> bool:
+        cells = _LEAST_HISTORY_CELLS * 2 if self.frame.over_time else self._widths[2] * _CELL_STEP
+        return bool(self._fact_widths) and left + cells + self._facts_cells() <= self._room[0]
+
+    def _cell_room(self, left: int) -> int:
+        """Cells for the history of a node."""
+        return max(0, self._room[0] - left - (self._facts_cells() if self._facts_fit(left) else 0))
+
+    def _facts(self, texts: Sequence[str]) -> str:
+        return "".join(
+            " " * (_FACT_GAP + width - cell_len(text)) + text
+            for width, text in zip(self._fact_widths, map(inert, texts), strict=False)
+        )
+
+    def _row(self, row: MatrixRow, cursor: str | None) -> list[Glyph]:
+        left = self._left_cells()
+        note = inert(row.label_note)
+        name_cells = min(self._widths[0], max(0, left - VALUE_CELLS - 2 * _BETWEEN))
+        name = clip(inert(row.name), name_cells)
+        value = clip(self._unit(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)
+        rest = left - name_cells - _BETWEEN - VALUE_CELLS
+        room = max(0, rest - 2 * _BETWEEN)
+        if cell_len(note) > room:
+            note = clip(row.sign, room)  # the sign alone says enough
+        runs: list[Glyph]
+        if rest >= 0:
+            beside = " " + note if note else ""
+            runs = [
+                (name, "cursor" if row.name == cursor else "name"),
+                (" " * (name_cells - cell_len(name) + _BETWEEN), "name"),
+                (value, "value"),
+                (beside + " " * (rest - cell_len(beside)), "note"),
+            ]
+        else:
+            runs = [(clip(value, left).rjust(left), "value")]
+        if self.frame.over_time:
+            runs += self._history(row, self._cell_room(left))
+        else:
+            for share in row.values:
+                glyph, style = bar(share)
+                runs.append((f"{glyph} ", style))
+            runs.append((" " * (_CELL_STEP * (self._widths[2] - len(row.values))), "name"))
+        if self._facts_fit(left):
+            runs.append((self._facts(row.facts), "name"))
+        return runs
+
+    def _history(self, row: MatrixRow, cells: int) -> list[Glyph]:
+        ranges: tuple[Range | None, ...] = reduce_columns(
+            row.history, self.frame.start, self.frame.end, cells
+        )
+        pick = 0 if self.frame.low_is_bad else 1
+        return [bar(None if found is None else found[pick] / self.frame.full) for found in ranges]

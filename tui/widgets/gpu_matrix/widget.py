@@ -1,0 +1,285 @@
+"""The matrix as a widget: it scrolls, has a cursor, and paints only lines that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.insight.text import clip, inert
+from tui.insight.units import percent
+from tui.widgets.gpu_matrix.glyphs import Glyph
+from tui.widgets.gpu_matrix.painter import MatrixPainter
+from tui.widgets.gpu_matrix.rows import Frame, MatrixRow
+from tui.widgets.palette import heat_classes, heat_css
+
+_STYLES = ("title", "header", "name", "value", "note", "unknown", "empty", "cursor")
+_HEADER_LINES = 1
+
+
+class GpuMatrix(ScrollView, can_focus=True):
+    """A heat map of nodes × GPUs: read by the cells' heights, and faster by their colours.
+
+    A line a node while they fit; else several nodes in a line, then two GPUs in a cell, so that 64 nodes
+    of 8 fit into 44 × 10 cells. What does not fit at all scrolls, header and the line on the node under the
+    cursor staying. Enter or a click posts `NodeSelected`. Only lines that changed are painted again.
+    """
+
+    ALLOW_SELECT = False
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"gpu-matrix--{name}" for name in _STYLES),
+        *heat_classes("gpu-matrix--heat"),
+    }
+
+    DEFAULT_CSS = """
+    GpuMatrix {
+        width: 1fr;
+        height: 1fr;
+        min-height: 2;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .gpu-matrix--title { text-style: bold; }
+        & > .gpu-matrix--header { color: $text-muted; }
+        & > .gpu-matrix--note { color: $text-warning; }
+        & > .gpu-matrix--unknown { color: $text-muted; }
+        & > .gpu-matrix--empty { color: $text-muted; text-style: italic; }
+        & > .gpu-matrix--cursor { text-style: bold underline; }
+    }
+    """ + heat_css("GpuMatrix", "gpu-matrix--heat")
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Next node", show=False, id="matrix.down"),
+        Binding("up,k", "move(-1)", "Previous node", show=False, id="matrix.up"),
+        Binding("right,l", "move_across(1)", "Node to the right", show=False, id="matrix.right"),
+        Binding("left,h", "move_across(-1)", "Node to the left", show=False, id="matrix.left"),
+        Binding("home,g", "move_to_end(-1)", "First node", show=False, id="matrix.first"),
+        Binding("end,G", "move_to_end(1)", "Last node", show=False, id="matrix.last"),
+        Binding("enter", "select", "Select node", show=False, id="matrix.select"),
+    ]
+
+    matrix_title: reactive[str] = reactive("")
+    """What the cells show."""
+
+    class NodeSelected(Message):
+        """The reader picked a node."""
+
+        def __init__(self, gpu_matrix: GpuMatrix, name: str) -> None:
+            self.gpu_matrix = gpu_matrix
+            self.name = name
+            super().__init__()
+
+        @property
+        def control(self) -> GpuMatrix:
+            """The matrix it happened in."""
+            return self.gpu_matrix
+
+    def __init__(
+        self,
+        title: str = "",
+        *,
+        unit: Callable[[float | None], str] = percent,
+        empty_text: str = "no GPU data yet",
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """Make an empty matrix.
+
+        Args:
+            title: what the cells show.
+            unit: turns a node's mean into text of at most five cells.
+            empty_text: what to say while there is no node.
+            name: the widget's name.
+            id: its id.
+            classes: its style classes.
+        """
+        super().__init__(name=name, id=id, classes=classes)
+        self.empty_text = empty_text
+        self._painter = MatrixPainter(unit)
+        self._frame = Frame()
+        self._rows: tuple[MatrixRow, ...] = ()
+        self._cursor: str | None = None
+        self._styles: dict[str, Style] = {}
+        self.set_reactive(GpuMatrix.matrix_title, title)
+
+    @property
+    def selected(self) -> str | None:
+        """The name of the node under the cursor."""
+        return self._cursor
+
+    def set_data(self, rows: Sequence[MatrixRow], frame: Frame | None = None) -> None:
+        """Show these nodes, in this order; the cursor stays on its node.
+
+        ``frame`` says what is shown beside them; its title is ``matrix_title``.
+        """
+        given = tuple(rows)
+        before, self._rows = self._rows, given
+        self._frame = frame if frame is not None else self._frame
+        if not any(row.name == self._cursor for row in given):
+            self._cursor = given[0].name if given else None
+        if self._lay_out():
+            self.refresh(layout=len(before) != len(given))
+            return
+        lines = {
+            self._painter.shape.line_of(index)
+            for index, (old, new) in enumerate(zip(before, given, strict=True))
+            if old is not new and old != new
+        }
+        for line in sorted(lines):
+            self._refresh_line(line)
+        if lines and self._painter.shape.density != "lines":
+            self.refresh(Region(0, 0, self.size.width, 1))
+            self._refresh_footer()
+
+    def watch_matrix_title(self) -> None:
+        """Another title."""
+        self._lay_out()
+
+    def _lay_out(self) -> bool:
+        """Returns whether lines moved."""
+        frame = replace(self._frame, title=self.matrix_title)
+        moved = self._painter.lay_out(self._rows, frame, (self.size.width, self._height_at_most()))
+        if moved:
+            lines = _HEADER_LINES + self._painter.shape.lines + self._painter.has_footer
+            self.virtual_size = Size(self.size.width, lines)
+        return moved
+
+    def _height_at_most(self) -> int:
+        """Lines that the container has for the matrix, whose own height follows from what is in it."""
+        return max(self.size.height, self.container_size.height)
+
+    def _on_resize(self, event: events.Resize) -> None:
+        if self._lay_out():
+            self.refresh()
+
+    def _refresh_line(self, line: int) -> None:
+        y = line + _HEADER_LINES - self.scroll_offset.y
+        if 0 < y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def _refresh_footer(self) -> None:
+        self.refresh(Region(0, self.size.height - 1, self.size.width, 1))
+
+    def _refresh_row(self, index: int) -> None:
+        self._refresh_line(self._painter.shape.line_of(index))
+
+    # --- the cursor ---------------------------------------------------------------------------
+
+    def _cursor_index(self) -> int:
+        return next((index for index, row in enumerate(self._rows) if row.name == self._cursor), 0)
+
+    def _put_cursor(self, index: int) -> None:
+        if not self._rows:
+            return
+        index = min(max(index, 0), len(self._rows) - 1)
+        before = self._cursor_index()
+        self._cursor = self._rows[index].name
+        self._refresh_row(before)
+        self._refresh_row(index)
+        if self._painter.has_footer:
+            self._refresh_footer()
+        line = self._painter.shape.line_of(index)
+        shown = max(1, self.size.height - _HEADER_LINES - self._painter.has_footer)
+        if line < self.scroll_offset.y:
+            self.scroll_to(y=line, animate=False)
+        elif line >= self.scroll_offset.y + shown:
+            self.scroll_to(y=line - shown + 1, animate=False)
+
+    def action_move(self, lines: int) -> None:
+        """Move the cursor by so many lines."""
+        index = self._cursor_index() + lines * self._painter.shape.across
+        if 0 <= index < len(self._rows) or self._painter.shape.across == 1:
+            self._put_cursor(index)
+
+    def action_move_across(self, nodes: int) -> None:
+        """Move the cursor by so many nodes of a line that holds several."""
+        self._put_cursor(self._cursor_index() + nodes)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Left and right are the screen's while a line holds one node."""
+        return action != "move_across" or self._painter.shape.across > 1
+
+    def action_move_to_end(self, direction: int) -> None:
+        """Move the cursor to the first (negative) or the last node."""
+        self._put_cursor(0 if direction < 0 else len(self._rows) - 1)
+
+    def action_select(self) -> None:
+        """Tell which node is under the cursor."""
+        if self._cursor is not None:
+            self.post_message(self.NodeSelected(self, self._cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """Pick the node that was clicked on."""
+        if event.y < _HEADER_LINES or (self._painter.has_footer and event.y == self.size.height - 1):
+            return
+        line = event.y - _HEADER_LINES + self.scroll_offset.y
+        index = self._painter.shape.node_at(line, event.x)
+        if index is not None and index < len(self._rows):
+            self._put_cursor(index)
+            self.action_select()
+
+    def on_focus(self) -> None:
+        """Show the cursor."""
+        self._refresh_row(self._cursor_index())
+
+    def on_blur(self) -> None:
+        """Hide the cursor."""
+        self._refresh_row(self._cursor_index())
+
+    # --- painting -----------------------------------------------------------------------------
+
+    def notify_style_update(self) -> None:
+        """Colours may have changed with the theme."""
+        super().notify_style_update()
+        self._styles.clear()
+
+    def _style(self, name: str) -> Style:
+        """The style of a run; several names separated by spaces add up."""
+        style = self._styles.get(name)
+        if style is None:
+            style = Style.null()
+            for part in name.split(" "):
+                style += self.get_component_rich_style(f"gpu-matrix--{part}", partial=part == "cursor")
+            self._styles[name] = style
+        return style
+
+    def render_line(self, y: int) -> Strip:
+        """The header, a line of nodes, the footer, or nothing."""
+        width, height = self.size
+        painter = self._painter
+        cursor = self._cursor if self.has_focus else None
+        runs: list[Glyph] = []
+        if not self._rows:
+            runs = self._nothing(y)
+        elif y < _HEADER_LINES:
+            runs = painter.header()
+        elif painter.has_footer and y == height - 1 and height > _HEADER_LINES + 1:
+            marked = next((row.name for row in self._rows if row.sign), None)
+            runs = painter.footer(self._cursor if self.has_focus or marked is None else marked)
+        else:
+            line = y - _HEADER_LINES + self.scroll_offset.y
+            if line < painter.shape.lines:
+                runs = painter.line(line, cursor)
+        strip = Strip([Segment(text, self._style(name)) for text, name in runs if text])
+        return strip.adjust_cell_length(width, self._style("name"))
+
+    def _nothing(self, y: int) -> list[Glyph]:
+        width = self.size.width
+        if y < _HEADER_LINES:
+            return [(clip(inert(self.matrix_title), width), "title")]
+        if y != max(_HEADER_LINES, self.size.height // 2):
+            return []
+        text = clip(inert(self.empty_text), width)
+        return [(" " * ((width - cell_len(text)) // 2) + text, "empty")]
