@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from api_client.emulator.data_folder import EmulatorRefused
+from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.server import EmulatorOptions, serve
 from api_client.emulator.world import WORLDS
 
@@ -21,6 +22,8 @@ def main() -> int:
     parser.add_argument("--lifeline-fd", type=int)
     parser.add_argument("--ready-fd", type=int)
     parser.add_argument("--ephemeral", action="store_true")
+    parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S)
+    parser.add_argument("--cache-files", type=int, default=0)
     arguments = parser.parse_args()
     try:
         serve(
@@ -32,6 +35,8 @@ def main() -> int:
                 lifeline_fd=arguments.lifeline_fd,
                 ready_fd=arguments.ready_fd,
                 ephemeral=arguments.ephemeral,
+                url_lifetime_s=arguments.url_lifetime,
+                cache_files=arguments.cache_files,
             )
         )
     except EmulatorRefused as refusal:

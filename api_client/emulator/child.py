@@ -36,8 +36,17 @@ class EmulatorChild:
     """
 
     def __init__(
-        self, *, world: str = "demo", speed: float = 1.0, data_dir: Path | None = None, port: int = 0
+        self,
+        *,
+        world: str = "demo",
+        speed: float = 1.0,
+        data_dir: Path | None = None,
+        port: int = 0,
+        url_lifetime_s: int | None = None,
+        cache_files: int = 0,
     ) -> None:
+        self._url_lifetime_s = url_lifetime_s
+        self._cache_files = cache_files
         self._world = world
         self._speed = speed
         self._data_dir = data_dir
@@ -52,6 +61,11 @@ class EmulatorChild:
     def url(self) -> str:
         """Where it answers, once ready."""
         return str(self._ready["url"])
+
+    @property
+    def objects_url(self) -> str:
+        """Where presigned URLs lead, once ready."""
+        return str(self._ready["objects_url"])
 
     @property
     def pid(self) -> int:
@@ -83,7 +97,9 @@ class EmulatorChild:
         folder = self._data_dir or self._temporary
         command = [sys.executable, "-P", "-m", "api_client.emulator", "--data", str(folder)]
         command += ["--port", str(self._port), "--world", self._world, "--speed", str(self._speed)]
-        command += ["--lifeline-fd", "0", "--ready-fd", "1"]
+        command += ["--lifeline-fd", "0", "--ready-fd", "1", "--cache-files", str(self._cache_files)]
+        if self._url_lifetime_s is not None:
+            command += ["--url-lifetime", str(self._url_lifetime_s)]
         if self._temporary is not None:
             command.append("--ephemeral")
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 – closed when the child has ended

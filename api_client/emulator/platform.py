@@ -113,6 +113,7 @@ class Platform:
         read_synthetic: ReadSynthetic | None = None,
         workspace_name: str = "Emulator",
     ) -> None:
+        self.objects_port: int | None = None  # set by whoever serves objects on a port of their own
         self.stores = stores
         self.data_dir = data_dir
         self.signer = signer

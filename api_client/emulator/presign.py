@@ -13,25 +13,34 @@ PRESIGNED_LIFETIME_S = 900
 UPLOAD_LIFETIME_S = 6 * 3600
 """How long upload credentials work: long enough for the largest archive."""
 
+LONGEST_TIME_DIGITS = 18
+
 EXPIRES_PARAMETER = "X-Emulator-Expires"
 SIGNATURE_PARAMETER = "X-Emulator-Signature"
 
 
 @dataclass(frozen=True, repr=False)
 class Signer:
-    """Signs with HMAC-SHA256; ``secret`` never leaves the emulator."""
+    """Signs with HMAC-SHA256; ``secret`` never leaves the emulator. ``lifetime_s`` is that of URLs."""
 
     secret: bytes
+    lifetime_s: int = PRESIGNED_LIFETIME_S
 
     def presigned(self, quoted_path: str, *, now_s: float) -> str:
         """The path with the query that lets anyone GET it until it expires. ``now_s``: epoch seconds."""
-        expires = int(now_s) + PRESIGNED_LIFETIME_S
+        expires = int(now_s) + self.lifetime_s
         query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
         return f"{quoted_path}?{urlencode(query)}"
 
     def presigned_is_valid(self, quoted_path: str, expires: str, signature: str, *, now_s: float) -> bool:
         """Whether the signature is ours, for this very path, and still good."""
         return self._holds("GET", quoted_path, expires, signature, now_s)
+
+    def presigned_has_expired(self, quoted_path: str, expires: str, signature: str, *, now_s: float) -> bool:
+        """Whether the signature is ours and was good once."""
+        if not _is_time(expires) or int(expires) >= now_s:
+            return False
+        return self._matches("GET", quoted_path, expires, signature)
 
     def upload_token(self, object_name: str, *, now_s: float) -> str:
         """A session token that lets its holder write and read one object until it expires."""
@@ -48,7 +57,14 @@ class Signer:
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
 
     def _holds(self, purpose: str, subject: str, expires: str, signature: str, now_s: float) -> bool:
-        if not (expires.isascii() and expires.isdigit()) or int(expires) < now_s:
+        if not _is_time(expires) or int(expires) < now_s:
             return False
+        return self._matches(purpose, subject, expires, signature)
+
+    def _matches(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
         expected = self._sign(purpose, subject, int(expires))
         return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))
+
+
+def _is_time(expires: str) -> bool:
+    return expires.isascii() and expires.isdigit() and len(expires) <= LONGEST_TIME_DIGITS

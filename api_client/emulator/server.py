@@ -19,6 +19,8 @@ import uvicorn
 from api_client.clock import SystemClock
 from api_client.emulator.app import build_app
 from api_client.emulator.data_folder import DataFolder, EmulatorRefused
+from api_client.emulator.objects_app import build_objects_app
+from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world
 
@@ -41,7 +43,8 @@ class EmulatorOptions:
     ``port`` None means the default one, 0 any free one. ``lifeline_fd`` is the read end of a pipe whose
     write end only the parent holds: when that closes, however the parent ended, the emulator ends.
     ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) when requests are answered. ``ephemeral``
-    deletes the data folder in the end.
+    deletes the data folder in the end. ``url_lifetime_s`` is how long presigned URLs work;
+    ``cache_files`` puts that many more files into one of the demo world's caches.
     """
 
     data_dir: Path
@@ -52,16 +55,19 @@ class EmulatorOptions:
     lifeline_fd: int | None = None
     ready_fd: int | None = None
     ephemeral: bool = False
+    url_lifetime_s: int = PRESIGNED_LIFETIME_S
+    cache_files: int = 0
 
 
 @dataclass(frozen=True)
 class EmulatorAddress:
-    """How to reach a running emulator."""
+    """How to reach a running emulator: the API at ``url``, presigned objects at ``objects_url``."""
 
     url: str
     key_file: str
     data_dir: str
     pid: int
+    objects_url: str = ""
 
 
 def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], None] | None = None) -> None:
@@ -72,8 +78,8 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
     folder = DataFolder(options.data_dir)
     try:
         listener = listen(DEFAULT_PORT if options.port is None else options.port)
-        with listener, _logging_to(folder.log_path):
-            asyncio.run(_serve(options, folder, listener, on_ready))
+        with listener, listen(0) as objects_listener, _logging_to(folder.log_path):
+            asyncio.run(_serve(options, folder, listener, objects_listener, on_ready))
     finally:
         folder.close()
         if options.ephemeral:
@@ -101,6 +107,7 @@ async def _serve(
     options: EmulatorOptions,
     folder: DataFolder,
     listener: socket.socket,
+    objects_listener: socket.socket,
     on_ready: Callable[[EmulatorAddress], None] | None,
 ) -> None:
     key = folder.api_key(options.key)
@@ -113,12 +120,16 @@ async def _serve(
             signing_key=folder.signing_key(),
             clock=SystemClock(),
             speed=options.speed,
+            url_lifetime_s=options.url_lifetime_s,
+            cache_files=options.cache_files,
         )
+        world.platform.objects_port = objects_listener.getsockname()[1]
         address = EmulatorAddress(
             url=f"http://{LOOPBACK}:{listener.getsockname()[1]}",
             key_file=str(folder.key_path),
             data_dir=str(folder.path),
             pid=os.getpid(),
+            objects_url=f"http://{LOOPBACK}:{world.platform.objects_port}",
         )
 
         def announce() -> None:
@@ -128,15 +139,31 @@ async def _serve(
                 on_ready(address)
 
         server = EmulatorServer(build_app(world.platform, key=key), on_started=announce)
+        objects_server = EmulatorServer(build_objects_app(world.platform), on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
             await world.platform.start()
             try:
                 await world.begin()
-                await server.serve(sockets=[listener])
+                await _serve_both(server, listener, objects_server, objects_listener)
             finally:
                 await world.platform.close()
     finally:
         database.close()
+
+
+async def _serve_both(
+    server: EmulatorServer,
+    listener: socket.socket,
+    objects_server: EmulatorServer,
+    objects_listener: socket.socket,
+) -> None:
+    """Serve the API until it is told to stop, and objects for as long."""
+    objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        objects_server.should_exit = True
+        await objects
 
 
 class EmulatorServer(uvicorn.Server):

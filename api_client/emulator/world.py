@@ -11,7 +11,7 @@ from api_client.emulator.backend import Backend
 from api_client.emulator.capacity import gpu_pools
 from api_client.emulator.job_spec import requested_instance
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, ReadSynthetic, Stores
-from api_client.emulator.presign import Signer
+from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.projects import StoredProject
 
@@ -45,9 +45,20 @@ class World:
 
 
 def create_world(
-    kind: str, *, database: Database, data_dir: Path, signing_key: bytes, clock: Clock, speed: float
+    kind: str,
+    *,
+    database: Database,
+    data_dir: Path,
+    signing_key: bytes,
+    clock: Clock,
+    speed: float,
+    url_lifetime_s: int = PRESIGNED_LIFETIME_S,
+    cache_files: int = 0,
 ) -> World:
-    """The world of that kind, over what the data folder holds of it. ``speed``: of the scripted jobs."""
+    """The world of that kind, over what the data folder holds of it. ``speed``: of the scripted jobs.
+
+    ``url_lifetime_s`` is that of presigned URLs. ``cache_files`` more files lie in one of the demo's caches.
+    """
     from api_client.emulator.runner.local_backend import LocalBackend
 
     stores = Stores.open(database, data_dir)
@@ -63,11 +74,13 @@ def create_world(
         gpu_pools=partial(gpu_pools, stores),
         user_email=EMULATOR_USER_EMAIL,
     )
-    scripted, read_synthetic = _fleet(stores, database, clock, speed) if kind == "demo" else ((), None)
+    scripted, read_synthetic = (
+        _fleet(stores, database, clock, speed, cache_files) if kind == "demo" else ((), None)
+    )
     platform = Platform(
         stores=stores,
         data_dir=data_dir,
-        signer=Signer(signing_key),
+        signer=Signer(signing_key, url_lifetime_s),
         clock=clock,
         local=local,
         backends=scripted,
@@ -88,14 +101,15 @@ def _secret_of(stores: Stores, project_id: str, name: str) -> str | None:
 
 
 def _fleet(
-    stores: Stores, database: Database, clock: Clock, speed: float
+    stores: Stores, database: Database, clock: Clock, speed: float, cache_files: int
 ) -> tuple[tuple[Backend, ...], ReadSynthetic]:
     """The scripted jobs, and how the bytes of their checkpoints are made; adds their projects."""
     from api_client.emulator.fleet.backend import FleetBackend
     from api_client.emulator.fleet.file_bytes import synthetic_bytes
     from api_client.emulator.fleet.tempo import open_tempo
 
-    fleet = FleetBackend(database, tempo=open_tempo(database, now=clock.now(), speed=speed), now=clock.now)
+    tempo = open_tempo(database, now=clock.now(), speed=speed)
+    fleet = FleetBackend(database, tempo=tempo, now=clock.now, cache_files=cache_files)
     for project in fleet.demo_projects():
         born = project.created_at or clock.now()
         team = stores.teams.ensure(project.team_name or DEFAULT_TEAM, clock.now())

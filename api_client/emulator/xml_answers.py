@@ -16,9 +16,18 @@ def xml_answer(root: str, fields: Mapping[str, str]) -> Response:
     return _xml(f'<{root} xmlns="{S3_NAMESPACE}">{inner}</{root}>', 200)
 
 
-def xml_fault(status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> Response:
-    """An S3 error."""
-    body = f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"
+def xml_fault(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    details: Mapping[str, str] | None = None,
+) -> Response:
+    """An S3 error; ``details`` are further elements of it."""
+    fields = {"Code": code, "Message": message, **(details or {})}
+    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
+    body = f"<Error>{inner}</Error>"
     return _xml(body, status, headers)
 
 

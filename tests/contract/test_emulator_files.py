@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import time
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 from served_platform import NOW, Served
 
 from api_client.emulator.backend import StoredFile
+from api_client.emulator.presign import EXPIRES_PARAMETER
+from support.emulator import running_emulator
 
+A_YEAR_S = 365 * 86_400
 MODIFIED = "2026-03-01T12:00:00Z"
 
 
@@ -179,3 +185,78 @@ def test_urls_lead_to_where_the_client_came_from(http: httpx.Client, served: Ser
 
     assert host_of("localhost:9999") == "localhost:9999"
     assert host_of("api.localhost:8000") == urlsplit(served.url).netloc
+
+
+def test_several_ranges_at_once_get_the_whole_as_from_s3(
+    anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path
+) -> None:
+    path = tmp_path / "a-file"
+    path.write_bytes(b"0123456789")
+    url = file_url(http, served, StoredFile("a-file", 0, 10, MODIFIED, path=path))
+    answer = anyone.get(url, headers={"Range": "bytes=0-1,4-5"})
+    assert (answer.status_code, answer.content) == (200, b"0123456789")
+
+
+def test_a_range_holds_only_while_the_file_is_the_same(
+    anyone: httpx.Client, http: httpx.Client, served: Served, tmp_path: Path
+) -> None:
+    path = tmp_path / "a-file"
+    path.write_bytes(b"0123456789")
+    url = file_url(http, served, StoredFile("a-file", 0, 10, MODIFIED, path=path))
+    head = anyone.head(url)
+    assert (head.headers["content-length"], head.headers["accept-ranges"], head.content) == (
+        "10",
+        "bytes",
+        b"",
+    )
+    tag, written = head.headers["etag"], head.headers["last-modified"]
+    assert tag == f'"{hashlib.md5(path.read_bytes()).hexdigest()}"'
+    for same in (tag, written):
+        part = anyone.get(url, headers={"Range": "bytes=3-", "If-Range": same})
+        assert (part.status_code, part.content) == (206, b"3456789")
+    path.write_bytes(b"abcdefghij")
+    os.utime(path, (1, 1))
+    for other in (tag, written, "nonsense"):
+        whole = anyone.get(url, headers={"Range": "bytes=3-", "If-Range": other})
+        assert (whole.status_code, whole.content) == (200, b"abcdefghij")
+    assert anyone.head(url).headers["etag"] != tag
+
+
+def test_an_expired_url_is_told_from_a_wrong_one_in_s3_words(
+    anyone: httpx.Client, http: httpx.Client, served: Served
+) -> None:
+    url = file_url(http, served, StoredFile("one", 0, 5, MODIFIED, synthetic_seed=1))
+    wrong = anyone.get(url.replace("Signature=", "Signature=0"))
+    assert "<Code>SignatureDoesNotMatch</Code>" in wrong.text
+    served.clock.moment = NOW + timedelta(hours=1)
+    expired = anyone.get(url)
+    assert (expired.status_code, expired.headers["content-type"]) == (403, "application/xml")
+    assert "<Message>Request has expired</Message>" in expired.text
+
+
+def test_objects_have_a_port_of_their_own_which_knows_nothing_else() -> None:
+    with running_emulator("demo", url_lifetime_s=A_YEAR_S, cache_files=3) as emulator:
+        headers = {"Authorization": f"Bearer {emulator.key}"}
+        with httpx.Client(base_url=emulator.url, headers=headers, trust_env=False) as api:
+            jobs = api.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
+            job = next(job for job in jobs if job["name"] == "llama-8b-lora-r16")
+            path = f"/v1/training_projects/{job['training_project']['id']}/jobs/{job['id']}/checkpoint_files"
+            file = api.get(path).json()["presigned_urls"][0]
+            projects = api.get("/v1/training_projects").json()["training_projects"]
+            (project,) = (each["id"] for each in projects if each["name"] == "pretraining")
+            cache = api.get(f"/v1/training_projects/{project}/cache/summary").json()["file_summaries"]
+        assert [each["file_type"] for each in cache].count("file") == 3
+        url = file["url"]
+        assert url.startswith(emulator.objects_url + "/")
+        assert urlsplit(url).netloc != urlsplit(emulator.url).netloc
+        with httpx.Client(trust_env=False) as anyone:
+            assert anyone.get(url, headers=headers).status_code == 400
+            assert anyone.get(emulator.objects_url + "/v1/training_projects").status_code == 404
+            assert anyone.get(url, headers={"Host": "example.com"}).status_code == 403
+            part = anyone.get(url, headers={"Range": "bytes=0-9"})
+            assert (part.status_code, part.headers["content-range"]) == (
+                206,
+                f"bytes 0-9/{file['size_bytes']}",
+            )
+            expires = int(parse_qs(urlsplit(url).query)[EXPIRES_PARAMETER][0])
+            assert expires - time.time() > A_YEAR_S / 2

@@ -11,8 +11,19 @@ from api_client.emulator.child import EmulatorChild
 
 @contextmanager
 def running_emulator(
-    world: str = "empty", *, speed: float = 1.0, data_dir: Path | None = None
+    world: str = "empty",
+    *,
+    speed: float = 1.0,
+    data_dir: Path | None = None,
+    url_lifetime_s: int | None = None,
+    cache_files: int = 0,
 ) -> Iterator[EmulatorChild]:
     """An emulator that answers, with ``url``, ``key`` and ``remote_environ()``; gone afterwards."""
-    with EmulatorChild(world=world, speed=speed, data_dir=data_dir) as child:
+    with EmulatorChild(
+        world=world,
+        speed=speed,
+        data_dir=data_dir,
+        url_lifetime_s=url_lifetime_s,
+        cache_files=cache_files,
+    ) as child:
         yield child

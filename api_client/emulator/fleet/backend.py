@@ -11,6 +11,7 @@ from api_client.emulator.backend import Direction, StoredFile
 from api_client.emulator.fleet.cache_trees import cached_files
 from api_client.emulator.fleet.lines import window
 from api_client.emulator.fleet.noise import mix
+from api_client.emulator.fleet.plans import JobPlan
 from api_client.emulator.fleet.roster import Roster, RosterEntry
 from api_client.emulator.fleet.scripted_job import ScriptedJob
 from api_client.emulator.fleet.tempo import NS_PER_S, Tempo, to_ns
@@ -37,12 +38,24 @@ class FleetBackend:
     """
 
     def __init__(
-        self, database: Database, *, tempo: Tempo, now: Callable[[], datetime] | None = None
+        self,
+        database: Database,
+        *,
+        tempo: Tempo,
+        now: Callable[[], datetime] | None = None,
+        cache_files: int = 0,
+        more_plans: Sequence[JobPlan] = (),
     ) -> None:
-        """Open the world kept in ``database``, or begin it; ``now`` tells the wall time."""
+        """Open the world kept in ``database``, or begin it; ``now`` tells the wall time.
+
+        ``cache_files`` more files lie in the cache of ``cache_trees.CROWDED_PROJECT``; ``more_plans``
+        are further jobs.
+        """
+        self._cache_files = cache_files
         self._tempo = tempo
         self._now = now or SystemClock().now
-        self._plans = {plan.key: plan for plan in PLANS}
+        plans = (*PLANS, *more_plans)
+        self._plans = {plan.key: plan for plan in plans}
         self._projects = {project.id: project for project in PROJECTS}
         initial = [
             RosterEntry(
@@ -54,7 +67,7 @@ class FleetBackend:
                 priority=plan.priority,
                 availability=plan.availability,
             )
-            for number, plan in enumerate(PLANS)
+            for number, plan in enumerate(plans)
         ]
         self._roster = Roster(database, initial)
 
@@ -139,7 +152,9 @@ class FleetBackend:
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
         """See ``Backend``."""
         project = self._projects.get(project_id)
-        return None if project is None else cached_files(project.name, self._tempo.epoch_ns)
+        return (
+            None if project is None else cached_files(project.name, self._tempo.epoch_ns, self._cache_files)
+        )
 
     async def stop(self, job_id: str) -> TrainingJob:
         """See ``Backend``."""

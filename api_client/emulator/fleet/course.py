@@ -11,11 +11,17 @@ from api_client.emulator.fleet.pace import Pace
 WARMUP_SHARE = 0.03
 """The learning rate rises over this share of the steps, then falls along a cosine."""
 _DRIFT_STEPS = 40.0
+_EXPLOSION_A_STEP = 1.05
+_MOST_EXPLODED = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A training's pace and its curves; ``nan_from`` is the first step whose loss is not a number."""
+    """A training's pace and its curves.
+
+    ``nan_from`` is the first step whose loss is not a number, ``explodes_from`` the first of a loss that
+    grows without end.
+    """
 
     pace: Pace
     loss_start: float = 2.1
@@ -25,6 +31,7 @@ class Course:
     peak_learning_rate: float = 2e-5
     steps_per_epoch: int = 3000
     nan_from: int | None = None
+    explodes_from: int | None = None
     seed: int = 1
 
     def loss(self, step: int) -> float:
@@ -34,7 +41,12 @@ class Course:
                 return nan
             if step >= self.nan_from - 6:  # it blows up before it is lost
                 return self._clean_loss(step) * 1.9 ** (step - self.nan_from + 7)
-        return self._clean_loss(step)
+        return self._clean_loss(step) * self._explosion(step)
+
+    def _explosion(self, step: int) -> float:
+        if self.explodes_from is None or step < self.explodes_from:
+            return 1.0
+        return min(_MOST_EXPLODED, _EXPLOSION_A_STEP ** (step - self.explodes_from))
 
     def _clean_loss(self, step: int) -> float:
         level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
@@ -61,7 +73,11 @@ class Course:
         if self.nan_from is not None and step >= self.nan_from:
             return nan
         blow_up = 40.0 if self.nan_from is not None and step >= self.nan_from - 6 else 1.0
-        return blow_up * (0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step))
+        return (
+            self._explosion(step) ** 2
+            * blow_up
+            * (0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step))
+        )
 
     def epoch(self, step: int) -> float:
         """How many times the data was seen by a step."""

@@ -20,6 +20,7 @@ from api_client.emulator.fleet.weights import (
 Layout = Literal["transformers", "adapter", "distributed", "verl"]
 """How a trainer lays a checkpoint out: whole weights, an adapter, or shards of every rank."""
 
+HISTORY_PER_EVALUATION = 4
 HISTORY_ENTRIES = 40
 """trainer_state.json keeps about this many entries here, where a real one keeps all."""
 ADAM_BYTES_PER_WEIGHT_BYTE = 4
@@ -50,7 +51,8 @@ class Family:
     """One kind of checkpoint.
 
     ``kind`` is the API's checkpoint_type (lora, full, whisper); ``directory`` names a checkpoint by its
-    step; ``training_state`` says whether the optimizer is saved with the weights.
+    step; ``training_state`` says whether the optimizer is saved with the weights, ``data_workers`` how many
+    loaders of every GPU leave their place in the data.
     """
 
     key: str
@@ -64,6 +66,7 @@ class Family:
     gpus_per_node: int = 1
     rank: int = 0
     training_state: bool = True
+    data_workers: int = 0
 
     def adapter_config(self) -> dict[str, Any] | None:
         """adapter_config.json of a LoRA family, None for others."""
@@ -145,6 +148,19 @@ class Family:
         for node_rank, rank in self._ranks():
             name = "rng_state.pth" if self._world == 1 else f"rng_state_{rank}.pth"
             yield Blueprint(name, RANDOM_STATE_BYTES, node_rank=node_rank)
+            for worker in range(self.data_workers):
+                place = {"rank": rank, "worker": worker, "samples_seen": step * 16 + worker}
+                yield _json(f"dataloader/rank-{rank:02}/worker-{worker}.json", place, node_rank)
+        yield _text("README.md", self._readme(step))
+
+    def _readme(self, step: int) -> str:
+        """The model card that trainers leave beside the weights."""
+        tags = "library_name: peft" if self.kind == "lora" else "library_name: transformers"
+        return (
+            f"---\nbase_model: {self.base_model}\n{tags}\n---\n\n# {self.key}\n\n"
+            f"Made for the demo world of bt-tui: step {step} of {self.course.pace.total_steps}. "
+            f"The weights are noise under a true header.\n"
+        )
 
     def _config(self) -> dict[str, object]:
         return {
@@ -167,7 +183,20 @@ class Family:
             }
             for at in range(every, step + 1, every)
         ]
+        evaluated = {
+            at: round(course.eval_loss(at), 4) for at in range(step, 0, -every * HISTORY_PER_EVALUATION)
+        }
+        history += [
+            {"epoch": round(course.epoch(at), 4), "eval_loss": loss, "step": at}
+            for at, loss in evaluated.items()
+        ]
+        history.sort(key=lambda entry: entry["step"])
+        best = min(evaluated, key=lambda at: (evaluated[at], at))
         return {
+            "best_metric": evaluated[best],
+            "best_model_checkpoint": f"/mnt/ckpts/{self.directory.format(step=best)}"
+            if best == step
+            else None,
             "epoch": round(course.epoch(step), 4),
             "global_step": step,
             "log_history": history,
@@ -196,6 +225,10 @@ def weight_files(architecture: Architecture, rank: int) -> tuple[Blueprint, ...]
     return tuple(files)
 
 
-def _json(name: str, value: object) -> Blueprint:
-    content = (json.dumps(value, indent=2) + "\n").encode()
-    return Blueprint(name, len(content), content)
+def _json(name: str, value: object, node_rank: int = 0) -> Blueprint:
+    return _text(name, json.dumps(value, indent=2) + "\n", node_rank)
+
+
+def _text(name: str, text: str, node_rank: int = 0) -> Blueprint:
+    content = text.encode()
+    return Blueprint(name, len(content), content, node_rank)

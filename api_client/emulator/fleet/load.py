@@ -22,7 +22,8 @@ class Load:
     """Fractions of what a node has, by the seconds since the run started.
 
     ``node_factor`` slows or spares single nodes; ``idle_after_s`` is when the GPUs fall idle;
-    the growths are fractions a second (leaks, filling disks).
+    the growths are fractions a second (leaks, filling disks). Nodes in ``vanishes`` have no samples from
+    so many seconds on; between the pairs of ``breaks`` nothing works.
     """
 
     pace: Pace
@@ -37,6 +38,8 @@ class Load:
     disk_growth: float = 0.0
     node_factor: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
     idle_after_s: float | None = None
+    vanishes: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    breaks: tuple[tuple[float, float], ...] = ()
 
     def _ramp(self, since_start_s: float) -> float:
         """0 while weights are read, then up to 1 at the end of the warm-up."""
@@ -48,6 +51,8 @@ class Load:
     def gpu_utilization(self, node: int, since_start_s: float) -> float:
         """The mean over the node's GPUs, 0 to 1."""
         if self.idle_after_s is not None and since_start_s >= self.idle_after_s:
+            return IDLE_UTILIZATION
+        if any(start <= since_start_s < end for start, end in self.breaks):
             return IDLE_UTILIZATION
         if self.pace.has_halted(since_start_s):
             return HUNG_UTILIZATION

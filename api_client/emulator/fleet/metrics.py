@@ -103,11 +103,12 @@ def job_metrics(
     """The whole answer; the top-level series are node-0's (API facts, 2.2)."""
     nodes = [
         NodeMetrics.model_construct(
-            node_id=f"node-{node}", metrics=node_series(load, machine, node, seed, times)
+            node_id=f"node-{node}", metrics=node_series(load, machine, node, seed, told)
         )
         for node in range(node_count)
+        if (told := _told_by(load, node, times)).stamps or not times.stamps
     ]
-    leader = nodes[0].metrics
+    leader = nodes[0].metrics if nodes else NodeSeries()
     cache = None
     if cache_share is not None:
         growth = [min(0.98, cache_share + at * 1e-7) for at in times.since_start_s]
@@ -122,6 +123,15 @@ def job_metrics(
         training_job=job,
         per_node_metrics=nodes,
     )
+
+
+def _told_by(load: Load, node: int, times: Grid) -> Grid:
+    """The sample times of a node: all of them, unless it vanishes."""
+    until_s = load.vanishes.get(node)
+    if until_s is None:
+        return times
+    count = sum(since < until_s for since in times.since_start_s)
+    return Grid(times.stamps[:count], times.since_start_s[:count])
 
 
 def _disk_bytes(machine: InstanceType) -> int:

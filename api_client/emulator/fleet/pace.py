@@ -16,7 +16,7 @@ class Pace:
     """Steps of about ``step_s``, with a pause (save, evaluation) after every ``pause_every`` of them.
 
     Times are nanoseconds since the run started. ``halts_after_s`` is when a hanging run takes no further
-    step, counted from the run's start.
+    step, counted from the run's start. A run that was begun again has ``first_step`` steps behind it.
     """
 
     total_steps: int
@@ -26,9 +26,11 @@ class Pace:
     pause_s: float = 0.0
     halts_after_s: float | None = None
     seed: int = 0
+    first_step: int = 0
 
     def finished_ns(self, step: int) -> int:
         """When step ``step`` (1-based) is done. Ascending in ``step``."""
+        step -= self.first_step
         step_ns = int(self.step_s * NS_PER_S)
         pauses = (step - 1) // self.pause_every if self.pause_every and step > 0 else 0
         jitter_ns = mix(self.seed, step) % max(1, int(step_ns * JITTER_SHARE))
@@ -40,10 +42,10 @@ class Pace:
         """How many steps are done by then."""
         if self.halts_after_s is not None:
             since_start_ns = min(since_start_ns, int(self.halts_after_s * NS_PER_S))
-        step = max(0, min(self.total_steps, self._about(since_start_ns)))
+        step = max(self.first_step, min(self.total_steps, self.first_step + self._about(since_start_ns)))
         while step < self.total_steps and self.finished_ns(step + 1) <= since_start_ns:
             step += 1
-        while step > 0 and self.finished_ns(step) > since_start_ns:
+        while step > self.first_step and self.finished_ns(step) > since_start_ns:
             step -= 1
         return step
 

@@ -59,7 +59,8 @@ class Scenario:
     """How a run goes: its course, its words, its load, and what it saves.
 
     ``family`` names the checkpoints' family and ``save_every`` counts steps; ``sync_s`` is how long
-    the upload of one checkpoint takes, ``write_s`` how long writing it does.
+    the upload of one checkpoint takes, ``write_s`` how long writing it does. No checkpoint is written
+    from ``saves_end_s`` seconds after the start on.
     """
 
     key: str
@@ -72,6 +73,7 @@ class Scenario:
     sync_s: float = 75.0
     incidents: tuple[Incident, ...] = ()
     cache_share: float | None = None
+    saves_end_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,10 @@ class ScriptedJob:
         done = pace.steps_done(seen_ns - run_ns)
         saved = []
         for step in range(scenario.save_every, done + 1, scenario.save_every):
-            created_ns = run_ns + pace.finished_ns(step) + int(scenario.write_s * NS_PER_S)
+            after_ns = pace.finished_ns(step) + int(scenario.write_s * NS_PER_S)
+            if scenario.saves_end_s is not None and after_ns > scenario.saves_end_s * NS_PER_S:
+                break
+            created_ns = run_ns + after_ns
             if created_ns <= seen_ns:
                 saved.append(SavedStep(step, created_ns, created_ns + int(scenario.sync_s * NS_PER_S)))
         return saved

@@ -23,6 +23,20 @@ def job_of(request: Request) -> TrainingJob:
     return platform_of(request).job(request.path_params["project_id"], request.path_params["job_id"])
 
 
+def objects_url_of(request: Request) -> str:
+    """Where presigned URLs lead: the port of the object store, under the name that the client used.
+
+    A client that came through a forwarded port, or a platform without a port for objects, is led to where it
+    came from: reading objects works there too.
+    """
+    base = base_url_of(request)
+    port = platform_of(request).objects_port
+    host, _, asked_port = base.removeprefix("http://").rpartition(":")
+    if port is None or not host or asked_port != str(request.scope["server"][1]):
+        return base
+    return f"http://{host}:{port}"
+
+
 def base_url_of(request: Request) -> str:
     """Where this emulator is reached, for URLs that others will fetch.
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from api_client.emulator.answers import UNKNOWN_TIME, JsonAnswer, job_fields
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.parameters import Parameters
-from api_client.emulator.routes.access import JOB, base_url_of, job_of, platform_of
+from api_client.emulator.routes.access import JOB, job_of, objects_url_of, platform_of
 from api_client.emulator.routes.files import file_path
 from api_client.emulator.timestamps import iso
 from api_client.models import Checkpoint
@@ -51,7 +51,7 @@ def _files(request: Request) -> Response:
     assert offset is not None
     files = platform.backend_of(job.id).checkpoint_files(job.id)
     end = offset + size
-    base = base_url_of(request)
+    base = objects_url_of(request)
     now_s = platform.now_s()
 
     def fields(file: StoredFile) -> dict[str, Any]:

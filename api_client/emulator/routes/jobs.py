@@ -14,7 +14,7 @@ from api_client.emulator.answers import JsonAnswer, job_fields
 from api_client.emulator.faults import ApiFault, invalid
 from api_client.emulator.parameters import Parameters, read_object
 from api_client.emulator.platform import AVAILABILITY_MODELS, Platform
-from api_client.emulator.routes.access import JOB, PROJECT, base_url_of, job_of, platform_of
+from api_client.emulator.routes.access import JOB, PROJECT, job_of, objects_url_of, platform_of
 from api_client.emulator.routes.projects import project_fields
 from api_client.models import TrainingJob
 
@@ -115,7 +115,7 @@ def _download(request: Request) -> Response:
     ]
     if not names:
         raise ApiFault(404, "NOT_FOUND", f"training job {job.id!r} was created without an uploaded archive")
-    base = base_url_of(request)
+    base = objects_url_of(request)
     now_s = platform.now_s()
     urls = [
         base + platform.signer.presigned(f"/{quote(name.bucket)}/{quote(name.key)}", now_s=now_s)

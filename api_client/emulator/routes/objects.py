@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from api_client.emulator.answers import JsonAnswer
@@ -20,8 +20,9 @@ from api_client.emulator.ids import new_id
 from api_client.emulator.parameters import MAXIMUM_BODY_BYTES
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes.access import base_url_of, platform_of
-from api_client.emulator.routes.files import has_valid_signature
+from api_client.emulator.routes.signatures import refusal
 from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
+from api_client.emulator.stored_bytes import answer_bytes, bytes_of_file
 from api_client.emulator.xml_answers import xml_answer, xml_fault
 
 OBJECT = "/" + BUCKET + "/{key:path}"
@@ -56,12 +57,14 @@ def _denied() -> Response:
 
 def _get(request: Request) -> Response:
     platform = platform_of(request)
-    if not (_may_write(request) or has_valid_signature(request, platform)):
-        return _denied()
+    if not _may_write(request):
+        refused = refusal(request, platform)
+        if refused is not None:
+            return refused
     path = platform.stores.blobs.path(BUCKET, request.path_params["key"])
     if path is None:
         return xml_fault(404, "NoSuchKey", "there is no such object")
-    return FileResponse(path, media_type="application/octet-stream")
+    return answer_bytes(request, bytes_of_file(path))
 
 
 async def _put(request: Request) -> Response:
@@ -144,9 +147,10 @@ def _delete(request: Request) -> Response:
     return Response(status_code=204)
 
 
+READING_ROUTES = [Route(OBJECT, _get, methods=["GET"])]
 ROUTES = [
     Route("/v1/blobs/credentials/train", _credentials, methods=["GET"]),
-    Route(OBJECT, _get, methods=["GET"]),
+    *READING_ROUTES,
     Route(OBJECT, _put, methods=["PUT"]),
     Route(OBJECT, _post, methods=["POST"]),
     Route(OBJECT, _delete, methods=["DELETE"]),

@@ -164,6 +164,53 @@ NEMOTRON = Course(
     steps_per_epoch=20000,
     seed=88,
 )
+QWEN_8B_DPO = Course(
+    Pace(total_steps=24000, step_s=1.9, warmup_s=60, pause_every=300, pause_s=20, seed=32),
+    loss_start=0.693,
+    loss_floor=0.38,
+    half_steps=900,
+    peak_learning_rate=5e-6,
+    steps_per_epoch=8000,
+    seed=81,
+)
+REWARD_MODEL = Course(
+    Pace(total_steps=9000, step_s=2.6, warmup_s=45, pause_every=500, pause_s=15, seed=33),
+    loss_start=0.71,
+    loss_floor=0.24,
+    half_steps=400,
+    peak_learning_rate=9e-5,
+    steps_per_epoch=3000,
+    explodes_from=1900,
+    seed=82,
+)
+EMBEDDER_PAIR = Course(
+    Pace(total_steps=40000, step_s=1.1, warmup_s=50, pause_every=2000, pause_s=20, seed=34),
+    loss_start=3.4,
+    loss_floor=0.41,
+    half_steps=1200,
+    peak_learning_rate=3e-5,
+    steps_per_epoch=9000,
+    seed=83,
+)
+SPEECH = Course(
+    Pace(total_steps=6000, step_s=4.0, warmup_s=60, pause_every=200, pause_s=12, seed=35),
+    loss_start=1.4,
+    loss_floor=0.22,
+    half_steps=260,
+    peak_learning_rate=1e-5,
+    steps_per_epoch=2000,
+    seed=84,
+)
+PRETRAINING_64 = Course(
+    Pace(total_steps=60000, step_s=6.2, warmup_s=240, pause_every=500, pause_s=40, seed=36),
+    loss_start=10.8,
+    loss_floor=1.9,
+    half_steps=800,
+    noise=0.012,
+    peak_learning_rate=3e-4,
+    steps_per_epoch=60000,
+    seed=85,
+)
 TOKENIZING = Course(Pace(total_steps=24000, step_s=0.4, warmup_s=20, seed=28), seed=31)
 EVALUATION = Course(Pace(total_steps=1400, step_s=0.85, warmup_s=60, seed=29), seed=32)
 EVALUATION_SHORT = Course(Pace(total_steps=541, step_s=2.4, warmup_s=60, seed=30), seed=33)

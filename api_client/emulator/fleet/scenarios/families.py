@@ -30,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
         node_count=4,
         gpus_per_node=8,
         training_state=False,
+        data_workers=8,  # with its eighteen checkpoints a job of over 5,000 files
     ),
     Family(
         "llama-70b-lora",

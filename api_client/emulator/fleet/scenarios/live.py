@@ -99,6 +99,30 @@ RUNNING_JOBS: tuple[JobPlan, ...] = (
         availability="spot",
         priority=2,
     ),
+    running("qwen3-8b-dpo-4", "qwen3-grpo", H100, 1, KAI, runs.QWEN_8B_SAVES_NO_MORE, since_s=3 * HOUR_S),
+    running("reward-model-v2", "qwen3-grpo", H100, 1, GRACE, runs.REWARD_MODEL_EXPLODES, since_s=5_420),
+    running(
+        "embed-multilingual-v1",
+        "retrieval-embed",
+        H100,
+        2,
+        TOMAS,
+        runs.EMBEDDER_LOSES_A_NODE,
+        since_s=2.25 * HOUR_S,
+    ),
+    running(
+        "whisper-calls-resume",
+        "whisper-asr",
+        A10G,
+        1,
+        MIRA,
+        runs.SPEECH_RESTARTS,
+        since_s=2.6 * HOUR_S,
+        lasts_s=8 * HOUR_S,
+        outcome=_FAILED,
+        message="node-0: exit code 1 (restarted too often)",
+        exit_code=1,
+    ),
     running("whisper-debug", "whisper-asr", A10G, 1, MIRA, runs.IDLE, since_s=2.5 * HOUR_S, lasts_s=None),
     running("tokenize-fineweb", "pretraining", CPU_LARGE, 1, KAI, runs.TOKENIZING, since_s=2_600),
     running("mmlu-llama-70b-v2", "evals", L4X4, 1, TOMAS, runs.EVALUATION, since_s=13 * MINUTE_S),
@@ -215,3 +239,16 @@ UPCOMING_JOBS: tuple[JobPlan, ...] = (
         since_s=105.0,
     ),
 )
+
+
+def many_nodes(node_count: int) -> JobPlan:
+    """A live run on so many nodes of eight GPUs: 64 is the most that the platform is said to give."""
+    return running(
+        f"titan-{node_count}-nodes",
+        "pretraining",
+        H100X8,
+        node_count,
+        KAI,
+        runs.PRETRAINING_64_NODES,
+        since_s=9 * HOUR_S,
+    )

@@ -9,12 +9,19 @@ from api_client.emulator.fleet.plans import Scenario
 from api_client.emulator.fleet.scenarios import courses, incidents
 from api_client.emulator.fleet.scenarios.other_trainers import JsonLines, ProgressBar, Verl
 from api_client.emulator.fleet.scenarios.pretraining import Megatron, Torchtitan
+from api_client.emulator.fleet.scenarios.restarting import Restarting
 from api_client.emulator.fleet.scenarios.transformers_trainer import TransformersTrainer
 
 SLOW_NODE = 2
 SLOW_SHARE = 0.63
 """How much of the others' utilisation the straggler's GPUs reach."""
 GROWTH_PER_HOUR = 1 / 3600
+
+SAVES_END_S = 8_640.0
+NODE_VANISHES_S = 7_200.0
+ATTEMPT_S = 2_400.0
+BREAK_S = 45.0
+"""The run that restarts: one attempt takes that long, and this much passes before the next."""
 
 IMAGE_WORDS = (
     "saved preview {n:05}.png in {ms} ms",
@@ -284,6 +291,64 @@ EVALUATION_IMPORT_ERROR = Scenario(
     ProgressBar("Running generate_until requests", tells_loss=False, opening="python evaluate.py"),
     Load(courses.EVALUATION_SHORT.pace),
     incidents=(incidents.import_fails,),
+)
+QWEN_8B_SAVES_NO_MORE = Scenario(
+    "checkpoints that stopped coming",
+    courses.QWEN_8B_DPO,
+    TransformersTrainer(logging_steps=5, save_steps=300, model="Qwen/Qwen3-8B", saves_end_s=SAVES_END_S),
+    Load(courses.QWEN_8B_DPO.pace, gpu=0.94, gpu_memory=0.72),
+    family="qwen3-8b-full",
+    save_every=300,
+    write_s=14,
+    sync_s=60,
+    cache_share=0.61,
+    saves_end_s=SAVES_END_S,
+)
+REWARD_MODEL_EXPLODES = Scenario(
+    "exploding loss",
+    courses.REWARD_MODEL,
+    TransformersTrainer(logging_steps=5, save_steps=0, model="Qwen/Qwen3-8B"),
+    Load(courses.REWARD_MODEL.pace, gpu=0.93, gpu_memory=0.66),
+    cache_share=0.61,
+)
+EMBEDDER_LOSES_A_NODE = Scenario(
+    "a node without metrics",
+    courses.EMBEDDER_PAIR,
+    JsonLines(every=10),
+    Load(
+        courses.EMBEDDER_PAIR.pace,
+        gpu=0.9,
+        gpu_noise=0.03,
+        gpu_memory=0.55,
+        vanishes=MappingProxyType({1: NODE_VANISHES_S}),
+    ),
+)
+SPEECH_RESTARTS = Scenario(
+    "restarts again and again",
+    courses.SPEECH,
+    Restarting(
+        TransformersTrainer(logging_steps=2, save_steps=200, model="openai/whisper-large-v3"),
+        attempt_s=ATTEMPT_S,
+        break_s=BREAK_S,
+        save_every=200,
+    ),
+    Load(
+        courses.SPEECH.pace,
+        gpu=0.88,
+        gpu_memory=0.7,
+        cpu=0.4,
+        breaks=tuple((n * ATTEMPT_S - BREAK_S, n * ATTEMPT_S + 50.0) for n in range(1, 13)),
+    ),
+)
+PRETRAINING_64_NODES = Scenario(
+    "pre-training on many nodes",
+    courses.PRETRAINING_64,
+    Torchtitan(save_every=500),
+    Load(courses.PRETRAINING_64.pace, gpu=0.975, gpu_noise=0.012, gpu_memory=0.81),
+    family="qwen3-14b-titan",
+    save_every=500,
+    write_s=20,
+    sync_s=240,
 )
 IDLE = Scenario(
     "idle GPU",

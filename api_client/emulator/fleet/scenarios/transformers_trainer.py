@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from api_client.emulator.fleet.course import Course
-from api_client.emulator.fleet.lines import LineSource, Stepped
+from api_client.emulator.fleet.lines import Clipped, LineSource, Stepped
 from api_client.emulator.fleet.narration import (
     chatter,
     node_name,
@@ -49,6 +49,7 @@ class TransformersTrainer:
     output: str = "/mnt/ckpts"
     model: str = "a model"
     chatter_s: float = 8.0
+    saves_end_s: float | None = None
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
         """See ``Narrator``."""
@@ -75,17 +76,18 @@ class TransformersTrainer:
             ),
         ]
         if self.save_steps:
-            sources.append(
-                Stepped(
-                    "node-0",
-                    "INFO",
-                    run_ns,
-                    pace,
-                    self._saving,
-                    every=self.save_steps,
-                    delay_ns=300 * NS_PER_MS,
-                )
+            saving: LineSource = Stepped(
+                "node-0",
+                "INFO",
+                run_ns,
+                pace,
+                self._saving,
+                every=self.save_steps,
+                delay_ns=300 * NS_PER_MS,
             )
+            if self.saves_end_s is not None:
+                saving = Clipped(saving, run_ns + int(self.saves_end_s * NS_PER_S))
+            sources.append(saving)
         if self.eval_steps:
             sources.append(
                 Stepped(

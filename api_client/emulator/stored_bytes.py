@@ -1,0 +1,122 @@
+"""Answers with the bytes of an object, as S3 gives them: ranges, conditions on them, entity tags, HEAD."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+from functools import lru_cache
+from pathlib import Path
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from api_client.emulator.byte_ranges import UnsatisfiableRange, parse_range
+from api_client.emulator.xml_answers import xml_fault
+
+CHUNK_BYTES = 1024 * 1024
+SINGLE_PART_BYTES = 8 * 1024 * 1024
+"""Objects up to this size are tagged with their MD5, as S3 tags what is put in one piece; larger ones are
+tagged as uploads in parts are, with something that is no digest of the content."""
+
+MEDIA_TYPE = "application/octet-stream"
+
+ReadBytes = Callable[[int, int], bytes]
+"""The bytes from ``start`` to ``end`` (exclusive)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """An object's content: how long it is, how to read it, its tag (without quotes), when it was written."""
+
+    size_bytes: int
+    read: ReadBytes
+    etag: str
+    modified: datetime | None = None
+
+
+def answer_bytes(request: Request, content: StoredBytes) -> Response:
+    """The whole or the range that is asked for. Several ranges at once get the whole, as from S3."""
+    size = content.size_bytes
+    headers = {"Accept-Ranges": "bytes", "ETag": f'"{content.etag}"'}
+    if content.modified is not None:
+        headers["Last-Modified"] = format_datetime(content.modified.astimezone(UTC), usegmt=True)
+    try:
+        wanted = request.headers.get("range") if _range_holds(request, content) else None
+        span = parse_range(wanted, size)
+    except UnsatisfiableRange:
+        headers["Content-Range"] = f"bytes */{size}"
+        return xml_fault(416, "InvalidRange", "The requested range is not satisfiable", headers=headers)
+    start, end = span or (0, size)
+    headers["Content-Length"] = str(end - start)
+    if span is not None:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    status = 200 if span is None else 206
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers, media_type=MEDIA_TYPE)
+    return StreamingResponse(
+        _chunks(content.read, start, end), status_code=status, headers=headers, media_type=MEDIA_TYPE
+    )
+
+
+def _range_holds(request: Request, content: StoredBytes) -> bool:
+    """Whether the object still is the one that ``If-Range`` names (RFC 9110, 13.1.5)."""
+    condition = request.headers.get("if-range")
+    if condition is None:
+        return True
+    if condition.startswith('"'):
+        return condition == f'"{content.etag}"'
+    try:
+        moment = parsedate_to_datetime(condition)
+    except ValueError:
+        return False
+    return content.modified is not None and moment == content.modified.replace(microsecond=0)
+
+
+async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]:
+    for offset in range(start, end, CHUNK_BYTES):
+        chunk = await run_in_threadpool(read, offset, min(end, offset + CHUNK_BYTES))
+        if not chunk:
+            return  # it became shorter meanwhile: the connection breaks off, as the length was promised
+        yield chunk
+
+
+def bytes_of_file(path: Path) -> StoredBytes:
+    """A file on this disk. Raises OSError."""
+    status = path.stat()
+
+    def read(start: int, end: int) -> bytes:
+        with path.open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), end - start, start)
+
+    return StoredBytes(
+        size_bytes=status.st_size,
+        read=read,
+        etag=_tag_of_file(path, status.st_size, status.st_mtime_ns),
+        modified=datetime.fromtimestamp(int(status.st_mtime), UTC),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _tag_of_file(path: Path, size_bytes: int, modified_ns: int) -> str:
+    if size_bytes <= SINGLE_PART_BYTES:
+        return _md5(path.read_bytes())
+    return tag_of_parts(f"{path}:{size_bytes}:{modified_ns}", size_bytes)
+
+
+def tag_of_parts(identity: str, size_bytes: int) -> str:
+    """The tag of a large object: it changes with the identity, and ends in the number of its parts."""
+    return f"{_md5(identity.encode(errors='surrogateescape'))}-{-(-size_bytes // SINGLE_PART_BYTES)}"
+
+
+def _md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def tag_of_content(content: bytes) -> str:
+    """The tag of an object put in one piece."""
+    return _md5(content)
