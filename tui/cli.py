@@ -17,6 +17,7 @@ from tui.commands.dashboard import open_dashboard, watch
 from tui.commands.demo import demo
 from tui.commands.deploy import ALIASES as DEPLOY_ALIASES
 from tui.commands.deploy import deploy_checkpoints
+from tui.commands.download import download
 from tui.commands.emulator import emulator
 from tui.commands.exit_codes import MEANINGS, ExitCode
 from tui.commands.failures import explain, wants_details
@@ -92,7 +93,7 @@ def _hidden(command: click.Command) -> click.Command:
     return twin
 
 
-_JOB_COMMANDS = (projects, jobs, job, logs, push, recreate, stop, deploy_checkpoints)
+_JOB_COMMANDS = (projects, jobs, job, logs, push, recreate, stop, download, deploy_checkpoints)
 for _command in (*_JOB_COMMANDS, init, watch, demo, emulator):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:

@@ -40,6 +40,12 @@ class Promises:
         return None
 
 
+def read_promise(text: str) -> tuple[str, str] | None:
+    """A digest as a journal keeps it, ``sha256:…``; None if it is none."""
+    algorithm, _, value = text.partition(":") if isinstance(text, str) else ("", "", "")
+    return (algorithm, value) if algorithm in _STRONGEST_FIRST and value else None
+
+
 def digest_of(descriptor: int, algorithm: str, is_off: Callable[[], bool]) -> str:
     """The digest of an open file, in hexadecimal, read piece by piece; empty once ``is_off`` says so."""
     hasher = None if algorithm == "crc32" else hashlib.new(algorithm, usedforsecurity=False)

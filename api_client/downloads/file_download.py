@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from api_client.clock import Clock
-from api_client.downloads.digests import Promises
+from api_client.downloads.digests import Promises, read_promise
 from api_client.downloads.errors import DownloadError
 from api_client.downloads.listing import ListedFile, UrlBook
 from api_client.downloads.part_file import Identity, PartFile
@@ -63,7 +63,8 @@ class FileDownload:
     """Fetches one file into its part file, checks it, and gives it its name.
 
     ``on_arrival`` hears new bytes and all bytes, from threads; ``on_word`` hears of waits and renewals, on
-    the event loop; ``on_size`` hears the size when it is known.
+    the event loop; ``on_size`` hears the size when it is known. ``verified_by`` names what vouches for
+    the bytes of a complete file: ``size``, or the algorithm of a digest.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class FileDownload:
         self._on_arrival = on_arrival
         self._on_word = on_word
         self._on_size = on_size
+        self.verified_by = "size"
         self._promises = Promises()
         self._claimed: set[Span] = set()
         self._is_whole_only = False
@@ -122,14 +124,17 @@ class FileDownload:
             except _Changed as error:
                 reason = str(error)
             else:
-                promise = self._promises.strongest()
+                promise = self._promises.strongest() or read_promise(part.identity.digest)
                 if promise is None:
                     return
                 if await asyncio.to_thread(part.digest, promise[0]) == promise[1]:
+                    self.verified_by = promise[0]
                     return
                 reason = f"its bytes do not have the {promise[0]} that the server promises"
             fresh_starts += 1
             if fresh_starts > MAX_FRESH_STARTS:
+                # Nothing of it is worth going on with.
+                await asyncio.to_thread(part.start_over, self._identity())
                 raise DownloadError(reason)
             self._on_word(f"{reason}; starting over")
             # What the listing says may be as old as the bytes.
@@ -138,12 +143,6 @@ class FileDownload:
             self._promises = Promises()
             await asyncio.to_thread(part.start_over, self._identity())
             self._on_arrival(0, 0)
-
-    @property
-    def verified_by(self) -> str:
-        """What vouches for the bytes: a digest's algorithm, or ``size``."""
-        promise = self._promises.strongest()
-        return promise[0] if promise else "size"
 
     @property
     def modified_s(self) -> float | None:
@@ -321,15 +320,17 @@ class FileDownload:
             raise InvalidAnswer("a web page came in the place of the file")
         if head.total_bytes is not None and size_bytes is not None and head.total_bytes != size_bytes:
             raise _Changed(f"it has {head.total_bytes:,} bytes and not the {size_bytes:,} that were listed")
+        self._promises.hear(head)
+        promise = self._promises.strongest()
         seen = replace(
             self._identity(),
             size_bytes=head.total_bytes,
             etag=head.etag,
             last_modified=head.last_modified,
+            digest=":".join(promise) if promise else "",
         )
         if not part.identify(seen):
             raise _Changed("the file was replaced by another")
-        self._promises.hear(head)
 
     def _met(self, size_bytes: int | None) -> None:
         """An answer has begun: the size is known, and whether ranges are served."""

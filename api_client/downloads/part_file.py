@@ -31,7 +31,8 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 class Identity:
     """What must be the same for bytes of an earlier run to be bytes of this file.
 
-    The first three come from the plan, the others from the object's own answer (empty, None: not told).
+    The first come from the plan, from ``etag`` on they are the object's own answer's (empty, None: not
+    told). ``digest`` is what the server promises of the whole, for a later run that hears nothing of it.
     """
 
     job_id: str
@@ -41,6 +42,7 @@ class Identity:
     size_bytes: int | None = None
     etag: str = ""
     last_modified: str = ""
+    digest: str = ""
 
     def may_be(self, other: Identity) -> bool:
         """Whether nothing that both know of tells them apart."""
@@ -52,7 +54,8 @@ class Identity:
 
 
 def _values(identity: Identity) -> tuple[Any, ...]:
-    return tuple(asdict(identity).values())
+    # The digest is no mark: an answer may tell another kind of it than the last one did.
+    return tuple(value for name, value in asdict(identity).items() if name != "digest")
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:

@@ -74,7 +74,8 @@ class DownloadPlan:
     ``total_bytes`` is the size of all files, ``needed_bytes`` the room they still need on the disk (what
     is there, whole or in part, taken off), ``free_bytes`` the room that there is (None: unknown).
     ``conflicts`` are the files whose path is taken by something of another size or time.
-    ``unknown_sizes`` counts the files whose size the server did not say.
+    ``unknown_sizes`` counts the files whose size the server did not say. ``absent`` are checkpoints that
+    were asked for and have no file in the listing. ``unpack_to`` is the folder for an archive's content.
     """
 
     project_id: str
@@ -87,7 +88,9 @@ class DownloadPlan:
     conflicts: tuple[PlannedFile, ...] = ()
     refused: tuple[RefusedName, ...] = ()
     unknown_sizes: int = 0
+    absent: tuple[str, ...] = ()
     is_archive: bool = False
+    unpack_to: Path | None = None
 
     @property
     def has_room(self) -> bool:
@@ -100,6 +103,8 @@ class FileProgress:
     """How far one file is. ``size_bytes`` is None until it is known; ``error`` is set if it failed.
 
     ``note`` tells of a wait or a new URL, in words; ``path`` is where the file is or will be.
+    ``verified_by`` names what vouches for its bytes: ``size``, or a digest's algorithm. ``is_retryable``
+    tells of an error of the network's or the server's, that may be over the next time.
     """
 
     name: str
@@ -110,6 +115,7 @@ class FileProgress:
     error: str = ""
     note: str = ""
     verified_by: str = ""
+    is_retryable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,7 @@ class DownloadReport:
     fetched_bytes: int
     elapsed_s: float
     finished_at: datetime
+    unpacked_to: Path | None = None
 
     @property
     def failed(self) -> tuple[FileProgress, ...]:

@@ -143,7 +143,8 @@ class Run:
     async def _work(self, waiting: Iterator[_Task]) -> None:
         for task in waiting:
             if self._failed_in_a_row >= FAILURES_IN_A_ROW:
-                self._fail(task, f"not tried, as {FAILURES_IN_A_ROW} others failed: {self._last_error}")
+                reason = f"not tried, as {FAILURES_IN_A_ROW} others failed: {self._last_error}"
+                self._fail(task, reason, is_retryable=True)
                 continue
             try:
                 await self._settle(task)
@@ -153,12 +154,12 @@ class Run:
             except (DownloadError, RequestError) as error:
                 self._failed_in_a_row += 1
                 self._last_error = str(error)
-                self._fail(task, str(error))
+                self._fail(task, str(error), is_retryable=isinstance(error, RequestError) and error.retryable)
             else:
                 self._failed_in_a_row = 0
 
-    def _fail(self, task: _Task, error: str) -> None:
-        self._meter.change(task.place, state=FileState.FAILED, error=error)
+    def _fail(self, task: _Task, error: str, *, is_retryable: bool = False) -> None:
+        self._meter.change(task.place, state=FileState.FAILED, error=error, is_retryable=is_retryable)
 
     async def _settle(self, task: _Task) -> None:
         """Bring one file home."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,9 +55,10 @@ class Downloads:
         """
         listed = await self._listing(project_id, job_id)
         by_rank = any(file.key.node_rank for file in listed)
-        return await asyncio.to_thread(
-            lambda: make_plan(project_id, job_id, folder, chosen(listed, checkpoints, files), by_rank=by_rank)
-        )
+        wanted = chosen(listed, checkpoints, files)
+        plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, wanted, by_rank=by_rank)
+        absent = [name for name in checkpoints or () if not chosen(listed, [name], None)]
+        return replace(plan, absent=tuple(dict.fromkeys(absent)))
 
     async def plan_files(
         self,
@@ -77,22 +79,28 @@ class Downloads:
         return await asyncio.to_thread(make_plan, project_id, job_id, folder, listed, by_rank=by_rank)
 
     async def plan_archive(
-        self, project_id: str, job_id: str, folder: Path, *, project_name: str = ""
+        self, project_id: str, job_id: str, folder: Path, *, project_name: str = "", unpack: bool = False
     ) -> DownloadPlan:
         """Plan the archive of the job's code: ``<project>_<job>.tgz``, as the official CLI names it.
 
-        Raises DestinationExists if that file is there, and DownloadError if the job has no archive.
+        With ``unpack`` its content in the folder ``<project>_<job>`` instead. Raises DestinationExists if
+        that is there, and DownloadError if the job has no archive.
         """
-        path = folder / (safe_component(f"{project_name or project_id}_{job_id}") + ".tgz")
-        if path.exists() or path.is_symlink():
-            raise DestinationExists(path)
+        name = safe_component(f"{project_name or project_id}_{job_id}")
+        target = folder / (name if unpack else f"{name}.tgz")
+        if target.exists() or target.is_symlink():
+            raise DestinationExists(target)
+        path = folder / f".{name}.tgz" if unpack else target
         urls = await self._jobs.download_urls(project_id, job_id)
         if not urls:
             raise DownloadError("the job has no archive of code: nothing was submitted with it")
         # The size stands in no listing; the first answer tells it.
         file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
         return await asyncio.to_thread(
-            looked_at, DownloadPlan(project_id, job_id, folder, (file,), is_archive=True)
+            looked_at,
+            DownloadPlan(
+                project_id, job_id, folder, (file,), is_archive=True, unpack_to=target if unpack else None
+            ),
         )
 
     async def run(
@@ -112,15 +120,29 @@ class Downloads:
             clock=self._clock,
             retry=self._retry,
             on_progress=on_progress,
-            existing=existing,
+            # A hidden archive that an earlier run did not come to unpack is no file of anybody's.
+            existing=Existing.OVERWRITE if plan.unpack_to else existing,
         )
-        return await run.run()
+        report = await run.run()
+        if plan.unpack_to is None or not report.is_complete:
+            return report
+        return await self._unpacked(report, plan.unpack_to)
 
-    async def unpack(self, archive: Path, folder: Path) -> Path:
-        """Unpack an archive of code into ``folder``. See ``unpacking.unpack``, which raises DownloadError."""
+    async def _unpacked(self, report: DownloadReport, target: Path) -> DownloadReport:
+        """The archive's content in its folder; an archive that cannot be unpacked is kept beside it."""
         from api_client.downloads.unpacking import unpack
 
-        return await asyncio.to_thread(unpack, archive, folder)
+        archive = report.files[0].path
+        try:
+            await asyncio.to_thread(unpack, archive, target)
+        except DownloadError as error:
+            kept = target.with_name(target.name + ".tgz")
+            if kept.exists():
+                raise
+            archive.rename(kept)
+            raise DownloadError(f"{error} (the archive is kept: {kept})") from error
+        archive.unlink(missing_ok=True)
+        return replace(report, unpacked_to=target)
 
     async def _listing(self, project_id: str, job_id: str) -> list[ListedFile]:
         listed: list[ListedFile] = []

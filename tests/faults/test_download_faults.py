@@ -1,0 +1,571 @@
+"""Downloads from a store that cuts, forgets, lies and lets its URLs expire."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import random
+import resource
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+from object_server import JOB, PROJECT, Behaviour, Store, Stored, serving
+
+from api_client.client import TrainingClient
+from api_client.downloads import (
+    DownloadError,
+    DownloadProgress,
+    DownloadReport,
+    Existing,
+    FilesExist,
+    FileState,
+    NoRoom,
+)
+from api_client.downloads.part_file import part_paths
+
+MIB = 1024 * 1024
+
+
+def some_bytes(size_bytes: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(size_bytes)
+
+
+async def download(
+    store: Store, folder: Path, existing: Existing = Existing.SKIP, attempts: int = 4
+) -> DownloadReport:
+    async with store.client(attempts) as client:
+        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
+        return await client.downloads.run(plan, existing=existing)
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob(".bt-tui-*")]
+
+
+async def test_a_large_file_arrives_whole_through_many_cuts(tmp_path: Path) -> None:
+    content = some_bytes(64 * MIB)
+    chance = random.Random(7)
+    cuts = [chance.randrange(1, 3 * MIB) for _ in range(24)]
+    behaviour = Behaviour(cut_after=lambda number: cuts[number] if number < len(cuts) else None)
+    with serving(Stored("ckpt/model.bin", content), behaviour=behaviour) as store:
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        written = (tmp_path / "ckpt" / "model.bin").read_bytes()
+        assert hashlib.sha256(written).digest() == hashlib.sha256(content).digest()
+        assert len(store.requests) > len(cuts)
+        # What was there is not fetched twice, but for what was on its way when a connection broke.
+        assert store.sent_bytes < 1.4 * len(content)
+        assert not leftovers(tmp_path)
+
+
+async def test_a_large_file_comes_in_several_ranges_at_once(tmp_path: Path) -> None:
+    content = some_bytes(100 * MIB)
+    meeting = threading.Barrier(3)
+    asked: set[int] = set()
+    with serving(Stored("ckpt/model.bin", content)) as store:
+
+        def meet(number: int) -> None:
+            # None of these is answered before all three are under way; the first has told the size.
+            if number in (1, 2, 3):
+                meeting.wait(20)
+                asked.add(number)
+
+        store.behaviour.answer = meet
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert asked == {1, 2, 3}
+        assert all(store.ranges)
+        assert store.sent_bytes == len(content)
+        assert (
+            hashlib.sha256((tmp_path / "ckpt/model.bin").read_bytes()).digest()
+            == hashlib.sha256(content).digest()
+        )
+
+
+async def test_a_url_that_expires_in_the_middle_is_renewed_once_for_all(tmp_path: Path) -> None:
+    files = [Stored(f"ckpt/{number}.bin", some_bytes(MIB, number)) for number in range(12)]
+    with serving(*files) as store:
+
+        def expire(sent_bytes: int) -> None:
+            if sent_bytes > 5 * MIB and store.token == 1:
+                store.token = 2
+
+        store.behaviour.before_piece = expire
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert all((tmp_path / file.name).read_bytes() == file.content for file in files)
+        assert store.listings == 2  # the plan's, and the renewal's
+
+
+async def test_a_cut_file_goes_on_with_a_fresh_url(tmp_path: Path) -> None:
+    content = some_bytes(3 * MIB)
+    with serving(Stored("ckpt/a.bin", content)) as store:
+
+        def cut(number: int) -> int | None:
+            if number == 0:
+                store.token += 1
+                return MIB
+            return None
+
+        store.behaviour.cut_after = cut
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+        assert store.sent_bytes == len(content)
+
+
+async def test_a_store_that_goes_on_refusing_fails_the_file_in_words(tmp_path: Path) -> None:
+    with serving(Stored("ckpt/a.bin", b"x" * 10)) as store:
+        store.behaviour.answer = lambda _number: (403, {}, b"<Error><Code>AccessDenied</Code></Error>")
+        report = await download(store, tmp_path)
+        assert [file.state for file in report.files] == [FileState.FAILED]
+        assert "403 AccessDenied" in report.files[0].error
+        assert not (tmp_path / "ckpt/a.bin").exists()
+        assert len(store.requests) == 3
+
+
+async def test_nothing_of_ours_reaches_the_store(tmp_path: Path) -> None:
+    files = [Stored("ckpt/a.bin", b"a"), Stored("ckpt/b.bin", b"b" * MIB)]
+    with serving(*files) as store, serving(Stored("elsewhere", b"a")) as other:
+        where = other.url(other.files[0])
+        store.behaviour.answer = lambda number: (307, {"Location": where}, b"") if number == 0 else None
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        for _path, headers in [*store.requests, *other.requests]:
+            assert not {"authorization", "cookie", "referer", "proxy-authorization"} & set(headers)
+            assert headers["accept-encoding"] == "identity"
+        assert other.requests
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_a_store_without_ranges(tmp_path: Path, has_length: bool) -> None:
+    content = some_bytes(40 * MIB)
+    behaviour = Behaviour(
+        ignores_ranges=True,
+        has_length=has_length,
+        cut_after=lambda number: 9 * MIB if number in (0, 1) else None,
+    )
+    with serving(Stored("ckpt/a.bin", content), behaviour=behaviour) as store:
+        report = await download(store, tmp_path)
+        assert report.is_complete, report.files
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+
+
+@pytest.mark.parametrize("real_bytes", [0, 90, 110, 40 * MIB])
+async def test_a_size_that_is_not_what_was_listed_is_no_file(tmp_path: Path, real_bytes: int) -> None:
+    with serving(Stored("ckpt/a.bin", b"x" * real_bytes, listed_size=100)) as store:
+        report = await download(store, tmp_path)
+        assert [file.state for file in report.files] == [FileState.FAILED]
+        assert "100" in report.files[0].error
+        assert not (tmp_path / "ckpt/a.bin").exists()
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+@pytest.mark.parametrize("size_bytes", [0, 1, 100_000])
+async def test_a_size_that_was_not_listed(tmp_path: Path, size_bytes: int, has_length: bool) -> None:
+    content = some_bytes(size_bytes)
+    behaviour = Behaviour(has_length=has_length)
+    with serving(Stored("ckpt/a.bin", content, listed_size=-1), behaviour=behaviour) as store:
+        report = await download(store, tmp_path)
+        assert report.is_complete, report.files
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+        assert report.files[0].size_bytes == size_bytes
+
+
+async def test_a_web_page_is_no_file(tmp_path: Path) -> None:
+    page = b"<html>please log in</html>"
+    for listed_size in (-1, 1000):
+        with serving(Stored("ckpt/a.bin", b"x" * 1000, listed_size=listed_size)) as store:
+            store.behaviour.answer = lambda _number: (200, {"Content-Type": "text/html"}, page)
+            report = await download(store, tmp_path)
+            assert "web page" in report.files[0].error
+            assert not (tmp_path / "ckpt/a.bin").exists()
+
+
+async def test_temporary_trouble_passes(tmp_path: Path) -> None:
+    trouble = [(503, {"Retry-After": "0"}, b""), (429, {}, b""), (500, {}, b"<html>oops</html>")]
+    with serving(Stored("ckpt/a.bin", b"content")) as store:
+        store.behaviour.answer = lambda number: trouble[number] if number < len(trouble) else None
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == b"content"
+
+
+async def test_one_file_that_fails_keeps_no_other_from_arriving(tmp_path: Path) -> None:
+    files = [Stored("ckpt/bad", b"x", listed_size=5), Stored("ckpt/good", b"y")]
+    with serving(*files) as store:
+        report = await download(store, tmp_path)
+        assert [file.state for file in report.files] == [FileState.FAILED, FileState.DONE]
+
+
+async def test_a_dead_store_is_given_up_on(tmp_path: Path) -> None:
+    with serving(*[Stored(f"ckpt/{number}", b"x") for number in range(100)]) as store:
+        store.behaviour.answer = lambda _number: (500, {}, b"")
+        report = await download(store, tmp_path, attempts=2)
+        assert len(report.failed) == 100
+        assert len(store.requests) < 40
+        assert all(file.is_retryable for file in report.failed)
+
+
+def in_base64(algorithm: str, content: bytes) -> str:
+    return base64.b64encode(hashlib.new(algorithm, content).digest()).decode()
+
+
+CONTENT = b"the content of a file"
+PROMISES = {
+    "sha256": lambda content: {"x-amz-checksum-sha256": in_base64("sha256", content)},
+    "crc32": lambda content: {
+        "x-amz-checksum-crc32": base64.b64encode(zlib.crc32(content).to_bytes(4)).decode()
+    },
+    "sha512": lambda content: {"Repr-Digest": f"sha-512=:{in_base64('sha512', content)}:"},
+    "sha1": lambda content: {"Digest": f"sha={in_base64('sha1', content)}"},
+    "md5": lambda content: {
+        "ETag": f'"{hashlib.md5(content).hexdigest()}"',
+        "x-amz-request-id": "1",
+    },
+}
+
+
+@pytest.mark.parametrize("algorithm", PROMISES)
+async def test_a_digest_that_the_store_gives_is_checked(tmp_path: Path, algorithm: str) -> None:
+    right = Stored("ckpt/right", CONTENT, headers=PROMISES[algorithm](CONTENT))
+    wrong = Stored("ckpt/wrong", CONTENT, headers=PROMISES[algorithm](b"other content"))
+    with serving(right, wrong) as store:
+        report = await download(store, tmp_path)
+        assert [file.state for file in report.files] == [FileState.DONE, FileState.FAILED]
+        assert report.files[0].verified_by == algorithm
+        assert algorithm in report.files[1].error
+        assert not (tmp_path / "ckpt/wrong").exists()
+        assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"ETag": '"0123456789abcdef0123456789abcdef-3"', "x-amz-request-id": "1"},
+        {"ETag": '"0123456789abcdef0123456789abcdef"'},
+        {
+            "ETag": '"0123456789abcdef0123456789abcdef"',
+            "x-amz-request-id": "1",
+            "x-amz-server-side-encryption": "aws:kms",
+        },
+        {"x-amz-checksum-sha256": "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=-2"},
+        {"Content-MD5": "not base64"},
+    ],
+)
+async def test_what_is_no_digest_of_the_file_fails_nothing(tmp_path: Path, headers: dict[str, str]) -> None:
+    with serving(Stored("ckpt/a", CONTENT, headers=headers)) as store:
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert report.files[0].verified_by == "size"
+
+
+async def cancelled_half_way(client: TrainingClient, store: Store, folder: Path) -> None:
+    """Run until half is here, then cancel; from half on the store drips."""
+    half = sum(len(file.content) for file in store.files) // 2
+    is_half, go_on = asyncio.Event(), threading.Event()
+
+    def drip(sent_bytes: int) -> None:
+        if sent_bytes >= half:
+            go_on.wait(0.02)
+
+    def look(progress: DownloadProgress) -> None:
+        if progress.done_bytes >= half:
+            is_half.set()
+
+    store.behaviour.before_piece = drip
+    plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
+    running = asyncio.create_task(client.downloads.run(plan, on_progress=look))
+    await is_half.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    go_on.set()
+    store.behaviour.before_piece = lambda _sent_bytes: None
+
+
+async def test_a_cancelled_download_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    content = some_bytes(8 * MIB)
+    with serving(Stored("ckpt/a.bin", content)) as store:
+        async with store.client() as client:
+            await cancelled_half_way(client, store, tmp_path)
+            assert not (tmp_path / "ckpt/a.bin").exists()
+            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path)
+            assert plan.files[0].part_bytes > 2 * MIB
+            assert plan.needed_bytes == len(content) - plan.files[0].part_bytes
+            before = store.sent_bytes
+            seen: list[DownloadProgress] = []
+            report = await client.downloads.run(plan, on_progress=seen.append)
+        assert report.is_complete
+        assert store.sent_bytes - before == report.fetched_bytes == plan.needed_bytes
+        assert seen[-1].done_bytes == seen[-1].total_bytes == len(content)
+        assert seen[-1].resumed_bytes == plan.files[0].part_bytes
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+        assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["garbage", "other", "longer", "nested", "gone", "version"])
+async def test_a_journal_that_does_not_fit_starts_the_file_over(tmp_path: Path, damage: str) -> None:
+    content = some_bytes(4 * MIB)
+    with serving(Stored("ckpt/a.bin", content)) as store:
+        async with store.client() as client:
+            await cancelled_half_way(client, store, tmp_path)
+        part, journal = part_paths(tmp_path / "ckpt/a.bin")
+        good = json.loads(journal.read_text())
+        bad = {
+            "garbage": "{",
+            "other": json.dumps({**good, "job_id": "another"}),
+            "longer": json.dumps({**good, "spans": [[0, 3 * MIB + 1]]}),
+            "nested": "[" * 100_000,
+            "version": json.dumps({**good, "version": 99}),
+        }
+        if damage == "gone":
+            journal.unlink()
+        else:
+            journal.write_text(bad[damage])
+        part.write_bytes(b"z" * part.stat().st_size)
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+
+
+async def test_a_file_that_was_replaced_meanwhile_starts_over(tmp_path: Path) -> None:
+    old, new = some_bytes(4 * MIB, 1), some_bytes(4 * MIB, 2)
+    with serving(Stored("ckpt/a.bin", old, headers={"ETag": '"old"'})) as store:
+        async with store.client() as client:
+            await cancelled_half_way(client, store, tmp_path)
+        store.files[0].content, store.files[0].headers = new, {"ETag": '"new"'}
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == new
+
+
+async def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
+    content = some_bytes(2 * MIB)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold(_sent_bytes: int) -> None:
+        entered.set()
+        leave.wait(20)
+
+    with serving(Stored("ckpt/a.bin", content), behaviour=Behaviour(before_piece=hold)) as store:
+        first = asyncio.create_task(download(store, tmp_path))
+        await asyncio.to_thread(entered.wait, 20)
+        second = await download(store, tmp_path)
+        assert "another bt-tui" in second.files[0].error
+        leave.set()
+        assert (await first).is_complete
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+HOSTILE = [
+    "../../etc/passwd",
+    "/etc/passwd",
+    "ckpt/../../out",
+    "C:\\Windows\\system32",
+    "..\\..\\out",
+    "ckpt/line\nbreak",
+    "ckpt/[red]markup[/]",
+    "ckpt/nul\0nul",
+    "ckpt/\x1b[31mred",
+    "ckpt/" + "long" * 200 + ".bin",
+    "",
+    ".",
+    "..",
+    "ckpt/CON",
+    "ckpt/Model.bin",
+    "ckpt/model.bin",
+    "ckpt/dir",
+    "ckpt/dir/file",
+    "ckpt/.bt-tui-0.part",
+    "ckpt/half\ud800letter",
+]
+
+
+async def test_no_name_leads_out_and_none_is_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "inside"
+    with serving(*[Stored(name, f"{number}".encode()) for number, name in enumerate(HOSTILE)]) as store:
+        report = await download(store, folder)
+        refused = {name.name for name in report.refused}
+        assert refused == {"../../etc/passwd", "ckpt/../../out", "..\\..\\out", "", ".", ".."}
+        assert not report.failed
+        there = files_below(tmp_path)
+        assert all(path.is_relative_to(folder) and str(path).isprintable() for path in there)
+        assert sorted(path.read_text() for path in there) == sorted(
+            str(number) for number, name in enumerate(HOSTILE) if name not in refused
+        )
+
+
+async def test_a_link_in_the_folder_leads_nowhere(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "inside", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (folder / "ckpt").symlink_to(outside)
+    with serving(Stored("ckpt/a", b"x")) as store:
+        report = await download(store, folder)
+        assert "is a link" in report.files[0].error
+        assert list(outside.iterdir()) == []
+
+
+async def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("keep me")
+    (tmp_path / "in/ckpt").mkdir(parents=True)
+    (tmp_path / "in/ckpt/a").symlink_to(victim)
+    part_paths(tmp_path / "in/ckpt/b")[0].symlink_to(victim)
+    with serving(Stored("ckpt/a", b"new"), Stored("ckpt/b", b"new")) as store:
+        report = await download(store, tmp_path / "in", Existing.OVERWRITE)
+        assert [file.state for file in report.files] == [FileState.DONE, FileState.FAILED]
+        assert victim.read_text() == "keep me"
+        assert (tmp_path / "in/ckpt/a").read_bytes() == b"new"
+        assert not (tmp_path / "in/ckpt/a").is_symlink()
+
+
+async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    with serving(Stored("ckpt/a", b"one"), Stored("ckpt/b", b"")) as store:
+        await download(store, tmp_path)
+        before = len(store.requests)
+        for existing in Existing:
+            report = await download(store, tmp_path, existing)
+            assert [file.state for file in report.files] == [FileState.SKIPPED] * 2
+        assert len(store.requests) == before
+
+
+@pytest.mark.parametrize(
+    ("existing", "texts"),
+    [
+        (Existing.SKIP, {"a.txt": "mine"}),
+        (Existing.OVERWRITE, {"a.txt": "ours"}),
+        (Existing.RENAME, {"a.txt": "mine", "a.1.txt": "ours"}),
+    ],
+)
+async def test_another_file_in_the_way(tmp_path: Path, existing: Existing, texts: dict[str, str]) -> None:
+    """Of the same size even: its time tells it apart."""
+    (tmp_path / "ckpt").mkdir()
+    (tmp_path / "ckpt/a.txt").write_text("mine")
+    with serving(Stored("ckpt/a.txt", b"ours")) as store:
+        for _ in range(2):  # the second time changes nothing
+            await download(store, tmp_path, existing)
+            found = {path.name: path.read_text() for path in (tmp_path / "ckpt").iterdir()}
+            assert found == texts
+
+
+async def test_asking_fetches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "ckpt").mkdir()
+    (tmp_path / "ckpt/a.txt").write_text("mine")
+    with serving(Stored("ckpt/a.txt", b"ours"), Stored("ckpt/b.txt", b"ours")) as store:
+        with pytest.raises(FilesExist) as caught:
+            await download(store, tmp_path, Existing.ASK)
+        assert [file.name for file in caught.value.conflicts] == ["ckpt/a.txt"]
+        assert not store.requests
+
+
+async def test_a_directory_in_the_way_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "ckpt/a/deep").mkdir(parents=True)
+    with serving(Stored("ckpt/a", b"x")) as store:
+        report = await download(store, tmp_path, Existing.OVERWRITE)
+        assert "is a directory" in report.files[0].error
+        assert (tmp_path / "ckpt/a/deep").is_dir()
+
+
+async def test_files_of_several_nodes_get_a_folder_each(tmp_path: Path) -> None:
+    with serving(Stored("ckpt/a", b"zero"), Stored("ckpt/a", b"one", rank=1)) as store:
+        await download(store, tmp_path)
+        assert (tmp_path / "rank-0/ckpt/a").read_text() == "zero"
+        assert (tmp_path / "rank-1/ckpt/a").read_text() == "one"
+
+
+async def test_too_little_room_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
+    with serving(Stored("ckpt/a", b"x", listed_size=2**60)) as store:
+        with pytest.raises(NoRoom, match="nothing was fetched"):
+            await download(store, tmp_path)
+        assert not store.requests
+
+
+async def test_a_disk_that_fills_up_keeps_what_arrived(tmp_path: Path) -> None:
+    content = some_bytes(4 * MIB)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with serving(Stored("ckpt/a", content)) as store:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB, limits[1]))
+        try:
+            with pytest.raises(NoRoom, match="is kept"):
+                await download(store, tmp_path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        before = store.sent_bytes
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert report.fetched_bytes < 3.5 * MIB
+        assert store.sent_bytes > before
+        assert (tmp_path / "ckpt/a").read_bytes() == content
+
+
+async def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with serving(Stored("ckpt/a", b"x")) as store:
+        report = await download(store, tmp_path / "file")
+        assert "cannot be written" in report.files[0].error
+
+
+async def test_files_that_are_gone_are_said_so(tmp_path: Path) -> None:
+    with serving(Stored("ckpt/a", b"x"), Stored("ckpt/b", b"y")) as store:
+        async with store.client() as client:
+            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path)
+            store.token, store.files = 2, store.files[1:]
+            report = await client.downloads.run(plan)
+        assert report.files[0].error == "the job has this file no more"
+
+
+async def test_only_the_page_of_the_file_is_listed_again(tmp_path: Path) -> None:
+    with serving(*[Stored(f"ckpt/{number:04}", b"x") for number in range(2500)]) as store:
+        async with store.client() as client:
+            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path, files=["2400"])
+            assert store.listings == 3
+            store.token = 2
+            report = await client.downloads.run(plan)
+        assert report.is_complete
+        assert store.listings == 4
+
+
+async def test_the_time_of_a_file_is_the_server_s(tmp_path: Path) -> None:
+    with serving(Stored("ckpt/a", b"x")) as store:
+        await download(store, tmp_path)
+        assert (tmp_path / "ckpt/a").stat().st_mtime == 1772359200
+
+
+async def test_a_url_to_fetch_from_must_be_safe(tmp_path: Path) -> None:
+    with serving(Stored("ckpt/a", b"x")) as store:
+        async with store.client() as client:
+            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path)
+            for url in ("file:///etc/passwd", "http://example.test/x", "https://me:pw@example.test/"):
+                listed = plan.files[0]
+                report = await client.downloads.run(
+                    type(plan)(PROJECT, JOB, tmp_path, (type(listed)("a", tmp_path / "a", 1, url),))
+                )
+                assert report.failed
+    assert issubclass(NoRoom, DownloadError)
+
+
+async def test_a_digest_is_remembered_until_the_file_is_whole(tmp_path: Path) -> None:
+    """The answer that told it may have been heard by a process that is no more."""
+    content = some_bytes(4 * MIB)
+    stored = Stored("ckpt/a.bin", content, headers={"x-amz-checksum-sha256": in_base64("sha256", content)})
+    with serving(stored) as store:
+        async with store.client() as client:
+            await cancelled_half_way(client, store, tmp_path)
+        part, _journal = part_paths(tmp_path / "ckpt/a.bin")
+        with part.open("r+b") as damaged:
+            damaged.write(b"damage")
+        store.files[0].headers = {}
+        report = await download(store, tmp_path)
+        assert report.is_complete
+        assert "starting over" in report.files[0].note or report.fetched_bytes > len(content)
+        assert (tmp_path / "ckpt/a.bin").read_bytes() == content
