@@ -98,7 +98,10 @@ def test_small_json_files_are_json(world: World) -> None:
     assert header[name]["shape"] == [16, 4096]
     state = json.loads(content(by_name["trainer_state.json"]) or b"")
     assert state["global_step"] == 1800
-    assert state["log_history"][-1]["loss"] < state["log_history"][0]["loss"]
+    losses = [entry["loss"] for entry in state["log_history"] if "loss" in entry]
+    assert losses[-1] < losses[0]
+    evaluated = [entry["eval_loss"] for entry in state["log_history"] if "eval_loss" in entry]
+    assert state["best_metric"] == min(evaluated)
     assert content(by_name["adapter_model.safetensors"]) is None
 
 
