@@ -1,0 +1,159 @@
+"""Ranges of objects behind presigned URLs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from object_server import Behaviour, Store, Stored, serving
+
+from api_client.errors import InvalidAnswer, RedirectRefused, ServerFault, Unreachable, UrlExpired
+from api_client.http.retry import RetryPolicy
+from api_client.objects import Objects
+
+CONTENT = bytes(range(256)) * 4096
+QUICK = RetryPolicy(max_attempts=3, base_s=0.001, cap_s=0.001)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with serving(Stored("ckpt/model.safetensors", CONTENT)) as store:
+        yield store
+
+
+@pytest.fixture
+async def objects() -> AsyncIterator[Objects]:
+    objects = Objects(retry=QUICK)
+    yield objects
+    await objects.aclose()
+
+
+async def test_the_bytes_that_were_asked_for(store: Store, objects: Objects) -> None:
+    url = store.url(store.files[0])
+    assert await objects.read(url, length=8) == CONTENT[:8]
+    assert await objects.read(url, start=8, length=1000) == CONTENT[8:1008]
+    assert await objects.read(url, start=len(CONTENT) - 5, length=100) == CONTENT[-5:]
+    assert await objects.read(url, start=len(CONTENT), length=1) == b""
+    assert await objects.read(url, start=3, length=0) == b""
+    assert store.ranges[:2] == ["bytes=0-7", "bytes=8-1007"]
+    assert store.sent_bytes < 2000
+    for _path, headers in store.requests:
+        assert not {"authorization", "cookie"} & set(headers)
+
+
+async def test_a_store_that_ignores_ranges_is_hung_up_on(objects: Objects) -> None:
+    go_on = threading.Event()
+    behaviour = Behaviour(ignores_ranges=True)
+    behaviour.before_piece = lambda sent_bytes: sent_bytes >= 256 * 1024 and go_on.wait(30)
+    with serving(Stored("a", CONTENT), behaviour=behaviour) as store:
+        # The store holds back the rest: whoever waits for it does not come back.
+        assert await objects.read(store.url(store.files[0]), start=100, length=500) == CONTENT[100:600]
+        assert not go_on.is_set()
+        go_on.set()
+
+
+async def test_a_cut_is_tried_again(store: Store, objects: Objects) -> None:
+    store.behaviour.cut_after = lambda number: 10 if number < 2 else None
+    assert await objects.read(store.url(store.files[0]), length=5000) == CONTENT[:5000]
+
+
+async def test_a_body_that_stays_short_is_an_error(store: Store, objects: Objects) -> None:
+    store.behaviour.cut_after = lambda _number: 10
+    with pytest.raises(Unreachable):
+        await objects.read(store.url(store.files[0]), length=5000)
+    assert len(store.requests) == QUICK.max_attempts
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+async def test_a_door_that_is_closed(store: Store, objects: Objects, status: int) -> None:
+    store.behaviour.answer = lambda _number: (
+        status,
+        {},
+        b"<Error><Code>Nope</Code><Message>Why</Message></Error>",
+    )
+    with pytest.raises(UrlExpired, match=f"{status} Nope: Why") as caught:
+        await objects.read(store.url(store.files[0]), length=8)
+    assert caught.value.status == status
+    assert not caught.value.retryable
+    assert len(store.requests) == 1
+
+
+async def test_no_error_quotes_what_opens_the_object(store: Store, objects: Objects) -> None:
+    url = store.url(store.files[0]) + "&X-Amz-Signature=0123456789secret"
+    store.behaviour.answer = lambda _number: (403, {}, b"bad signature 0123456789secret")
+    with pytest.raises(UrlExpired) as caught:
+        await objects.read(url, length=8)
+    assert "0123456789secret" not in f"{caught.value} {caught.value.server_message} {caught.value.path}"
+
+
+async def test_a_store_that_fails_is_asked_again(store: Store, objects: Objects) -> None:
+    store.behaviour.answer = lambda _number: (503, {}, b"<Error><Code>SlowDown</Code></Error>")
+    with pytest.raises(ServerFault, match="SlowDown"):
+        await objects.read(store.url(store.files[0]), length=8)
+    assert len(store.requests) == QUICK.max_attempts
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Content-Range": "bytes 0-7/*8"},
+        {"Content-Range": "bytes 10-17/100"},
+        {"Content-Range": "bytes 0-99/100"},
+        {"Content-Range": "bytes 7-0/100"},
+    ],
+)
+async def test_another_range_than_asked_is_no_data(
+    store: Store, objects: Objects, headers: dict[str, str]
+) -> None:
+    store.behaviour.answer = lambda _number: (206, headers, b"01234567")
+    with pytest.raises(InvalidAnswer):
+        await objects.read(store.url(store.files[0]), length=8)
+
+
+@pytest.mark.parametrize(
+    "location", ["http://example.test/x", "ftp://127.0.0.1/x", "https://a:b@127.0.0.1/", "", "//["]
+)
+async def test_redirects_that_are_not_followed(store: Store, objects: Objects, location: str) -> None:
+    store.behaviour.answer = lambda _number: (302, {"Location": location}, b"")
+    with pytest.raises(RedirectRefused):
+        await objects.read(store.url(store.files[0]), length=8)
+
+
+async def test_a_circle_of_redirects_ends(store: Store, objects: Objects) -> None:
+    store.behaviour.answer = lambda _number: (302, {"Location": store.url(store.files[0])}, b"")
+    with pytest.raises(RedirectRefused, match="more than"):
+        await objects.read(store.url(store.files[0]), length=8)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.test/a",
+        "ftp://x/a",
+        "https://user:word@x/a",
+        "https://x/a\nb",
+        "nonsense",
+        "https://:0/",
+    ],
+)
+async def test_urls_that_are_not_asked(objects: Objects, url: str) -> None:
+    with pytest.raises(InvalidAnswer):
+        await objects.read(url, length=1)
+
+
+async def test_nobody_there(objects: Objects) -> None:
+    with serving() as store:
+        port = store.objects.server_port
+    with pytest.raises(Unreachable, match="refused"):
+        await objects.read(f"http://127.0.0.1:{port}/x", length=1)
+
+
+async def test_a_dot_in_the_path_stays(store: Store, objects: Objects) -> None:
+    """A checkpoint may be called "."; a tidied path would be another object's."""
+    store.behaviour.answer = lambda _number: (404, {}, b"")
+    base = f"http://127.0.0.1:{store.objects.server_port}"
+    with pytest.raises(UrlExpired):
+        await objects.read(f"{base}/bucket/rank-0/./a%20b//c?x=1", length=1)
+    assert store.requests[0][0] == "/bucket/rank-0/./a b//c"

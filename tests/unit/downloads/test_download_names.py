@@ -1,0 +1,95 @@
+"""Where a server's names end on this machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client.downloads.names import MAX_COMPONENT_BYTES, Place, ServerName, lay_out, safe_component
+
+NASTY = st.sampled_from(
+    ["..", ".", "/", "\\", "\n", "\0", "C:", "a", "A", "é", "e\u0301", "CON", ".bt-tui-", "x" * 300]
+)
+NAMES = st.lists(st.one_of(NASTY, st.just("/"), st.text(max_size=3)), max_size=6).map("".join)
+SERVER_NAMES = st.lists(st.builds(ServerName, st.integers(0, 1), NAMES), max_size=12)
+
+
+def places(*names: str, by_rank: bool = False, windows: bool = False) -> list[str]:
+    found = lay_out([ServerName(0, name) for name in names], by_rank=by_rank, windows=windows)
+    return ["/".join(place.parts) or place.reason for place in found]
+
+
+@given(SERVER_NAMES, st.booleans(), st.booleans())
+def test_never_outside_and_never_onto_each_other(
+    names: list[ServerName], by_rank: bool, windows: bool
+) -> None:
+    found = lay_out(names, by_rank=by_rank, windows=windows)
+    distinct = {name: place for name, place in zip(names, found, strict=True) if place.parts}
+    for place in distinct.values():
+        for part in place.parts:
+            assert part not in ("", ".", "..")
+            assert not set(part) & set("/\\\0\n\r\x1b")
+            assert len(os.fsencode(part)) <= 255
+        assert Path("/in", *place.parts).is_relative_to("/in")
+    keys = [tuple(part.casefold() for part in place.parts) for place in distinct.values()]
+    assert len(set(keys)) == len(keys)
+    folders = {key[:depth] for key in keys for depth in range(1, len(key))}
+    assert not folders & set(keys)
+    assert all(place.reason for place in found if not place.parts)
+
+
+@given(SERVER_NAMES.flatmap(lambda names: st.tuples(st.just(names), st.permutations(names))))
+def test_the_order_does_not_matter(both: tuple[list[ServerName], list[ServerName]]) -> None:
+    first, second = both
+    placed: dict[ServerName, Place] = dict(zip(first, lay_out(first, by_rank=True), strict=True))
+    assert placed == dict(zip(second, lay_out(second, by_rank=True), strict=True))
+
+
+def test_ordinary_names_stay_as_they_are() -> None:
+    names = ["checkpoint-40/model-00001-of-00002.safetensors", "a b/[x] ü (1).json", "x:y/CON"]
+    assert places(*names) == names
+
+
+def test_the_names_that_lead_out_are_refused() -> None:
+    reason = "its name leads out of the folder"
+    assert places("../a", "a/../../b", "a\\..\\b") == [reason] * 3
+
+
+def test_absolute_names_end_inside() -> None:
+    assert places("/etc/passwd", "C:\\boot.ini") == ["etc/passwd", "C:%5Cboot.ini"]
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [("aux", "_aux"), ("nul.txt", "_nul.txt"), ("a:b", "a%3Ab"), ("dot.", "dot%2E"), ("lpt1", "_lpt1")],
+)
+def test_what_windows_cannot_name(name: str, safe: str) -> None:
+    assert safe_component(name, windows=True) == safe
+    assert safe_component(name, windows=False) == name
+
+
+def test_a_long_name_keeps_its_beginning_and_stays_apart() -> None:
+    first, second = places("n" * 400 + "1", "n" * 400 + "2")
+    assert first != second
+    assert first.startswith("nnnn")
+    assert len(first) <= MAX_COMPONENT_BYTES
+
+
+def test_names_that_fall_together_get_a_suffix_that_stays() -> None:
+    plain, other = places("Model.bin", "model.bin")
+    assert plain == "Model.bin"
+    assert other.startswith("model~")
+    assert other.endswith(".bin")
+    assert places("model.bin", "Model.bin") == [other, plain]
+
+
+def test_a_file_gives_way_to_a_folder_of_its_name() -> None:
+    file, inner = places("a", "a/b")
+    assert inner == "a/b"
+    assert file.startswith("a~")
+
+
+def test_nodes_get_folders() -> None:
+    assert lay_out([ServerName(3, "c/x")], by_rank=True) == [Place(("rank-3", "c", "x"))]
