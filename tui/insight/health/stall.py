@@ -24,6 +24,9 @@ def stall(context: Context) -> Iterator[Finding]:
     if told.last_step_at_ns is None:
         yield from _unread(context, line_s, silent_s)
         return
+    if told.total_steps is not None and told.step is not None and told.step >= told.total_steps:
+        yield from _after_the_last_step(context, line_s, silent_s)
+        return
     step_s = told.last_step_at_ns / NANOSECONDS
     usual_s = told.step_interval_s or 0.0
     sign_s = max(step_s, line_s)
@@ -37,13 +40,12 @@ def stall(context: Context) -> Iterator[Finding]:
         text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
         yield finding(FindingKind.STALLED, "critical", text, since_s=sign_s)
         return
-    done = told.total_steps is not None and told.step is not None and told.step >= told.total_steps
     talking_s = max(
         rules.stall_talking_s,
         rules.stall_talking_steps * usual_s,
         2 * rules.stall_pause_factor * (told.step_pause_s or 0.0),
     )
-    if usual_s and not done and context.now_s - step_s > talking_s:
+    if usual_s and context.now_s - step_s > talking_s:
         text = (
             f"no step for {duration(context.now_s - step_s)}{usually}, though it still logs{_busy(context)}"
         )
@@ -59,6 +61,15 @@ def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Findin
     allowed_s = max(rules.stall_unread_s, 3 * told.line_pause_s)
     if logged_s >= rules.stall_unread_s and silent_s > allowed_s:
         text = f"no log line for {duration(silent_s)}{_busy(context)}"
+        yield finding(FindingKind.STALLED, "warning", text, since_s=line_s)
+
+
+def _after_the_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
+    """All steps are done, but the job does not end though its GPUs are busy: ranks that wait to leave."""
+    use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
+    idle = use is not None and use < context.rules.idle_below  # said by a finding of its own
+    if silent_s > context.rules.stall_unread_s and not idle:
+        text = f"all steps are done, but no log line for {duration(silent_s)}{_busy(context)}"
         yield finding(FindingKind.STALLED, "warning", text, since_s=line_s)
 
 

@@ -1,0 +1,126 @@
+"""Every sick run of the demo world is named as what it is, every healthy one stays silent for a day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+from fleet_worlds import EPOCH, World
+
+from api_client.models import JobStatus, QueueContext, TrainingJob
+from api_client.streams.records import LogLine
+from tui.insight.health import Finding, FindingKind, health
+from tui.insight.node_metrics import MetricsFold
+from tui.insight.progress import ProgressFold
+from tui.insight.run import RunSnapshot
+
+EVIDENCE_S = 30
+"""A sickness that is there when the world begins is named within that time."""
+
+LOOK_EVERY_S = 420
+DAY_S = 24 * 3600
+VITALS_S = 65 * 60
+
+SICK = {
+    "qwen3-grpo-7": (FindingKind.STALLED, None),
+    "llama-70b-longctx-v1": (FindingKind.STRAGGLER, "node-2"),
+    "mistral-24b-dpo-2": (FindingKind.LOSS_NOT_FINITE, None),
+    "retrieval-embed-v5": (FindingKind.MEMORY_LEAK, None),
+    "flux-lora-portraits": (FindingKind.DISK_FILLING, None),
+    "whisper-debug": (FindingKind.GPU_IDLE, None),
+    "qwen3-8b-dpo-4": (FindingKind.CHECKPOINT_OVERDUE, None),
+    "reward-model-v2": (FindingKind.LOSS_EXPLODING, None),
+    "embed-multilingual-v1": (FindingKind.NODE_MISSING, "node-1"),
+    "whisper-calls-resume": (FindingKind.RESTARTS, None),
+    "qwen3-grpo-8": (FindingKind.QUEUED, None),
+}
+HEALTHY = (
+    "llama-70b-sft-v3",
+    "whisper-ft",
+    "qwen3-14b-titan",
+    "nemotron-8b-cpt",
+    "tokenize-fineweb",
+    "mmlu-llama-70b-v2",
+    "qwen3-8b-ablate-lr",
+    "llama-8b-ablate",
+    "whisper-small-distil",
+    "rerank-v1",
+    "flux-lora-interiors",
+)
+
+
+@dataclass
+class Watcher:
+    """Follows one job of a world as the job screen's feed does: new lines, new samples, the checkpoints."""
+
+    world: World
+    name: str
+    progress: ProgressFold = field(default_factory=ProgressFold)
+    metrics: MetricsFold = field(default_factory=lambda: MetricsFold(max_points=90))
+    read_until: datetime | None = None
+    found: tuple[Finding, ...] = ()
+
+    def look(self) -> tuple[Finding, ...]:
+        job, fleet, now = self.world.named(self.name), self.world.fleet, self.world.now
+        since = self.read_until or now - timedelta(hours=3)
+        lines = fleet.logs(
+            job.id,
+            start_ns=round(since.timestamp() * 1e9),
+            end_ns=self.world.now_ns,
+            direction="asc",
+            limit=10**6,
+            levels=None,
+        )
+        self.progress.add(
+            LogLine(int(line["timestamp"]), line["message"], line["replica"], line["level"]) for line in lines
+        )
+        first_s = max(now.timestamp() - VITALS_S, since.timestamp() - 120)
+        self.metrics.fold(fleet.metrics(job.id, start_s=first_s, end_s=now.timestamp(), step_s=60))
+        self.read_until = now
+        queue = None
+        if job.current_status != JobStatus.RUNNING:
+            queue = QueueContext(target_job_id=job.id, events=fleet.events(job.id))
+        run = RunSnapshot(
+            job,
+            now,
+            now,
+            progress=self.progress.snapshot(),
+            vitals=self.metrics.snapshot,
+            checkpoints=tuple(fleet.checkpoints(job.id)),
+            queue=queue,
+            history_known=True,
+            log_read=True,
+        )
+        self.found = health(run, previous=self.found)
+        return self.found
+
+    @property
+    def job(self) -> TrainingJob:
+        return self.world.named(self.name)
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_a_sick_run_is_named_as_what_it_is(still_world: World, name: str) -> None:
+    still_world.now = EPOCH + timedelta(seconds=EVIDENCE_S)
+    found = Watcher(still_world, name).look()
+    kind, node = SICK[name]
+    named = [finding for finding in found if finding.kind == kind]
+    assert [finding.node for finding in named] == [node], found
+    assert named[0].since is None or named[0].since < still_world.now
+    # What accompanies it is said in the log of that run: errors, or the checkpoint that a dead run owes.
+    assert {finding.kind for finding in found} <= {kind, FindingKind.ERRORS}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_run_is_silent_for_a_day(still_world: World, name: str) -> None:
+    watcher = Watcher(still_world, name)
+    looks = 0
+    for second in range(EVIDENCE_S, DAY_S, LOOK_EVERY_S):
+        still_world.now = EPOCH + timedelta(seconds=second)
+        if watcher.job.is_finished:
+            break
+        found = [finding for finding in watcher.look() if finding.kind != FindingKind.QUEUED]
+        assert found == [], f"after {second} s"
+        looks += watcher.job.current_status == JobStatus.RUNNING
+    assert looks > 1
