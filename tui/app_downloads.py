@@ -18,6 +18,7 @@ from tui.messages import (
     CancelDownloadRequested,
     ClearDownloadsRequested,
     DownloadRequested,
+    DownloadsChanged,
     RetryDownloadRequested,
 )
 from tui.screens.base import AppScreen
@@ -40,18 +41,23 @@ class DownloadKeeper(App[WelcomeChoice]):
     def watch_downloads(self, downloads: Transfers) -> None:
         """Hand them on to the screens that show them."""
         for screen in self.screen_stack:
-            if isinstance(screen, AppScreen):
+            if isinstance(screen, AppScreen) and screen.is_running:
                 screen.downloads = downloads
 
     def _feed_of_downloads(self, session: Session) -> DownloadsFeed:
         if self._downloads_feed is None:
-            feed = DownloadsFeed(session, publish=self._take_downloads, on_end=self._tell_end)
+            feed = DownloadsFeed(
+                session,
+                publish=lambda found: self.post_message(DownloadsChanged(found)),
+                on_end=self._tell_end,
+            )
             self._downloads_feed = feed
             self.run_worker(feed.run(), name="download feed", group="downloads", exit_on_error=False)
         return self._downloads_feed
 
-    def _take_downloads(self, downloads: Transfers) -> None:
-        self.downloads = downloads
+    @on(DownloadsChanged)
+    def _take_downloads(self, message: DownloadsChanged) -> None:
+        self.downloads = message.downloads
 
     def _tell_end(self, item: Transfer) -> None:
         severity = {TransferState.DONE: "information", TransferState.FAILED: "error"}.get(

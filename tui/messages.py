@@ -6,7 +6,7 @@ from textual.message import Message
 
 from api_client.models import Checkpoint, TrainingJob
 from tui.insight.checkpoint_facts import CheckpointFacts
-from tui.insight.transfers import Wanted
+from tui.insight.transfers import Transfers, Wanted
 
 
 class OpenJobRequested(Message):
@@ -95,6 +95,18 @@ class DownloadRequested(Message):
     def __init__(self, wanted: Wanted) -> None:
         super().__init__()
         self.wanted = wanted
+
+
+class DownloadsChanged(Message):
+    """The downloads have moved on."""
+
+    def __init__(self, downloads: Transfers) -> None:
+        super().__init__()
+        self.downloads = downloads
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest counts."""
+        return isinstance(message, DownloadsChanged)
 
 
 class CancelDownloadRequested(Message):

@@ -217,7 +217,8 @@ class DownloadsFeed:
                 problems.append(f"{len(report.refused):,} refused by name ({inert(first.reason)})")
             state = TransferState.FAILED if report.failed else TransferState.DONE
             folder = str(report.folder)
-            self._change(transfer_id, files=report.files, folder=folder)
+            size = sum(file.size_bytes or 0 for file in report.files)
+            self._change(transfer_id, files=report.files, folder=folder, size_bytes=size)
             self._end(transfer_id, state, "; ".join(problems))
 
     # Telling

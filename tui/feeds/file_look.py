@@ -19,8 +19,10 @@ TEXT_BYTES = 256 * 1024
 STATE_BYTES = 16 * 1024 * 1024
 """A trainer's record is read up to this size, as its curves need all of it."""
 PEEK_BYTES = 512
-"""So much is read of what is known not to be a text."""
-BINARY_ENDINGS = frozenset((".bin", ".pt", ".pth", ".ckpt", ".gguf", ".npz", ".npy", ".arrow", ".distcp"))
+"""So much is read of what is no text, or may be none."""
+TEXT_ENDINGS = frozenset(
+    (".json", ".jsonl", ".md", ".txt", ".yaml", ".yml", ".py", ".toml", ".jinja", ".log")
+)
 LENGTH_BYTES = 8
 
 
@@ -71,7 +73,7 @@ async def _content(
         return FileLook(file)
     path = PurePosixPath(file.relative_file_name)
     if length is None:
-        length = PEEK_BYTES if path.suffix.lower() in BINARY_ENDINGS else TEXT_BYTES
+        length = TEXT_BYTES if path.suffix.lower() in TEXT_ENDINGS else PEEK_BYTES
     is_state = path.name == TRAINER_STATE and file.size_bytes <= STATE_BYTES
     if is_state:
         length = STATE_BYTES
@@ -79,6 +81,11 @@ async def _content(
         job.project_id, job.id, file, length=min(length, file.size_bytes)
     )
     seen = preview(content, file.size_bytes)
+    if length == PEEK_BYTES and seen.text is not None and not seen.is_whole:
+        content += await client.checkpoint_contents.read(
+            job.project_id, job.id, file, start=len(content), length=TEXT_BYTES - PEEK_BYTES
+        )
+        seen = preview(content, file.size_bytes)
     look = FileLook(file, len(content), text=seen.text, is_cut=not seen.is_whole, peek=content[:PEEK_BYTES])
     if not is_state:
         return look

@@ -67,7 +67,9 @@ class Wanted:
         if self.archive:
             return f"source of {name}"
         if len(self.files) == 1:
-            return inert(self.files[0].relative_file_name)
+            return inert(
+                self.files[0].relative_file_name.rpartition("/")[2] or self.files[0].relative_file_name
+            )
         if self.files:
             return f"{count(len(self.files))} files of {name}"
         if len(self.checkpoints) == 1:
@@ -139,6 +141,11 @@ class Transfers:
         return " ".join(parts)
 
 
+def files_words(number: int) -> str:
+    """``1 file``, ``1,204 files``."""
+    return f"{count(number)} file{'' if number == 1 else 's'}"
+
+
 def speed_words(bytes_per_s: float | None) -> str:
     """``112 MiB/s``; a dash while it is not known."""
     return f"{bytes_iec(bytes_per_s)}/s" if bytes_per_s else "–"
@@ -153,7 +160,7 @@ def outcome_words(item: Transfer) -> str:
         return f"{item.title}: not complete.{why} t on the list of downloads (T) goes on."
     skipped = sum(file.state is FileState.SKIPPED for file in item.files)
     kept = f", {count(skipped)} were there already" if skipped else ""
-    size = f"{bytes_iec(item.size_bytes)}, {count(len(item.files))} files{kept}"
+    size = f"{bytes_iec(item.size_bytes)}, {files_words(len(item.files))}{kept}"
     return f"{item.title} is in {inert(item.folder)}: {size}."
 
 

@@ -61,12 +61,18 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
 )
 
 
+def _file_name(file: FileProgress) -> list[Span]:
+    """The name, then where it is: files are told apart by their names, seldom by their folders."""
+    folder, _, name = file.name.rpartition("/")
+    return [(inert(name or file.name), "plain"), (f"  {inert(folder)}" if folder else "", "muted")]
+
+
 def _remark(file: FileProgress) -> list[Span]:
     return [(inert(file.error), "bad") if file.error else (inert(file.note), "muted")]
 
 
 FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
-    Column("name", "file", lambda file: [(inert(file.name), "plain")], width=20, flex=3, keep=10),
+    Column("name", "file", _file_name, width=20, flex=3, keep=10),
     Column("state", "", lambda file: _state(FILE_STATE_VIEWS[file.state]), width=11, keep=9),
     Column(
         "progress",

@@ -12,8 +12,8 @@ from textual.widgets import Static
 
 from tui.actions import Scope
 from tui.insight.text import inert
-from tui.insight.transfers import RESUMABLE, Transfer, Transfers
-from tui.insight.units import bytes_iec, count
+from tui.insight.transfers import RESUMABLE, Transfer, Transfers, files_words
+from tui.insight.units import bytes_iec
 from tui.keymap import bindings_of
 from tui.messages import (
     CancelDownloadRequested,
@@ -48,7 +48,7 @@ class DownloadsScreen(AppScreen):
         yield ConnectionNotice().data_bind(DownloadsScreen.connection)
         yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False)
         yield Static(id="about")
-        yield RowTable(FILE_COLUMNS, lambda file: file.name, id="files", opens=False)
+        yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False)
         yield Static(NOTHING, id="nothing")
         yield StatusFooter().data_bind(DownloadsScreen.connection)
 
@@ -59,7 +59,7 @@ class DownloadsScreen(AppScreen):
 
     def watch_downloads(self, before: Transfers, downloads: Transfers) -> None:
         """Show how far they are."""
-        if self.is_mounted:
+        if self.is_running and self.query("#transfers"):
             self._show()
             if len(downloads.items) > len(before.items):
                 self._table.move_to(downloads.items[-1].id)
@@ -101,7 +101,7 @@ class DownloadsScreen(AppScreen):
         if item is None:
             return
         self.query_one("#files", RowTable).set_rows(item.files)
-        where = f"{count(len(item.files))} files, {bytes_iec(item.size_bytes)} → {inert(item.folder)}"
+        where = f"{files_words(len(item.files))}, {bytes_iec(item.size_bytes)} → {inert(item.folder)}"
         about = Text(where, style="")
         if item.error:
             about.append(f"\n✗ {inert(item.error)}")

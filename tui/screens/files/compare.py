@@ -79,8 +79,13 @@ class CompareScreen(AppScreen):
         differing = sum(line.differs for line in self._compared)
         self.query_one(FactLine).set_facts(
             [
-                [("‹ ", "muted"), ("Compare ", "key"), (f"{inert(self._left.name)} ", "strong")],
-                [("with ", "muted"), (inert(self._right.name), "strong")],
+                [
+                    ("‹ ", "muted"),
+                    ("Compare ", "key"),
+                    (inert(self._left.name), "strong"),
+                    (" with ", "muted"),
+                    (inert(self._right.name), "strong"),
+                ],
                 [(f"{differing} of {len(self._compared)} differ", "accent")],
             ]
         )

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from rich.syntax import Syntax
+from rich.style import Style
+from rich.syntax import ANSISyntaxTheme, Syntax
 
 from api_client.checkpoint_files import SafetensorsHeader, TrainerState
 from tui.feeds.file_look import FileLook
@@ -31,13 +32,24 @@ ADAPTER_FACTS = (
     ("task_type", "task"),
     ("modules_to_save", "saved whole"),
 )
+TOKEN_TONES: dict[tuple[str, ...], str] = {
+    ("Comment",): "muted",
+    ("Name", "Tag"): "key",  # the keys of JSON and YAML
+    ("Keyword",): "accent",
+    ("Literal", "String"): "good",
+    ("Literal", "Number"): "accent",
+    ("Generic", "Heading"): "strong",
+    ("Generic", "Subheading"): "strong",
+    ("Punctuation",): "muted",
+}
+"""What the parts of a text are shown as, in the tones of the theme."""
 _PLAIN = frozenset({"", "text", "default"})
 _BYTES_A_LINE = 16
 _LABEL_CELLS = 15
 _NAME_CELLS = 44
 
 
-def look_lines(look: FileLook, *, dark: bool) -> list[Line]:
+def look_lines(look: FileLook, tones: Mapping[str, Style]) -> list[Line]:
     """The lines; may take a while for a long text (it is coloured), so beside the event loop."""
     if look.error:
         return [[("✗ It cannot be read.", "bad")], "", inert(look.error), "", [("r tries again.", "muted")]]
@@ -51,7 +63,7 @@ def look_lines(look: FileLook, *, dark: bool) -> list[Line]:
     if look.text is not None:
         if PurePosixPath(look.file.relative_file_name).name == ADAPTER_CONFIG:
             lines += adapter_lines(look.text)
-        lines += text_lines(look.text, look.file.relative_file_name, dark=dark)
+        lines += text_lines(look.text, look.file.relative_file_name, tones)
         if look.is_cut:
             rest = (look.file.size_bytes or 0) - look.read_bytes
             lines.append([(f"… {bytes_iec(rest)} more; D downloads all of it", "muted")])
@@ -129,15 +141,15 @@ def state_lines(state: TrainerState) -> list[Line]:
     return lines
 
 
-def text_lines(text: str, name: str, *, dark: bool) -> list[Line]:
+def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     """A text by its lines, inert, coloured by what its name says it is."""
-    shown = text[:SHOWN_CHARACTERS]
-    safe = "\n".join(inert(line[:LONGEST_LINE]) for line in shown.splitlines())
+    safe = "\n".join(inert(line[:LONGEST_LINE]) for line in text[:SHOWN_CHARACTERS].splitlines())
     lexer = Syntax.guess_lexer(name, safe[:1000]) if len(safe) <= HIGHLIGHTED_CHARACTERS else ""
     if lexer in _PLAIN:
         return list(safe.split("\n"))
-    theme = "ansi_dark" if dark else "ansi_light"
-    coloured = Syntax(safe, lexer, theme=theme, background_color="default").highlight(safe)
+    theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
+    coloured = Syntax(safe, lexer, theme=theme).highlight(safe)
+    coloured.rstrip()
     return list(coloured.split("\n", allow_blank=True))
 
 

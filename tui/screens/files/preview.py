@@ -20,7 +20,7 @@ from tui.screens.files.look_lines import look_lines
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.line import FactLine
 from tui.widgets.text_panel import Line, TextPanel
-from tui.widgets.tones import Span
+from tui.widgets.tones import Span, tone_styles
 
 REST_S = 0.15
 """The cursor rests so long on a file before it is read: passing by costs nothing."""
@@ -54,6 +54,11 @@ class Preview(Vertical):
         """Read anew what is looked at next."""
         self._looks.clear()
         self._shown = None
+
+    def notify_style_update(self) -> None:
+        """Another theme: coloured texts are coloured anew when they are looked at again."""
+        super().notify_style_update()
+        self._looks.clear()
 
     def show_nothing(self) -> None:
         """Nothing is under the cursor."""
@@ -98,8 +103,7 @@ class Preview(Vertical):
 
     async def _read(self, file: CheckpointFile) -> None:
         look = await self._look(file)
-        dark = self.app.current_theme.dark
-        lines = await asyncio.to_thread(look_lines, look, dark=dark)
+        lines = await asyncio.to_thread(look_lines, look, tone_styles(self.app))
         if not look.error:
             while len(self._looks) >= REMEMBERED:
                 del self._looks[next(iter(self._looks))]
@@ -141,7 +145,7 @@ def _key(file: CheckpointFile) -> tuple[int, str]:
 def _head(file: CheckpointFile, look: FileLook | None) -> list[list[Span]]:
     name = inert(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
     head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
-    if look is not None and look.read_bytes:
+    if look is not None and 0 < look.read_bytes < (file.size_bytes or 0):
         head.append([(f"read {bytes_iec(look.read_bytes)} of it", "muted")])
     written_s = epoch_s(file.last_modified)
     if written_s is not None:

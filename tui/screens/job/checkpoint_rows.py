@@ -98,9 +98,9 @@ def _marks(row: CheckpointRow) -> list[Span]:
     facts = row.facts
     spans: list[Span] = []
     if facts.is_best and facts.score is not None:
-        spans.append((f"★ best {facts.score.name} {number(facts.score.value)}", "accent"))
+        spans.append(("★ best", "accent"))
     if facts.is_newest:
-        spans.append((" · newest" if spans else "newest", "key"))
+        spans.append((", newest" if spans else "newest", "key"))
     return spans
 
 
@@ -131,7 +131,7 @@ CHECKPOINT_COLUMNS: tuple[Column[CheckpointRow], ...] = (
     Column("age", "written", lambda row: [(row.age, "plain")], width=8, align="right", keep=6),
     Column("sync", "storage", _sync, width=11, keep=5),
     Column("score", "loss", _score, width=7, align="right", keep=3),
-    Column("marks", "", _marks, width=10, flex=1, keep=4),
+    Column("marks", "", _marks, width=14, keep=4),
     Column(
         "base",
         "base model",
