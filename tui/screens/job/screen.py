@@ -20,11 +20,14 @@ from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.insight.run import RunSnapshot
 from tui.insight.text import inert
+from tui.insight.transfers import Wanted
 from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
     CopyRequested,
     DeployRequested,
+    DownloadRequested,
+    OpenCacheRequested,
     RecreateJobRequested,
     StopJobRequested,
 )
@@ -33,12 +36,14 @@ from tui.screens.job.chart_actions import ChartActions
 from tui.screens.job.chart_deck import ChartDeck
 from tui.screens.job.chart_view import FIRST_SPAN, ChartView, words
 from tui.screens.job.charts import ChartMaker
+from tui.screens.job.checkpoint_actions import CheckpointActions
+from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
 from tui.screens.job.log_actions import LogActions
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.matrix import matrix_frame, matrix_rows
-from tui.screens.job.tables import CHECKPOINT_COLUMNS, NODE_COLUMNS, CheckpointRow, checkpoint_rows
+from tui.screens.job.tables import NODE_COLUMNS
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
@@ -67,7 +72,7 @@ DENSE_NODES = 24
 MakeFeed = Callable[..., RunFeed]
 
 
-class JobScreen(LogActions, ChartActions, AppScreen):
+class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     """The cockpit of one run; ``feed_with`` makes the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
@@ -131,9 +136,7 @@ class JobScreen(LogActions, ChartActions, AppScreen):
                 yield RowTable(NODE_COLUMNS, lambda node: node.name, id="node-table")
             yield ChartDeck(id="charts")
         yield LogPane(id="log")
-        with Vertical(id="checkpoints"):
-            yield RowTable(CHECKPOINT_COLUMNS, lambda row: row.name, id="checkpoint-table", opens=False)
-            yield Static("Loading checkpoints…", id="no-checkpoints")
+        yield CheckpointPane(id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         yield StatusFooter().data_bind(JobScreen.connection)
 
@@ -205,17 +208,7 @@ class JobScreen(LogActions, ChartActions, AppScreen):
             self.query_one(ChartDeck).set_charts(self.maker.charts(run, self.view))
 
     def _show_checkpoints(self, run: RunSnapshot) -> None:
-        table: RowTable[CheckpointRow] = self.query_one("#checkpoint-table", RowTable)
-        empty = self.query_one("#no-checkpoints", Static)
-        table.display = bool(run.checkpoints)
-        empty.display = not run.checkpoints
-        if run.checkpoints:
-            table.set_rows(checkpoint_rows(run.checkpoints, run.at))
-        elif run.checkpoints is not None:
-            empty.update(
-                "No checkpoints.\n\nWhat the job writes below $BT_CHECKPOINT_DIR appears here,"
-                " if checkpointing is enabled in its config."
-            )
+        self.query_one(CheckpointPane).show_run(run)
 
     # The view
 
@@ -298,6 +291,10 @@ class JobScreen(LogActions, ChartActions, AppScreen):
     def _node_row_chosen(self, message: RowTable.Selected) -> None:
         self.node = None if self.node == message.key else message.key
 
+    @on(RowTable.Selected, "#checkpoint-table")
+    def _checkpoint_chosen(self) -> None:
+        self.action_open_checkpoint()
+
     @on(Input.Submitted)
     def _log_filter_kept(self) -> None:
         self.query_one(LogPane).submit()
@@ -353,9 +350,20 @@ class JobScreen(LogActions, ChartActions, AppScreen):
 
     def action_deploy(self) -> None:
         """Deploy this job's checkpoints; on their tab, the one under the cursor."""
-        row = self.query_one("#checkpoint-table", RowTable).cursor_row
-        name = row.name if row is not None and self.tab == "checkpoints" else None
+        chosen = self.query_one(CheckpointPane).chosen
+        name = chosen.name if chosen is not None and self.tab == "checkpoints" else None
         self.post_message(DeployRequested(self.job, name))
+
+    def action_open_cache(self) -> None:
+        """The cache of the job's project."""
+        project = self.job.training_project
+        self.post_message(
+            OpenCacheRequested(self.job.project_id, project.name if project else self.job.project_id)
+        )
+
+    def action_download_source(self) -> None:
+        """Download the job's source code."""
+        self.post_message(DownloadRequested(Wanted(self.job, archive=True)))
 
     def action_stop_job(self) -> None:
         """Ask to stop the job."""
@@ -382,6 +390,8 @@ class JobScreen(LogActions, ChartActions, AppScreen):
         if self.query_one(LogPane).leave():
             return
         if self.tab in ("live", "metrics") and self.leave_charts():
+            return
+        if self.tab == "checkpoints" and self.checkpoint_pane.clear_marks():
             return
         if self.node is not None:
             self.node = None
