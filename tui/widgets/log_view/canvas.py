@@ -16,14 +16,16 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from api_client.streams.records import LogEntry
+from api_client.streams.records import LogEntry, LogGap
+from tui.insight.log_pattern import LogPattern
 from tui.insight.text import clip, inert
 from tui.widgets.log_view.gutter import NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import Layout
-from tui.widgets.log_view.messages import UnseenChanged
+from tui.widgets.log_view.messages import CursorMoved, FirstErrorChanged, UnseenChanged
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.painter import Painter, View
-from tui.widgets.log_view.store import DEFAULT_MAX_LINES
+from tui.widgets.log_view.slices import Slice
+from tui.widgets.log_view.store import DEFAULT_MAX_LINES, LogStore
 from tui.widgets.log_view.viewport import Place, last_page, page_from, thumb
 from tui.widgets.palette import series_classes, series_css
 
@@ -32,7 +34,7 @@ PAINT_INTERVAL_S = 0.05
 
 _STYLES = (
     *("text", "time", "error", "warning", "debug", "gap"),
-    *("match", "current-match", "badge", "empty", "thumb", "track"),
+    *("match", "current-match", "badge", "empty", "thumb", "track", "cursor", "selected", "bookmark", "fold"),
 )
 _THUMB = "┃"
 _TRACK = "│"
@@ -57,7 +59,11 @@ class LogCanvas(Widget):
         & > .log-view--debug { color: $text-muted; }
         & > .log-view--error { color: $text-error; }
         & > .log-view--warning { color: $text-warning; }
-        & > .log-view--gap { color: $text-warning; text-style: italic; }
+        & > .log-view--gap { color: $text-warning; background: $warning 10%; text-style: italic; }
+        & > .log-view--cursor { background: $foreground 8%; }
+        & > .log-view--selected { background: $primary 30%; }
+        & > .log-view--bookmark { color: $accent; }
+        & > .log-view--fold { color: $text-muted; text-style: italic; }
         & > .log-view--match { text-style: underline bold; }
         & > .log-view--current-match { text-style: reverse bold; }
         & > .log-view--badge { text-style: reverse; }
@@ -65,6 +71,10 @@ class LogCanvas(Widget):
         & > .log-view--track { color: $foreground 12%; }
         & > .log-view--thumb { color: $foreground 40%; }
         &:focus > .log-view--thumb { color: $primary; }
+        &:focus > .log-view--cursor { background: $foreground 14%; }
+        &:ansi > .log-view--gap { background: ansi_default; }
+        &:ansi > .log-view--cursor { background: ansi_default; text-style: bold; }
+        &:ansi > .log-view--selected { background: ansi_default; text-style: reverse; }
         &:ansi > .log-view--track { color: ansi_bright_black; }
         &:ansi > .log-view--thumb { color: ansi_default; }
     }
@@ -79,6 +89,7 @@ class LogCanvas(Widget):
     def __init__(
         self,
         *,
+        store: LogStore | None = None,
         max_lines: int = DEFAULT_MAX_LINES,
         timezone: tzinfo | None = None,
         now_s: Callable[[], float] = time.time,
@@ -91,7 +102,8 @@ class LogCanvas(Widget):
         """Make an empty view that follows.
 
         Args:
-            max_lines: how many entries are held; the oldest go first.
+            store: the lines to show, for several views of the same; one of its own when None.
+            max_lines: how many lines an own store holds in memory; older ones go to a temporary file.
             timezone: for times of day; the machine's own when None.
             now_s: the wall clock, epoch seconds, for ages.
             monotonic_s: a clock for intervals, in seconds.
@@ -102,19 +114,52 @@ class LogCanvas(Widget):
         """
         super().__init__(name=name, id=id, classes=classes)
         self.empty_text = empty_text
-        self._model = LogModel(max_lines)
+        self._model = LogModel(store or LogStore(max_lines), self._on_changed)
         self._times = TimeColumn(now_s, timezone)
         self._layout = Layout()
         self._resolved: dict[str, Style] = {}
         self._painter = Painter(self._layout, NodeLabels(), self._times, self._style)
         self._width = self._height = 0  # the size, which is asked for too often to be worked out each time
         self._pan = 0
-        self._needle = ""
+        self._pattern: LogPattern | None = None
         self._page: list[Place] | None = None
         self._monotonic_s = monotonic_s
         self._painted_s = float("-inf")
         self._paint_timer: Timer | None = None
         self._told_unseen = 0
+        self._told_error: int | None = None
+        self._told_error_entry: LogEntry | None = None
+        self._told_cursor: tuple[int | None, int] = (None, 0)
+        self._is_building = False
+
+    def on_mount(self) -> None:
+        """A shared store may hold lines already."""
+        self._build()
+
+    def _on_changed(self, end_only: bool, renumbered: bool) -> None:
+        """The store has other lines."""
+        if self._times.origin_ns is None and len(self._model.store):
+            self._times.origin_ns = self._model.store.stamp(self._model.store.first)
+        if renumbered:
+            self._layout.forget()
+            self._painter.forget()
+        if self._model.visible.is_complete:
+            self._paint_later(end_only=end_only)
+        else:
+            self._build()
+
+    def _build(self) -> None:
+        """Filter and fold for a moment, and go on after the next turn of the event loop if there is more."""
+        if not self.is_attached or self._is_building:
+            return
+        if not self._model.build(Slice(self._monotonic_s)):
+            self._is_building = True
+            self.call_later(self._build_on)
+        self._paint_later()
+
+    def _build_on(self) -> None:
+        self._is_building = False
+        self._build()
 
     # --- when ---------------------------------------------------------------------------------
 
@@ -141,10 +186,7 @@ class LogCanvas(Widget):
             self._paint_timer = None
         self._painted_s = self._monotonic_s()
         before, self._page = self._page, None
-        unseen = self._model.unseen
-        if unseen != self._told_unseen:
-            self._told_unseen = unseen
-            self.post_message(UnseenChanged(self, unseen))
+        self._tell()
         width, height = self._width, self._height
         if end_only and not self.follow and before is not None and len(before) == height > 1:
             # The text stays: only the badge on the last line and the scroll bar's column can change.
@@ -152,10 +194,29 @@ class LogCanvas(Widget):
         else:
             self.refresh()
 
+    def _tell(self) -> None:
+        """Tell what is different since the last time."""
+        model = self._model
+        if model.unseen != self._told_unseen:
+            self._told_unseen = model.unseen
+            self.post_message(UnseenChanged(self, model.unseen))
+        error = model.store.first_error
+        if error != self._told_error:
+            self._told_error = error
+            entry = None if error is None else model.store.entry(error)
+            if entry != self._told_error_entry:
+                self._told_error_entry = entry
+                self.post_message(FirstErrorChanged(self, entry))
+        low, high = model.selected_rows()
+        if (model.cursor, high - low) != self._told_cursor:
+            self._told_cursor = (model.cursor, high - low)
+            entry = None if model.cursor is None else model.store.entry(model.cursor)
+            self.post_message(CursorMoved(self, entry, high - low))
+
     # --- where --------------------------------------------------------------------------------
 
-    def _lines_of(self, entry: LogEntry) -> int:
-        return len(self._layout.rows(entry))
+    def _lines_of(self, row: int) -> int:
+        return len(self._painter.rows(self._model.store, self._model.face(row)))
 
     def _text_width(self) -> int:
         """Cells of a line without the scroll bar."""
@@ -168,25 +229,35 @@ class LogCanvas(Widget):
     def _lay_out(self) -> None:
         """Take over width, wrapping, panning and search."""
         self._layout.set_wrap(self._text_cells() if self.wrap else None)
-        self._painter.set_view(View(self._text_width(), self._pan, self._needle))
+        has_colours = not self.app.no_color
+        self._painter.set_view(View(self._text_width(), self._pan, self._pattern, has_colours))
 
     def _current_page(self) -> list[Place]:
         """The places on the screen; also settles where the top is when the end is in sight."""
         if self._page is None:
             model, height = self._model, self._height
-            if self.follow:
-                model.top = last_page(model.rows, height, self._lines_of)
-            page = page_from(model.rows, model.top, height, self._lines_of)
-            if len(page) < height and model.top != Place():
-                model.top = last_page(model.rows, height, self._lines_of)
-                page = page_from(model.rows, model.top, height, self._lines_of)
-            if self._painter.learn(model.rows[place.row] for place in page):
+            count = len(model)
+            top = model.top
+            if model.following:
+                top = last_page(count, height, self._lines_of)
+            page = page_from(count, top, height, self._lines_of)
+            if len(page) < height and top != Place():
+                top = last_page(count, height, self._lines_of)
+                page = page_from(count, top, height, self._lines_of)
+            if model.visible.is_complete:  # until then the reader's line may only not be there yet
+                model.go(top)
+            if self._painter.learn(self._replicas(page)):
                 # A longer label than all before moves every line's text, and where it wraps.
                 self._painter.forget()
                 self._lay_out()
                 return self._current_page()
             self._page = page
         return self._page
+
+    def _replicas(self, page: list[Place]) -> set[str | None]:
+        store, visible = self._model.store, self._model.visible
+        words = [store.word(visible.seq(row)) for row in {place.row for place in page}]
+        return {word.replica for word in words if not isinstance(word, LogGap)}
 
     # --- how ----------------------------------------------------------------------------------
 
@@ -217,7 +288,9 @@ class LogCanvas(Widget):
         page, model, width = self._current_page(), self._model, self._text_width()
         if y < len(page):
             place = page[y]
-            segments = self._painter.line(model.rows[place.row], place.line, place.row == model.match)
+            segments = self._painter.line(
+                model.store, model.face(place.row), place.line, model.marks(place.row)
+            )
         elif not page and y == self._height // 2:
             segments = self._empty(width)
         else:
@@ -229,7 +302,7 @@ class LogCanvas(Widget):
 
     def _scroll_bar(self, y: int, page: list[Place]) -> Segment:
         shown = page[-1].row - page[0].row + 1 if page else 0
-        start, length = thumb(len(self._model.rows), self._model.top.row, shown, self._height)
+        start, length = thumb(len(self._model), page[0].row if page else 0, shown, self._height)
         if not length:
             return Segment(" ", self._style("text"))
         if start <= y < start + length:

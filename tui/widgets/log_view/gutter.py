@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Literal
 from zlib import crc32
 
@@ -12,45 +12,19 @@ from tui.insight.text import cell_width, clip, inert
 from tui.insight.units import age
 from tui.widgets.palette import SERIES_COLOURS
 
-TimeMode = Literal["clock", "relative", "elapsed", "off"]
-"""`clock`: HH:MM:SS local; `relative`: age; `elapsed`: time since the first line; `off`: nothing."""
+TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
+"""`clock`: HH:MM:SS local; `utc`: the same in UTC; `relative`: age; `elapsed`: time since the first line;
+`off`: nothing."""
 
-TIME_MODES: tuple[TimeMode, ...] = ("clock", "relative", "elapsed", "off")
-TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "relative": 4, "elapsed": 8, "off": 0}
+TIME_MODES: tuple[TimeMode, ...] = ("clock", "utc", "relative", "elapsed", "off")
+TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "utc": 9, "relative": 4, "elapsed": 8, "off": 0}
 
 NS_PER_S = 1_000_000_000
 _LABEL_CELLS = 6
 _TRAILING_NUMBER = re.compile(r"(?:^|[^0-9])([0-9]{1,4})$")
 
-_LEVEL_HEAD_CHARACTERS = 160
-_LEVEL_WORD = re.compile(
-    r"\b(?:(?P<error>ERROR|CRITICAL|FATAL)|(?P<warning>WARN(?:ING)?)|(?P<debug>DEBUG|TRACE))\b"
-    r"|^(?P<traceback>Traceback \(most recent call last\)|[A-Za-z_.]*(?:Error|Exception): )"
-)
-
-Level = Literal["error", "warning", "debug", ""]
-LEVEL_SIGNS: dict[Level, str] = {"error": "E", "warning": "W", "debug": "D", "": " "}
-_SERVER_LEVELS: dict[str, Level] = {
-    "ERROR": "error",
-    "CRITICAL": "error",
-    "FATAL": "error",
-    "WARNING": "warning",
-    "WARN": "warning",
-    "DEBUG": "debug",
-    "TRACE": "debug",
-}
-
-
-def level_of(message: str, level: str | None) -> Level:
-    """The server's level when it gave one, else what the beginning of the line says."""
-    if level:
-        return _SERVER_LEVELS.get(level.upper(), "")
-    match = _LEVEL_WORD.search(message, 0, _LEVEL_HEAD_CHARACTERS)
-    if match is None:
-        return ""
-    if match["warning"]:
-        return "warning"
-    return "debug" if match["debug"] else "error"
+LEVEL_SIGNS: dict[str, str] = {"CRITICAL": "C", "ERROR": "E", "WARNING": "W", "DEBUG": "D"}
+"""What stands for a level; ordinary output has none."""
 
 
 class NodeLabels:
@@ -106,14 +80,15 @@ class TimeColumn:
         return self._plain(time_ns).rjust(TIME_CELLS[self.mode])
 
     def clock(self, time_ns: int) -> str:
-        """Local time of day, whatever the mode; dashes for a time that no calendar has."""
+        """Time of day, local unless the mode says UTC; dashes for a time that no calendar has."""
+        timezone, sign = (UTC, "Z") if self.mode == "utc" else (self._timezone, "")
         try:
-            return datetime.fromtimestamp(time_ns // NS_PER_S, self._timezone).strftime("%H:%M:%S")
+            return datetime.fromtimestamp(time_ns // NS_PER_S, timezone).strftime("%H:%M:%S") + sign
         except (OverflowError, ValueError, OSError):
             return "--:--:--"
 
     def _plain(self, time_ns: int) -> str:
-        if self.mode == "clock":
+        if self.mode in ("clock", "utc"):
             return self.clock(time_ns)
         if self.mode == "relative":
             return age(self._now_s() - time_ns / NS_PER_S)[: TIME_CELLS["relative"]]

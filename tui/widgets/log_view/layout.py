@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
 from rich.cells import chop_cells
 
-from api_client.streams.records import LogEntry, LogLine
-from tui.insight.text import inert, last_carriage_segment
+from tui.insight.log_text.ansi import AnsiStyle, Run, styled_runs
+from tui.insight.log_text.structured import pretty_rows
+from tui.insight.text import last_carriage_segment
 
 SHOWN_CHARACTERS = 32_768
 """How much of one message is laid out. What is beyond is counted, not shown: a hostile or broken
@@ -14,46 +18,82 @@ line costs no more than this."""
 _CACHED_ENTRIES = 2048
 
 
-def message_rows(message: str, wrap_cells: int | None) -> tuple[str, ...]:
+class TextRow(NamedTuple):
+    """One row of inert text, and the stretches of it that the job coloured."""
+
+    text: str
+    runs: tuple[Run, ...] = ()
+
+
+def message_rows(message: str, wrap_cells: int | None, *, pretty: bool = False) -> tuple[TextRow, ...]:
     """The rows of one message: one a line of it, more where they are wrapped.
 
-    Progress bars that overwrite themselves (carriage returns) show their last state.
+    Progress bars that overwrite themselves (carriage returns) show their last state; with ``pretty``,
+    an object in the message is spread over rows of its own.
     """
-    cut = message
-    if len(message) > SHOWN_CHARACTERS:
-        # A progress bar's last state is at the end, everything else begins at the beginning.
-        if "\r" in message[-SHOWN_CHARACTERS:].rstrip("\r\n") and "\n" not in message.rstrip("\r\n"):
-            cut = last_carriage_segment(message[-SHOWN_CHARACTERS:])
-        else:
-            rest = len(message) - SHOWN_CHARACTERS
-            cut = f"{message[:SHOWN_CHARACTERS]} … {rest:,} more characters"
-    if "\n" not in cut:
-        row = inert(last_carriage_segment(cut) if "\r" in cut else cut)
-        return (row,) if wrap_cells is None else _wrapped((row,), wrap_cells)
-    parts = cut.rstrip("\r\n").split("\n")
-    rows = tuple(inert(last_carriage_segment(part)) for part in parts)
-    return rows if wrap_cells is None else _wrapped(rows, wrap_cells)
+    rows: list[TextRow] | None = None
+    if pretty:
+        spread = pretty_rows(message)
+        rows = None if spread is None else [TextRow(row) for row in spread]
+    if rows is None:
+        cut = _cut(message)
+        parts = cut.rstrip("\r\n").split("\n") if "\n" in cut else [cut]
+        rows = [_row(part) for part in parts]
+    if wrap_cells is None:
+        return tuple(rows)
+    return tuple(piece for row in rows for piece in _wrapped(row, wrap_cells))
 
 
-def _wrapped(rows: tuple[str, ...], cells: int) -> tuple[str, ...]:
-    wrapped: list[str] = []
-    for row in rows:
-        if row.isascii():
-            if len(row) <= cells:
-                wrapped.append(row)
-            else:
-                wrapped += [row[begin : begin + cells] for begin in range(0, len(row), cells)]
-        else:
-            wrapped += chop_cells(row, cells) or [""]
-    return tuple(wrapped)
+def _cut(message: str) -> str:
+    if len(message) <= SHOWN_CHARACTERS:
+        return message
+    # A progress bar's last state is at the end, everything else begins at the beginning.
+    end = message[-SHOWN_CHARACTERS:]
+    if "\r" in end.rstrip("\r\n") and "\n" not in message.rstrip("\r\n"):
+        return last_carriage_segment(end)
+    rest = len(message) - SHOWN_CHARACTERS
+    return f"{message[:SHOWN_CHARACTERS]} … {rest:,} more characters"
+
+
+def _row(text: str) -> TextRow:
+    plain, runs = styled_runs(last_carriage_segment(text))
+    return TextRow(plain, tuple(runs))
+
+
+def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
+    text, runs = row
+    if text.isascii():
+        if len(text) <= cells:
+            return [row]
+        pieces = [text[begin : begin + cells] for begin in range(0, len(text), cells)]
+    else:
+        pieces = chop_cells(text, cells) or [""]
+    if not runs:
+        return [TextRow(piece) for piece in pieces]
+    wrapped: list[TextRow] = []
+    begin = 0
+    for piece in pieces:
+        end = begin + len(piece)
+        wrapped.append(TextRow(piece, _within(runs, begin, end)))
+        begin = end
+    return wrapped
+
+
+def _within(runs: tuple[Run, ...], begin: int, end: int) -> tuple[Run, ...]:
+    """The runs of a stretch of text, counted from its beginning."""
+    found: list[tuple[int, int, AnsiStyle]] = []
+    for start, stop, style in runs:
+        if start < end and stop > begin:
+            found.append((max(start, begin) - begin, min(stop, end) - begin, style))
+    return tuple(found)
 
 
 class Layout:
-    """Rows of entries, remembered for those looked at lately."""
+    """Rows of messages, remembered for those looked at lately."""
 
     def __init__(self) -> None:
         self._wrap_cells: int | None = None
-        self._rows: dict[int, tuple[LogEntry, tuple[str, ...]]] = {}
+        self._rows: dict[Hashable, tuple[TextRow, ...]] = {}
 
     @property
     def wrap_cells(self) -> int | None:
@@ -67,13 +107,15 @@ class Layout:
             self._wrap_cells = cells
             self._rows.clear()
 
-    def rows(self, entry: LogEntry) -> tuple[str, ...]:
-        """The rows of an entry, at least one; a gap marker has one empty row."""
-        known = self._rows.get(id(entry))
-        if known is not None and known[0] is entry:
-            return known[1]
-        rows = message_rows(entry.message, self._wrap_cells) if isinstance(entry, LogLine) else ("",)
-        if len(self._rows) >= _CACHED_ENTRIES:
-            self._rows.clear()
-        self._rows[id(entry)] = (entry, rows)
-        return rows
+    def forget(self) -> None:
+        """Forget all rows: what stands for the lines has changed."""
+        self._rows.clear()
+
+    def rows(self, key: Hashable, message: Callable[[], str], *, pretty: bool = False) -> tuple[TextRow, ...]:
+        """The rows of a message, at least one; it is asked for only when they are not at hand."""
+        known = self._rows.get(key)
+        if known is None:
+            if len(self._rows) >= _CACHED_ENTRIES:
+                self._rows.clear()
+            known = self._rows[key] = message_rows(message(), self._wrap_cells, pretty=pretty)
+        return known

@@ -5,7 +5,8 @@ from __future__ import annotations
 from textual.message import Message
 from textual.widget import Widget
 
-from api_client.streams.records import LogEntry
+from api_client.streams.records import LogEntry, LogGap
+from tui.insight.log_pattern import LogPattern
 
 
 class LogViewMessage(Message, namespace="log_view"):
@@ -38,13 +39,61 @@ class UnseenChanged(LogViewMessage, namespace="log_view"):
 
 
 class MatchChanged(LogViewMessage, namespace="log_view"):
-    """A search ended: at an entry, or nowhere."""
+    """How a search stands: told at once for the first match, and again as the others are counted.
 
-    def __init__(self, log_view: Widget, text: str, entry: LogEntry | None) -> None:
-        self.text = text
+    Attributes:
+        pattern: what is looked for.
+        entry: where it has come to; None when nothing matches.
+        position: which match that is, counted from 1; 0 while that is not known.
+        total: matches counted so far.
+        total_is_final: whether all lines have been looked at.
+        wrapped: whether the search went around an end of the log to get there.
+    """
+
+    def __init__(
+        self,
+        log_view: Widget,
+        pattern: LogPattern,
+        entry: LogEntry | None,
+        *,
+        position: int,
+        total: int,
+        total_is_final: bool,
+        wrapped: bool,
+    ) -> None:
+        self.pattern = pattern
         self.entry = entry
+        self.position = position
+        self.total = total
+        self.total_is_final = total_is_final
+        self.wrapped = wrapped
         super().__init__(log_view)
 
 
 class OldestReached(LogViewMessage, namespace="log_view"):
     """The reader came to the oldest line held; older ones may be prepended."""
+
+
+class FirstErrorChanged(LogViewMessage, namespace="log_view"):
+    """Another line is the oldest that tells an error; None when there is none any more."""
+
+    def __init__(self, log_view: Widget, entry: LogEntry | None) -> None:
+        self.entry = entry
+        super().__init__(log_view)
+
+
+class GapRetryRequested(LogViewMessage, namespace="log_view"):
+    """The reader wants the lines that are missing at a gap marker."""
+
+    def __init__(self, log_view: Widget, gap: LogGap) -> None:
+        self.gap = gap
+        super().__init__(log_view)
+
+
+class CursorMoved(LogViewMessage, namespace="log_view"):
+    """The reader's line, or the selection, is another one; 0 lines while following."""
+
+    def __init__(self, log_view: Widget, entry: LogEntry | None, lines: int) -> None:
+        self.entry = entry
+        self.lines = lines
+        super().__init__(log_view)

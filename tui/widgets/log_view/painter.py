@@ -1,26 +1,39 @@
-"""Entries as styled segments, remembered, so that scrolling styles only what comes into sight."""
+"""Rows as styled segments, remembered, so that scrolling styles only what comes into sight."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from api_client.streams.records import LogEntry, LogGap, LogLine
+from api_client.streams.records import LogGap
+from tui.insight.log_pattern import LogPattern
 from tui.insight.text import clip, inert
-from tui.widgets.log_view.gutter import LEVEL_SIGNS, TIME_CELLS, Level, NodeLabels, TimeColumn, level_of
-from tui.widgets.log_view.layout import Layout
+from tui.insight.units import duration
+from tui.widgets.log_view.ansi_styles import rich_style
+from tui.widgets.log_view.face import Face, Marks
+from tui.widgets.log_view.gutter import LEVEL_SIGNS, TIME_CELLS, NodeLabels, TimeColumn
+from tui.widgets.log_view.layout import Layout, TextRow
+from tui.widgets.log_view.store import LogStore
+from tui.widgets.log_view.vocabulary import LineFacts
 from tui.widgets.palette import SERIES_COLOURS
 
 LATE_SIGN = "↶"
 """Marks a line that arrived after lines of a later time."""
+BOOKMARK_SIGN = "◆"
+CURSOR_SIGN = "›"
+CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
 
 _CACHED_LINES = 1024
-_LEVEL_STYLES: dict[Level, str] = {"error": "error", "warning": "warning", "debug": "debug", "": "text"}
+_NS_PER_S = 1_000_000_000
+_LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
+_PLAIN = Marks()
+_CHARACTERS_PER_CELL = 4  # inert text has two marks on a character at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +43,18 @@ class View:
     Attributes:
         width: cells of a line, the scroll bar not counted.
         pan: cells cut off at the left of the text.
-        needle: text to mark, in lower case; empty for none.
+        pattern: what to mark; None for nothing.
+        has_colours: whether the job's own colours are shown.
     """
 
     width: int
     pan: int = 0
-    needle: str = ""
+    pattern: LogPattern | None = None
+    has_colours: bool = True
 
 
 class Painter:
-    """Makes the segments of one screen line of an entry."""
+    """Makes the segments of one screen line of a row."""
 
     def __init__(
         self, layout: Layout, labels: NodeLabels, times: TimeColumn, style: Callable[[str], Style]
@@ -49,20 +64,19 @@ class Painter:
         self._times = times
         self._style = style
         self._view = View(0)
-        self._lines: dict[tuple[int, int, bool], tuple[LogEntry, list[Segment]]] = {}
+        self._lines: dict[tuple[Face, int, Marks], list[Segment]] = {}
 
     @property
     def gutter_cells(self) -> int:
-        """Cells before the text: time, late sign, label, level sign and what parts them."""
+        """Cells before the text: mark, time, late sign, label, level and fold signs and what parts them."""
         label = self._labels.width
-        return TIME_CELLS[self._times.mode] + 1 + (label + 1 if label else 0) + 2
+        return 1 + TIME_CELLS[self._times.mode] + 1 + (label + 1 if label else 0) + 2
 
-    def learn(self, entries: Iterable[LogEntry]) -> bool:
-        """Get to know the nodes of entries that will be shown; returns whether the gutter grew by it."""
+    def learn(self, replicas: Iterable[str | None]) -> bool:
+        """Get to know nodes of lines that will be shown; returns whether the gutter grew by it."""
         before = self._labels.width
-        for entry in entries:
-            if isinstance(entry, LogLine):
-                self._labels.get(entry.replica)
+        for replica in replicas:
+            self._labels.get(replica)
         return self._labels.width != before
 
     def forget(self) -> None:
@@ -75,69 +89,151 @@ class Painter:
             self._view = view
             self.forget()
 
-    def line(self, entry: LogEntry, number: int, current: bool) -> list[Segment]:
-        """One screen line of an entry, exactly as wide as the view; `current` marks the reader's match."""
-        key = (id(entry), number, current)
-        known = self._lines.get(key)
-        if known is not None and known[0] is entry:
-            return known[1]
-        segments = self._gap(entry) if isinstance(entry, LogGap) else self._line(entry, number, current)
-        if len(self._lines) >= _CACHED_LINES:
-            self.forget()
-        self._lines[key] = (entry, segments)
-        return segments
+    def rows(self, store: LogStore, face: Face) -> tuple[TextRow, ...]:
+        """The rows of text that a face takes."""
 
-    def _line(self, entry: LogLine, number: int, current: bool) -> list[Segment]:
-        width = self._view.width
-        label, colour = self._labels.get(entry.replica)
-        level = level_of(entry.message, entry.level)
-        text_style = self._style(_LEVEL_STYLES[level])
+        def message() -> str:
+            block, index = store.locate(face.shown)
+            return block.text(index)
+
+        return self._layout.rows((face.shown, face.pretty), message, pretty=face.pretty)
+
+    def line(self, store: LogStore, face: Face, number: int, marks: Marks = _PLAIN) -> list[Segment]:
+        """One screen line of a row, exactly as wide as the view."""
+        key = (face, number, marks)
+        known = self._lines.get(key)
+        if known is None:
+            if len(self._lines) >= _CACHED_LINES:
+                self.forget()
+            word = store.word(face.shown)
+            if isinstance(word, LogGap):
+                known = self._gap(word, marks)
+            else:
+                known = self._line(store, face, word, number, marks)
+            self._lines[key] = known
+        return known
+
+    def _line(self, store: LogStore, face: Face, word: LineFacts, number: int, marks: Marks) -> list[Segment]:
+        width, gutter = self._view.width, self.gutter_cells
+        text_style = self._style(_LEVEL_STYLES.get(word.shown_level, "text"))
         muted = self._style("time")
-        gutter = self.gutter_cells
         if number:
-            segments = [Segment(" " * gutter, muted)]
+            segments = [self._mark(marks, first=False), Segment(" " * (gutter - 1), muted)]
         else:
+            label, colour = self._labels.get(word.replica)
             label_cells = self._labels.width + 1 if self._labels.width else 0
             node = self._style(f"node-{colour % SERIES_COLOURS}")
             label += " " * (label_cells - cell_len(label))
-            time_text = self._times.text(entry.timestamp_ns)
-            if entry.late:
-                segments = [Segment(time_text, muted), Segment(LATE_SIGN, self._style("warning"))]
-            else:
-                segments = [Segment(f"{time_text} ", muted)]
-            segments += [Segment(label, node), Segment(LEVEL_SIGNS[level] + " ", text_style)]
-        rows = self._layout.rows(entry)
-        text = rows[number] if number < len(rows) else ""
-        segments += self._text(text, max(0, width - gutter), text_style, current)
+            late = Segment(LATE_SIGN, self._style("warning")) if word.late else Segment(" ", muted)
+            fold = " " if face.fold is None else OPEN_SIGN if face.is_open else CLOSED_SIGN
+            if face.pretty:
+                fold = OPEN_SIGN
+            segments = [
+                self._mark(marks, first=True),
+                Segment(self._times.text(store.stamp(face.shown)), muted),
+                late,
+                Segment(label, node),
+                Segment(LEVEL_SIGNS.get(word.shown_level, " "), text_style),
+                Segment(fold, muted),
+            ]
+        rows = self.rows(store, face)
+        row = rows[number] if number < len(rows) else TextRow("")
+        segments += self._text(row, face if not number else None, max(0, width - gutter), text_style, marks)
         if gutter > width:
-            return list(Strip(segments).adjust_cell_length(width, muted))
-        return segments
+            segments = list(Strip(segments).adjust_cell_length(width, muted))
+        return self._lit(segments, marks)
 
-    def _text(self, text: str, room: int, style: Style, current: bool) -> list[Segment]:
+    def _mark(self, marks: Marks, *, first: bool) -> Segment:
+        """The sign of the reader's own marks, at the very left."""
+        if marks.bookmark and first:
+            return Segment(BOOKMARK_SIGN, self._style("bookmark"))
+        return Segment(CURSOR_SIGN if marks.cursor and first else " ", self._style("bookmark"))
+
+    def _lit(self, segments: list[Segment], marks: Marks) -> list[Segment]:
+        """The reader's line, or a selected one, on its own background."""
+        if not (marks.cursor or marks.selected):
+            return segments
+        behind = self._style("selected" if marks.selected else "cursor")
+        return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
+
+    def _text(self, row: TextRow, face: Face | None, room: int, style: Style, marks: Marks) -> list[Segment]:
+        note = self._note(face)
         pan = self._view.pan if self._layout.wrap_cells is None else 0
-        needle = self._view.needle
-        if text.isascii() and not needle:
+        pattern = self._view.pattern
+        if note:
+            # What a fold stands for is never cut off: it takes its room first.
+            note = clip(note, max(0, room - 1))
+            return [
+                *self._stretch(row, pan, room - cell_len(note) - 1, style, pattern, marks),
+                Segment(" " + note, self._style("fold")),
+            ]
+        return self._stretch(row, pan, room, style, pattern, marks)
+
+    def _stretch(
+        self, row: TextRow, pan: int, room: int, style: Style, pattern: LogPattern | None, marks: Marks
+    ) -> list[Segment]:
+        text, runs = row
+        room = max(0, room)
+        if pattern is None and not runs and text.isascii():
             return [Segment(text[pan : pan + room].ljust(room), style)]
-        segments = self._marked(text, style, current) if needle else [Segment(text, style)]
+        if text.isascii():
+            # Only what is in sight is cut into pieces: a long line costs no more than a short one.
+            seen = TextRow(text[pan : pan + room], runs)
+            segments = self._pieces(seen, pan, style, pattern, marks, text)
+            used = len(seen.text)
+            return [*segments, Segment(" " * (room - used), style)] if used < room else segments
+        seen = TextRow(text[: (pan + room) * _CHARACTERS_PER_CELL], runs)
+        segments = self._pieces(seen, 0, style, pattern, marks, text)
         return list(Strip(segments).crop(pan, pan + room).adjust_cell_length(room, style))
 
-    def _marked(self, text: str, style: Style, current: bool) -> list[Segment]:
-        needle = self._view.needle
-        lowered = text.lower()
-        if len(lowered) != len(text) or needle not in lowered:
-            # A few letters change their length in lower case; such a line is shown without marks.
-            return [Segment(text, style)]
-        mark = self._style("current-match" if current else "match")
-        segments = []
-        done = 0
-        while (found := lowered.find(needle, done)) >= 0:
-            segments += [Segment(text[done:found], style), Segment(text[found : found + len(needle)], mark)]
-            done = found + len(needle)
-        segments.append(Segment(text[done:], style))
-        return [segment for segment in segments if segment.text]
+    def _pieces(
+        self, seen: TextRow, offset: int, style: Style, pattern: LogPattern | None, marks: Marks, whole: str
+    ) -> list[Segment]:
+        """The text in pieces of one style: the job's colours, and over them what the reader looks for."""
+        end = len(seen.text)
+        spans: list[tuple[int, int, Style]] = []
+        if self._view.has_colours:
+            spans = [(start, stop, rich_style(look)) for start, stop, look in seen.runs]
+        marked = [] if pattern is None else pattern.spans(whole)
+        marked = [(start, stop) for start, stop in marked if stop > offset and start < offset + end]
+        mark = self._style("current-match" if marks.match else "match")
+        borders = {0, end}
+        for start, stop, _ in spans:
+            borders |= {start - offset, stop - offset}
+        for start, stop in marked:
+            borders |= {start - offset, stop - offset}
+        cuts = sorted(border for border in borders if 0 <= border <= end)
+        segments: list[Segment] = []
+        run = hit = 0
+        for begin, stop in pairwise(cuts):
+            at = begin + offset
+            while run < len(spans) and spans[run][1] <= at:
+                run += 1
+            while hit < len(marked) and marked[hit][1] <= at:
+                hit += 1
+            look = style
+            if run < len(spans) and spans[run][0] <= at:
+                look = style + spans[run][2]
+            if hit < len(marked) and marked[hit][0] <= at:
+                look = look + mark
+            segments.append(Segment(seen.text[begin:stop], look))
+        return segments
 
-    def _gap(self, gap: LogGap) -> list[Segment]:
+    def _note(self, face: Face | None) -> str:
+        """What else a fold has to say."""
+        if face is None or face.fold is None or face.is_open:
+            return ""
+        if face.fold == "repeat":
+            return f"×{face.lines:,}"
+        if face.fold == "progress":
+            return f"({face.lines:,} states)"
+        return f"(traceback, {face.lines:,} lines)"
+
+    def _gap(self, gap: LogGap, marks: Marks) -> list[Segment]:
         width = self._view.width
         span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
-        text = clip(f"── gap {span}: {inert(gap.reason)} ", width)
-        return [Segment(text + "─" * (width - cell_len(text)), self._style("gap"))]
+        lasted = duration(max(0, gap.end_ns - gap.start_ns) / _NS_PER_S)
+        text = clip(f"── gap {span} ({lasted}): {inert(gap.reason)} ", max(0, width - 1))
+        style = self._style("gap")
+        segments = [self._mark(marks, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
+        return self._lit(segments, marks)

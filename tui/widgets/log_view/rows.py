@@ -1,60 +1,53 @@
-"""Which of the held entries are shown, kept up to date as entries come, go and are filtered."""
+"""Which of a store's lines a view shows, kept up to date as lines come, go, are filtered and folded."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 
-from api_client.streams.records import LogEntry, LogLine, stamp_ns
-from tui.widgets.log_view.store import LogStore
+from api_client.streams.records import LogGap
+from tui.widgets.log_view.folds import Fold, FoldKinds, FoldReader, Outcome, ReadLine
+from tui.widgets.log_view.line_filter import LineFilter, Selector
+from tui.widgets.log_view.numbers import between, close_place, holds, make_place, merge, take_out
+from tui.widgets.log_view.store import LogStore, shifted
 
-_SLICE_LINES = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class LineFilter:
-    """What to show. Gap markers always pass: that something is missing is never hidden.
-
-    Attributes:
-        nodes: replica names to show, or None for all.
-        text: shows only lines that hold it, whatever the case; empty for all.
-    """
-
-    nodes: frozenset[str | None] | None = None
-    text: str = ""
-
-    def __bool__(self) -> bool:
-        return self.nodes is not None or bool(self.text)
-
-    def select(self, entries: Sequence[LogEntry]) -> list[LogEntry]:
-        """The entries that pass, in their order."""
-        nodes, needle = self.nodes, self.text.lower()
-        if nodes is not None:
-            entries = [entry for entry in entries if not isinstance(entry, LogLine) or entry.replica in nodes]
-        if needle:
-            entries = [
-                entry
-                for entry in entries
-                if not isinstance(entry, LogLine) or needle in entry.message.lower()
-            ]
-        return list(entries)
+_SLICE_LINES = 1024
 
 
 class VisibleRows:
-    """The entries that pass the filter, newest first made visible.
+    """The numbers of the lines that pass the filter, and of those the ones that no fold hides.
 
-    Without a filter `rows` is the store's own list. With one it is a list of its own, and a new filter
-    works through the store backwards in slices (`build`), so that what was logged last is seen at once
-    and nothing waits for a large store. Positions that a caller holds are corrected by what the
-    changing methods return.
+    What was logged last is worked out first: another filter goes through the store backwards in slices
+    (``build``), so that the end is seen at once and nothing waits for a large store. Without a filter
+    and without folding nothing is kept: the rows are the lines.
     """
 
     def __init__(self, store: LogStore) -> None:
         self._store = store
         self._filter = LineFilter()
-        self._pending = 0  # entries of the store, from its beginning, that the filter has not seen yet
-        self.rows: list[LogEntry] = store.entries
+        self._kinds = FoldKinds()
+        self._folds: dict[int, Fold] = {}
+        self._passing: array[int] | None = None
+        self._rows: array[int] | None = None
+        self._low = 0
+        self._selector: Selector | None = None
+        self._reader: FoldReader | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is worked out yet."""
+        store, self._folds = self._store, {}
+        self._passing = array("q") if self._filter else None
+        self._selector = Selector(store, self._filter) if self._filter else None
+        self._reader = FoldReader(self._kinds, self._folds) if any(self._kinds) else None
+        self._rows = array("q") if self._reader is not None else self._passing
+        self._low = store.end
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._store) if self._rows is None else len(self._rows)
 
     @property
     def filter(self) -> LineFilter:
@@ -62,97 +55,212 @@ class VisibleRows:
         return self._filter
 
     @property
+    def kinds(self) -> FoldKinds:
+        """What is folded."""
+        return self._kinds
+
+    @property
     def is_complete(self) -> bool:
-        """Whether the filter has seen every entry."""
-        return self._pending == 0
+        """Whether every line has been filtered and folded."""
+        return self._rows is None or self._low <= self._store.first
 
-    def set_filter(self, wanted: LineFilter) -> None:
-        """Begin with another filter; call `build` until it is complete."""
-        self._filter = wanted
-        if wanted:
-            self.rows = []
-            self._pending = len(self._store)
-        else:
-            self.rows = self._store.entries
-            self._pending = 0
+    @property
+    def is_identity(self) -> bool:
+        """Whether every line passes."""
+        return self._passing is None
 
-    def build(self, goes_on: Callable[[], bool]) -> int:
-        """Filter older entries, a slice at a time, while `goes_on` says so; returns rows added in front."""
-        added = 0
-        while self._pending:
-            begin = max(0, self._pending - _SLICE_LINES)
-            found = self._filter.select(self._store.entries[begin : self._pending])
-            self._pending = begin
-            self.rows[0:0] = found
-            added += len(found)
-            if not goes_on():
-                break
-        return added
+    def seq(self, row: int) -> int:
+        """The number of the line that a row shows. Raises IndexError."""
+        if self._rows is not None:
+            return self._rows[row]
+        if not 0 <= row < len(self._store):
+            raise IndexError(row)
+        return self._store.first + row
 
-    def append(self, batch: Sequence[LogEntry]) -> tuple[int, list[LogEntry]]:
-        """Take newer entries; returns how many rows came at the end, and the entries that are late."""
-        before = len(self._store)
-        late = self._store.append(batch)
-        if not self._filter:
-            return len(self._store) - before, late
-        found = self._filter.select(self._store.entries[before:])
-        self.rows.extend(found)
-        return len(found), late
+    def row_of(self, seq: int) -> int:
+        """The row that shows a line, or the fold it is in; else the row that comes after it."""
+        if self._rows is None:
+            return min(max(0, seq - self._store.first), len(self._store))
+        row = bisect_left(self._rows, seq)
+        if self._folds and (row == len(self._rows) or self._rows[row] != seq):
+            fold = self.fold_around(seq)
+            if fold is not None:
+                return bisect_left(self._rows, fold.anchor)
+        return row
 
-    def insert(self, late: Sequence[LogEntry]) -> list[int]:
-        """Put late entries in their places; returns the former indices of the rows before which they came.
+    def passes(self, seq: int) -> bool:
+        """Whether a line passes the filter, folded or not."""
+        return self._passing is None or holds(self._passing, seq)
 
-        The indices are ascending; an index appears as often as entries came before that row.
-        """
-        if not self._filter:
-            places = [bisect_right(self.rows, stamp_ns(entry), key=stamp_ns) for entry in late]
-            self._store.insert(late)
-            return sorted(places)
-        boundary = stamp_ns(self._store.entries[self._pending - 1]) if self._pending else None
-        self._store.insert(late)
-        if boundary is not None:
-            # Late entries among those that are still to be filtered will be seen with them.
-            waiting = [entry for entry in late if stamp_ns(entry) < boundary]
-            self._pending += len(waiting)
-            late = [entry for entry in late if stamp_ns(entry) >= boundary]
-        found = self._filter.select(late)
-        if not found:
-            return []
-        places = sorted(bisect_right(self.rows, stamp_ns(entry), key=stamp_ns) for entry in found)
-        start = places[0]
-        self.rows[start:] = sorted([*self.rows[start:], *found], key=stamp_ns)
-        return places
+    def passing(self, seqs: list[int]) -> list[int]:
+        """Those of ascending numbers that pass the filter."""
+        if self._passing is None or not seqs:
+            return seqs
+        wanted = set(between(self._passing, seqs[0], seqs[-1] + 1))
+        return [seq for seq in seqs if seq in wanted]
 
-    def prepend(self, older: Sequence[LogEntry]) -> tuple[int, int]:
-        """Take older entries; returns how many had room, and how many rows came in front at once."""
-        accepted = self._store.prepend(older)
-        if not accepted:
-            return 0, 0
-        if not self._filter:
-            return accepted, accepted
-        self._pending += accepted  # filtered by `build` like everything older
-        return accepted, 0
+    def all_passing(self) -> Iterator[int]:
+        """The numbers of all lines that pass the filter, folded or not."""
+        return iter(range(self._store.first, self._store.end) if self._passing is None else self._passing)
 
-    def trim(self) -> int:
-        """Drop what is too much; returns how many rows went from the front."""
-        gone = self._store.trim()
-        if not gone:
-            return 0
-        if not self._filter:
-            return len(gone)
-        seen = gone[self._pending :]
-        self._pending = max(0, self._pending - len(gone))
-        cut = len(self._filter.select(seen))
-        del self.rows[:cut]
-        return cut
+    def fold(self, seq: int) -> Fold | None:
+        """The fold that stands at a line."""
+        return self._folds.get(seq)
 
-    def clear(self) -> None:
-        """Forget all entries; the filter stays."""
-        self._store.clear()
-        self._pending = 0
-        if self._filter:
-            self.rows = []
+    def fold_around(self, seq: int) -> Fold | None:
+        """The fold that a line is in."""
+        known = self._folds.get(seq)
+        return known or next((fold for fold in self._folds.values() if seq in fold), None)
 
     def index_at(self, time_ns: int) -> int:
         """The first row at or after a time."""
-        return bisect_left(self.rows, time_ns, key=stamp_ns)
+        seq = self._store.seq_at(time_ns)
+        return self.row_of(seq) if self._rows is None else bisect_left(self._rows, seq)
+
+    # --- choosing -----------------------------------------------------------------------------
+
+    def set_filter(self, wanted: LineFilter) -> None:
+        """Begin with another filter; call ``build`` until it is complete."""
+        self._filter = wanted
+        self._begin()
+
+    def set_kinds(self, kinds: FoldKinds) -> None:
+        """Begin with other folds; call ``build`` until it is complete."""
+        self._kinds = kinds
+        self._begin()
+
+    def build(self, goes_on: Callable[[], bool]) -> bool:
+        """Work through older lines, a slice at a time, while ``goes_on`` says so; returns whether all are."""
+        while not self.is_complete:
+            high = self._low
+            chapters = list(self._store.chapters(max(self._store.first, high - 1), high))
+            # A slice ends where a block does, so that folds are cut at few places, always the same.
+            low = max(chapters[-1][0], high - _SLICE_LINES) if chapters else self._store.first
+            self._work_out(low, high)
+            self._low = low
+            if not goes_on():
+                break
+        return self.is_complete
+
+    def _work_out(self, low: int, high: int) -> None:
+        """Lines before all that are worked out."""
+        newest = high == self._store.end
+        seqs: Sequence[int] = range(low, high)
+        if self._passing is not None and self._selector is not None:
+            seqs = self._selector.select(low, high)
+            self._passing[0:0] = array("q", seqs)
+        if self._reader is not None and self._rows is not None:
+            reader = self._reader if newest else FoldReader(self._kinds, self._folds)
+            outcome = reader.read(self._lines(seqs), may_move=True)
+            gone = set(outcome.gone)
+            self._rows[0:0] = array("q", [seq for seq in outcome.rows if seq not in gone])
+
+    def _lines(self, seqs: Sequence[int]) -> Iterator[ReadLine]:
+        words, at = self._store.vocabulary.words, 0
+        while at < len(seqs):
+            for start, chapter in self._store.chapters(seqs[at], seqs[at] + 1):
+                block = self._store.load(chapter)
+                texts, stop = block.texts(), start + len(block)
+                while at < len(seqs) and seqs[at] < stop:
+                    index = seqs[at] - start
+                    word = words[block.codes[index]]
+                    replica = None if isinstance(word, LogGap) else word.replica
+                    yield seqs[at], block.stamps[index], replica, texts[index]
+                    at += 1
+
+    # --- what becomes of the store ------------------------------------------------------------
+
+    def appended(self, low: int, high: int, *, may_move: bool) -> tuple[int, Outcome | None]:
+        """Lines came at the end; returns how many rows came of it, and what else the folds did."""
+        if self._rows is None:
+            self._low = min(self._low, low)
+            return high - low, None
+        seqs: Sequence[int] = range(low, high)
+        if self._passing is not None and self._selector is not None:
+            begin = low
+            if self._selector.context_lines:
+                begin = max(self._low, self._selector.edge(low))
+            last = self._passing[-1] if self._passing else self._store.first - 1
+            seqs = [seq for seq in self._selector.select(begin, high) if seq > last]
+            self._passing.extend(seqs)
+        if self._reader is None:
+            return len(seqs), None
+        before = len(self._rows)
+        outcome = self._reader.read(self._lines(seqs), may_move=may_move)
+        self._rows.extend(outcome.rows)
+        for anchor in outcome.gone:
+            take_out(self._rows, anchor)
+        return max(0, len(self._rows) - before), outcome
+
+    def inserted(self, places: Sequence[int]) -> None:
+        """Lines came between others: numbers move, and the new ones are filtered and folded by themselves."""
+        self._low = shifted(self._low, places)
+        if self._rows is None:
+            return
+        if self._selector is not None and self._selector.context_lines:
+            self._begin()
+            return
+        self._renumber(lambda seq: shifted(seq, places))
+        if self._passing is not None:
+            make_place(self._passing, places)
+        if self._rows is not self._passing:
+            make_place(self._rows, places)
+        new = [place + index for index, place in enumerate(places)]
+        new = [seq for seq in new if seq >= self._low]
+        if self._selector is not None and self._passing is not None:
+            new = [seq for one in new for seq in self._selector.select(one, one + 1)]
+            merge(self._passing, new)
+        if self._reader is not None:
+            outcome = FoldReader(self._kinds, self._folds).read(self._lines(new), may_move=True)
+            gone = set(outcome.gone)
+            merge(self._rows, [seq for seq in outcome.rows if seq not in gone])
+
+    def removed(self, seq: int) -> None:
+        """A line is gone (a gap marker, which no fold holds); those after it move up."""
+        self._low -= self._low > seq
+        if self._rows is None:
+            return
+        self._renumber(lambda one: one - (one > seq))
+        if self._passing is not None:
+            close_place(self._passing, seq)
+        if self._rows is not self._passing:
+            close_place(self._rows, seq)
+
+    def dropped(self, low: int) -> None:
+        """All lines before a number are gone."""
+        self._low = max(self._low, low)
+        for numbers in (self._passing, self._rows):
+            if numbers is not None:
+                del numbers[: bisect_left(numbers, low)]
+        for anchor in [anchor for anchor in self._folds if anchor < low]:
+            del self._folds[anchor]
+        for fold in self._folds.values():
+            del fold.hidden[: bisect_left(fold.hidden, low)]
+
+    def cleared(self) -> None:
+        """All lines are gone; filter and folding stay."""
+        self._begin()
+
+    def _renumber(self, number: Callable[[int], int]) -> None:
+        folds = list(self._folds.values())
+        self._folds.clear()
+        for fold in folds:
+            fold.anchor, fold.shown = number(fold.anchor), number(fold.shown)
+            fold.hidden = array("q", map(number, fold.hidden))
+            self._folds[fold.anchor] = fold
+        if self._reader is not None:
+            self._reader.renumber(number)
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def set_open(self, fold: Fold, is_open: bool) -> None:
+        """Show all lines of a fold, or one for all."""
+        if fold.is_open == is_open or self._rows is None:
+            return
+        fold.is_open = is_open
+        if is_open:
+            merge(self._rows, fold.hidden)
+        else:
+            hidden = set(fold.hidden)
+            begin = bisect_left(self._rows, fold.hidden[0])
+            self._rows[begin:] = array("q", [seq for seq in self._rows[begin:] if seq not in hidden])

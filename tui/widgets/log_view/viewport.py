@@ -1,18 +1,17 @@
 """Where a log view stands among its rows, and which of them fill the screen.
 
-A place is a row (an entry) and a line within it, as wrapped and multi-line messages take several. So
-scrolling costs what is on the screen; no table of all heights is kept, and the scroll bar counts rows.
+A place is a row (a line, or a fold of some) and a screen line within it, as wrapped and multi-line messages
+take several. So scrolling costs what is on the screen; no table of all heights is kept, and the scroll bar
+counts rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from api_client.streams.records import LogEntry
-
-LinesOf = Callable[[LogEntry], int]
-"""How many screen lines an entry takes; one at least."""
+LinesOf = Callable[[int], int]
+"""How many screen lines a row takes; one at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,39 +22,39 @@ class Place:
     line: int = 0
 
 
-def page_from(rows: Sequence[LogEntry], top: Place, height: int, lines_of: LinesOf) -> list[Place]:
+def page_from(count: int, top: Place, height: int, lines_of: LinesOf) -> list[Place]:
     """The screen lines from a place downwards; fewer than `height` when the rows end."""
     page: list[Place] = []
     row, line = top.row, top.line
-    while row < len(rows) and len(page) < height:
-        stop = min(lines_of(rows[row]), line + height - len(page))
+    while row < count and len(page) < height:
+        stop = min(lines_of(row), line + height - len(page))
         page.extend(Place(row, number) for number in range(line, stop))
         row, line = row + 1, 0
     return page
 
 
-def last_page(rows: Sequence[LogEntry], height: int, lines_of: LinesOf) -> Place:
+def last_page(count: int, height: int, lines_of: LinesOf) -> Place:
     """The top of the page that ends with the last line."""
     left = height
-    for row in range(len(rows) - 1, -1, -1):
-        lines = lines_of(rows[row])
+    for row in range(count - 1, -1, -1):
+        lines = lines_of(row)
         if lines >= left:
             return Place(row, lines - left)
         left -= lines
     return Place()
 
 
-def moved(rows: Sequence[LogEntry], top: Place, lines: int, lines_of: LinesOf) -> Place:
+def moved(count: int, top: Place, lines: int, lines_of: LinesOf) -> Place:
     """The place so many screen lines further down (or up, when negative), not beyond the rows' ends."""
-    row, line = min(top.row, max(0, len(rows) - 1)), top.line
-    if not rows:
+    row, line = min(top.row, max(0, count - 1)), top.line
+    if not count:
         return Place()
     if lines >= 0:
         line += lines
-        while line >= (count := lines_of(rows[row])):
-            if row == len(rows) - 1:
-                return Place(row, count - 1)
-            line -= count
+        while line >= (height := lines_of(row)):
+            if row == count - 1:
+                return Place(row, height - 1)
+            line -= height
             row += 1
         return Place(row, line)
     line += lines
@@ -63,7 +62,7 @@ def moved(rows: Sequence[LogEntry], top: Place, lines: int, lines_of: LinesOf) -
         if row == 0:
             return Place()
         row -= 1
-        line += lines_of(rows[row])
+        line += lines_of(row)
     return Place(row, line)
 
 

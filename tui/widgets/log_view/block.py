@@ -1,0 +1,189 @@
+"""Some thousand lines as columns: a number or two a line, and the text of all in one piece."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from struct import Struct
+
+BLOCK_LINES = 2048
+"""Lines of a full block: small enough to search or to change one in a millisecond."""
+
+SEPARATOR = "\n"
+"""Stands between the messages of a sealed block; a message may hold it too, so positions count."""
+
+_HEADER = Struct("<IIQI")
+_ESCAPE = b"\x1b"
+
+
+class Block:
+    """Lines in time order: stamps, codes of what they share, and texts.
+
+    An open block keeps a list of texts and grows; a sealed one keeps them as UTF-8 in one piece, which
+    takes half the memory, is searched at the speed of the memory, and is nothing for the collector of
+    garbage to visit. Lone surrogates survive.
+
+    Attributes:
+        stamps: epoch nanoseconds, ascending.
+        codes: what the lines share, as numbers of a ``Vocabulary``.
+        request_ids: those of the few lines that have one, by index.
+    """
+
+    __slots__ = ("_data", "_offsets", "_texts", "codes", "request_ids", "stamps")
+
+    def __init__(self) -> None:
+        self.stamps: array[int] = array("q")
+        self.codes: array[int] = array("I")
+        self.request_ids: dict[int, str] = {}
+        self._texts: list[str] | None = []
+        self._data = b""
+        self._offsets: array[int] = array("I")
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the texts are in one piece."""
+        return self._texts is None
+
+    @property
+    def has_escapes(self) -> bool:
+        """Whether a message may hold an escape sequence; an open block does not know and says yes."""
+        return self._texts is not None or _ESCAPE in self._data
+
+    @property
+    def data(self) -> bytes:
+        """All messages of a sealed block, a ``SEPARATOR`` after each."""
+        return self._data
+
+    def extend(
+        self,
+        stamps: Sequence[int],
+        codes: Sequence[int],
+        texts: Sequence[str],
+        request_ids: Sequence[str | None] | None = None,
+    ) -> None:
+        """Add lines at the end of an open block."""
+        first = len(self)
+        self.stamps.extend(stamps)
+        self.codes.extend(codes)
+        self._open().extend(texts)
+        if request_ids is not None:
+            self.request_ids |= {
+                first + index: value for index, value in enumerate(request_ids) if value is not None
+            }
+
+    def insert(self, index: int, stamp: int, code: int, text: str, request_id: str | None) -> None:
+        """Put a line before another, or at the end."""
+        self._open().insert(index, text)
+        self.stamps.insert(index, stamp)
+        self.codes.insert(index, code)
+        if self.request_ids:
+            self.request_ids = {at + (at >= index): value for at, value in self.request_ids.items()}
+        if request_id is not None:
+            self.request_ids[index] = request_id
+
+    def remove(self, index: int) -> None:
+        """Take a line out."""
+        del self._open()[index]
+        del self.stamps[index]
+        del self.codes[index]
+        if self.request_ids:
+            self.request_ids = {
+                at - (at > index): value for at, value in self.request_ids.items() if at != index
+            }
+
+    def split(self, index: int) -> Block:
+        """Cut the lines from an index on off, as a block of their own."""
+        rest = Block()
+        texts = self._open()
+        rest.extend(self.stamps[index:], self.codes[index:], texts[index:])
+        rest.request_ids = {at - index: value for at, value in self.request_ids.items() if at >= index}
+        self.request_ids = {at: value for at, value in self.request_ids.items() if at < index}
+        del texts[index:], self.stamps[index:], self.codes[index:]
+        return rest
+
+    def text(self, index: int) -> str:
+        """A line's message."""
+        if self._texts is not None:
+            return self._texts[index]
+        begin = self._offsets[index]
+        return self._data[begin : self._offsets[index + 1] - 1].decode("utf-8", "surrogatepass")
+
+    def texts(self) -> list[str]:
+        """All messages."""
+        if self._texts is not None:
+            return self._texts
+        data, offsets = self._data, self._offsets
+        if data.isascii():
+            whole = data.decode("ascii")
+            return [whole[offsets[at] : offsets[at + 1] - 1] for at in range(len(self))]
+        return [
+            data[offsets[at] : offsets[at + 1] - 1].decode("utf-8", "surrogatepass")
+            for at in range(len(self))
+        ]
+
+    def seal(self) -> None:
+        """Put the texts in one piece; more lines can still be put between, at the price of undoing it."""
+        if self._texts is None:
+            return
+        joined = SEPARATOR.join(self._texts) + SEPARATOR
+        lengths: Iterable[int]
+        if joined.isascii():
+            self._data = joined.encode("ascii")
+            lengths = map(len, self._texts)
+        else:
+            pieces = [text.encode("utf-8", "surrogatepass") for text in self._texts]
+            self._data = SEPARATOR.encode().join([*pieces, b""])
+            lengths = map(len, pieces)
+        # A block of a gigabyte of text and more does not fit its offsets: it stays a list.
+        if len(self._data) < 1 << 32:
+            self._offsets = array("I", accumulate((length + 1 for length in lengths), initial=0))
+            self._texts = None
+
+    def _open(self) -> list[str]:
+        if self._texts is None:
+            self._texts = self.texts()
+            self._data, self._offsets = b"", array("I")
+        return self._texts
+
+    def index_at(self, position: int) -> int:
+        """The line that a position in ``data`` belongs to."""
+        return bisect_right(self._offsets, position) - 1
+
+    def begin_of(self, index: int) -> int:
+        """Where a line begins in ``data``; one beyond the last is its end."""
+        return self._offsets[index]
+
+    def to_bytes(self) -> bytes:
+        """A sealed block for a file of this machine."""
+        ids = json.dumps(self.request_ids).encode("ascii") if self.request_ids else b""
+        header = _HEADER.pack(len(self), len(self._offsets), len(self._data), len(ids))
+        return b"".join(
+            (header, self.stamps.tobytes(), self.codes.tobytes(), self._offsets.tobytes(), self._data, ids)
+        )
+
+    @classmethod
+    def from_bytes(cls, record: bytes) -> Block:
+        """What ``to_bytes`` wrote."""
+        count, offset_count, data_size, ids_size = _HEADER.unpack_from(record)
+        block = cls()
+        at = _HEADER.size
+        for column, length in (
+            (block.stamps, count),
+            (block.codes, count),
+            (block._offsets, offset_count),
+        ):
+            size_bytes = length * column.itemsize
+            column.frombytes(record[at : at + size_bytes])
+            at += size_bytes
+        block._data = record[at : at + data_size]
+        block._texts = None
+        if ids_size:
+            ids = json.loads(record[at + data_size :])
+            block.request_ids = {int(index): value for index, value in ids.items()}
+        return block

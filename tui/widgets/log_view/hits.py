@@ -1,0 +1,189 @@
+"""A search through all lines that pass: the nearest match at once, their number a moment later."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from tui.insight.log_pattern import LogPattern
+from tui.widgets.log_view.numbers import close_place, make_place, merge
+from tui.widgets.log_view.rows import VisibleRows
+from tui.widgets.log_view.scanner import Scanner
+from tui.widgets.log_view.store import LogStore, shifted
+
+
+class Hunt(Enum):
+    """How the search for the nearest match stands."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    FOUND = "found"
+    NOTHING = "nothing"
+
+
+class Hits:
+    """The matches of one pattern among the lines that pass the filter, folded or not.
+
+    Attributes:
+        pattern: what is looked for.
+        hunt: how the search for the nearest match stands.
+        found: the number of the line it ended at.
+        wrapped: whether it went around an end to get there.
+    """
+
+    def __init__(self, store: LogStore, visible: VisibleRows, pattern: LogPattern) -> None:
+        self.pattern = pattern
+        self.hunt = Hunt.IDLE
+        self.found: int | None = None
+        self.wrapped = False
+        self._store = store
+        self._visible = visible
+        self._scanner = Scanner(pattern)
+        self._counted: array[int] = array("q")
+        self._low = store.end
+        self._start = self._at = 0
+        self._backwards = False
+
+    # --- the nearest one ----------------------------------------------------------------------
+
+    def begin(self, start: int, *, backwards: bool) -> None:
+        """Look for the nearest match from a line on, itself included; call ``seek`` until it has ended."""
+        first, end = self._store.first, self._store.end
+        self.hunt, self.found = Hunt.RUNNING, None
+        # Beyond an end, the search begins with going around it.
+        self.wrapped = start < first if backwards else start >= end
+        self._backwards = backwards
+        if backwards:
+            self._start = first - 1 if self.wrapped else min(start, end - 1)
+            self._at = end if self.wrapped else self._start + 1
+        else:
+            self._start = end if self.wrapped else max(start, first)
+            self._at = first if self.wrapped else self._start
+
+    def seek(self, goes_on: Callable[[], bool]) -> bool:
+        """Look on, a block at a time, while ``goes_on`` says so; returns whether the search has ended."""
+        while self.hunt is Hunt.RUNNING:
+            if self._backwards:
+                self._seek_back()
+            else:
+                self._seek_on()
+            if not goes_on():
+                break
+        return self.hunt is not Hunt.RUNNING
+
+    def _seek_on(self) -> None:
+        stop = self._start if self.wrapped else self._store.end
+        chapters = list(self._store.chapters(self._at, min(self._at + 1, stop)))
+        if chapters:
+            high = min(stop, chapters[0][0] + len(chapters[0][1]))
+            self._take(self.scan(self._at, high), 0)
+            self._at = high
+        elif self.wrapped:
+            self.hunt = Hunt.NOTHING
+        else:
+            self._at, self.wrapped = self._store.first, True
+
+    def _seek_back(self) -> None:
+        stop = self._start + 1 if self.wrapped else self._store.first
+        chapters = list(self._store.chapters(self._at - 1, self._at)) if self._at > stop else []
+        if chapters:
+            low = max(stop, chapters[0][0])
+            self._take(self.scan(low, self._at), -1)
+            self._at = low
+        elif self.wrapped:
+            self.hunt = Hunt.NOTHING
+        else:
+            self._at, self.wrapped = self._store.end, True
+
+    def _take(self, seqs: list[int], which: int) -> None:
+        if seqs:
+            self.hunt, self.found = Hunt.FOUND, seqs[which]
+
+    def scan(self, low: int, high: int) -> list[int]:
+        """The numbers of the lines ``low <= seq < high`` that match and pass the filter."""
+        found: list[int] = []
+        gaps = self._store.vocabulary.gap_codes
+        for start, chapter in self._store.chapters(low, high):
+            block = self._store.load(chapter)
+            hits = self._scanner.hits(block, max(0, low - start), min(len(block), high - start))
+            if hits and not chapter.codes.isdisjoint(gaps):
+                hits = [index for index in hits if block.codes[index] not in gaps]
+            found += [start + index for index in hits]
+        return self._visible.passing(found)
+
+    # --- all of them --------------------------------------------------------------------------
+
+    @property
+    def total(self) -> int:
+        """Matches counted so far."""
+        return len(self._counted)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether all lines have been looked at."""
+        return self._low <= self._store.first
+
+    def position(self, seq: int) -> int:
+        """Which match a line is, counted from 1; 0 while that is not known, or for none."""
+        at = bisect_left(self._counted, seq)
+        known = self.is_final and at < len(self._counted) and self._counted[at] == seq
+        return at + 1 if known else 0
+
+    def count(self, goes_on: Callable[[], bool]) -> bool:
+        """Count on, a block at a time, while ``goes_on`` says so; returns whether all are counted."""
+        while not self.is_final:
+            low = max(self._store.first, next(self._store.chapters(self._low - 1, self._low))[0])
+            self._counted[0:0] = array("q", self.scan(low, self._low))
+            self._low = low
+            if not goes_on():
+                break
+        return self.is_final
+
+    def next_counted(self, seq: int, *, backwards: bool) -> tuple[int, bool] | None:
+        """The match after (or before) a line, and whether that is around an end; of those counted."""
+        counted = self._counted
+        if not counted:
+            return None
+        if backwards:
+            at = bisect_left(counted, seq) - 1
+            return counted[at], at < 0
+        at = bisect_right(counted, seq)
+        return (counted[0], True) if at == len(counted) else (counted[at], False)
+
+    # --- what becomes of the store ------------------------------------------------------------
+
+    def recount(self) -> None:
+        """Other lines pass now."""
+        self._counted = array("q")
+        self._low = self._store.end
+
+    def appended(self, low: int, high: int) -> None:
+        """Lines came at the end."""
+        self._low = min(self._low, low)
+        self._counted.extend(self.scan(low, high))
+
+    def inserted(self, places: Sequence[int]) -> None:
+        """Lines came between others."""
+        make_place(self._counted, places)
+        self._low = shifted(self._low, places)
+        self._start, self._at = shifted(self._start, places), shifted(self._at, places)
+        if self.found is not None:
+            self.found = shifted(self.found, places)
+        new = [place + index for index, place in enumerate(places)]
+        merge(self._counted, [hit for seq in new if seq >= self._low for hit in self.scan(seq, seq + 1)])
+
+    def removed(self, seq: int) -> None:
+        """A line is gone."""
+        close_place(self._counted, seq)
+        self._low -= self._low > seq
+        self._start -= self._start > seq
+        self._at -= self._at > seq
+        if self.found is not None:
+            self.found -= self.found > seq
+
+    def dropped(self, low: int) -> None:
+        """All lines before a number are gone."""
+        del self._counted[: bisect_left(self._counted, low)]
+        self._low, self._start, self._at = max(self._low, low), max(self._start, low), max(self._at, low)

@@ -1,0 +1,255 @@
+"""Reading a log by keyboard: scrolling, the reader's own line, a selection of lines."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from api_client.streams.records import LogEntry, LogGap
+from tui.widgets.log_view.canvas import LogCanvas
+from tui.widgets.log_view.messages import GapRetryRequested, OldestReached
+from tui.widgets.log_view.viewport import Place, earlier, last_page, moved
+
+_PAN_SHARE = 4  # a step to the side is a quarter of the width
+_SOUGHT_SHARE = 3  # what was sought and is out of sight is brought to a third of the height
+
+
+class LogReader(LogCanvas, can_focus=True):
+    """A log whose reader moves in it; only the reader moves the text, never the lines that come."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move_cursor(1)", "Down", show=False, id="log.down"),
+        Binding("up,k", "move_cursor(-1)", "Up", show=False, id="log.up"),
+        Binding("shift+down,J", "extend_selection(1)", "Select down", show=False, id="log.select_down"),
+        Binding("shift+up,K", "extend_selection(-1)", "Select up", show=False, id="log.select_up"),
+        Binding("pagedown,space", "scroll_pages(1)", "Page down", show=False, id="log.page_down"),
+        Binding("pageup", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
+        Binding("home,g", "first", "First line", show=False, id="log.first"),
+        Binding("end,G", "last", "Last line, follow", show=False, id="log.last"),
+        Binding("left", "pan(-1)", "Left", show=False, id="log.left"),
+        Binding("right", "pan(1)", "Right", show=False, id="log.right"),
+        Binding("enter", "open_row", "Open", show=False, id="log.open"),
+    ]
+
+    _asked_older = False
+
+    # --- the reader's line --------------------------------------------------------------------
+
+    @property
+    def cursor_entry(self) -> LogEntry | None:
+        """The reader's line; the newest one while following; None when there is none."""
+        row = self._own_row()
+        return None if row is None else self._model.store.entry(self._model.face(row).shown)
+
+    def _own_row(self) -> int | None:
+        """The row that keys work on: the reader's, or the last one while following."""
+        if not len(self._model):
+            return None
+        row = self._model.cursor_row
+        return len(self._model) - 1 if row is None else row
+
+    def selected_entries(self) -> list[LogEntry]:
+        """The selected lines, else the reader's line (the newest one while following)."""
+        model = self._model
+        if model.cursor is None:
+            entry = self.cursor_entry
+            return [] if entry is None else [entry]
+        return list(model.store.entries(model.selected_seqs()))
+
+    def action_move_cursor(self, rows: int) -> None:
+        """Go up or down; up stops following on the last line, down from the last line follows again."""
+        model = self._model
+        if model.has_selection:
+            model.clear_selection()
+        self._step(rows, extend=False)
+
+    def action_extend_selection(self, rows: int) -> None:
+        """Select the next lines too."""
+        self._step(rows, extend=True)
+
+    def clear_selection(self) -> bool:
+        """Select nothing but the reader's line; returns whether there was a selection."""
+        had = self._model.has_selection
+        self._model.clear_selection()
+        self._paint()
+        return had
+
+    def _step(self, rows: int, *, extend: bool) -> None:
+        model = self._model
+        if not len(model):
+            return
+        page = self._current_page()
+        if self.follow:
+            if rows < 0:
+                self.follow = False  # the cursor is on the last line then
+                if extend:
+                    self._put_cursor((model.cursor_row or 0) + rows, extend=True)
+            return
+        row = model.cursor_row
+        if row is None:
+            row = page[0].row if page else 0
+        if not extend and self._scrolled_within(row, rows):
+            return
+        if rows > 0 and row == len(model) - 1 and not extend:
+            self.follow = True
+            return
+        self._put_cursor(row + rows, extend=extend)
+        if rows < 0 and model.cursor_row == 0:
+            self._ask_older()
+
+    def _scrolled_within(self, row: int, rows: int) -> bool:
+        """Whether the step only showed more of a row that is longer than the screen."""
+        page = self._current_page()
+        shown = [place.line for place in page if place.row == row]
+        if not shown:
+            return False
+        if (rows > 0 and shown[-1] < self._lines_of(row) - 1) or (rows < 0 and shown[0] > 0):
+            self._scroll(1 if rows > 0 else -1)
+            return True
+        return False
+
+    def _put_cursor(self, row: int, *, extend: bool = False) -> None:
+        """Make a row the reader's own, and scroll as little as shows it."""
+        model = self._model
+        row = max(0, min(row, len(model) - 1))
+        model.set_cursor(row, extend=extend)
+        page = self._current_page()
+        top = page[0] if page else Place()
+        if Place(row) == earlier(Place(row), top):
+            top = Place(row)
+        elif not any(place.row == row for place in page) or page[-1].row == row:
+            lowest = moved(len(model), Place(row, self._lines_of(row) - 1), 1 - self._height, self._lines_of)
+            lowest = earlier(lowest, Place(row))
+            top = top if earlier(lowest, top) == lowest else lowest
+        self._read_at(top, keep_cursor=True)
+
+    def _seek_row(self, row: int) -> None:
+        """Make a row the reader's own that was sought; one out of sight comes to a third of the height."""
+        model = self._model
+        if not len(model):
+            return
+        seen = any(place.row == row for place in self._current_page())
+        if self.follow:
+            self.follow = False
+        model.set_cursor(row)
+        if seen:
+            self._paint()
+        else:
+            above = self._height // _SOUGHT_SHARE
+            self._read_at(moved(len(model), Place(row), -above, self._lines_of), keep_cursor=True)
+
+    def action_open_row(self) -> None:
+        """At a gap, ask for its lines again; else open or close what is folded, or spread an object."""
+        entry = self.cursor_entry
+        if isinstance(entry, LogGap):
+            self.post_message(GapRetryRequested(self, entry))
+        else:
+            self.toggle_fold()
+
+    def toggle_fold(self) -> bool:
+        """Open or close the fold at the reader's line, or spread its object; whether anything changed."""
+        row = self._own_row()
+        if row is None:
+            return False
+        if self.follow:
+            self.follow = False
+        changed = self._model.toggle_fold(row)
+        if changed:
+            self._page = None
+            self._put_cursor(self._model.cursor_row or 0)
+        return changed
+
+    # --- scrolling ----------------------------------------------------------------------------
+
+    def _read_at(self, top: Place, *, keep_cursor: bool = False) -> None:
+        """Show the page from a place on, and stop following."""
+        model = self._model
+        bottom = last_page(len(model), self._height, self._lines_of)
+        if self.follow:
+            self.follow = False
+        model.go(earlier(top, bottom))
+        self._page = None
+        if not keep_cursor:
+            self._keep_cursor_in_sight()
+        self._paint()
+
+    def _keep_cursor_in_sight(self) -> None:
+        """The reader's line follows the text that is scrolled; a selection stays where it is."""
+        model, page = self._model, self._current_page()
+        row = model.cursor_row
+        if not page or model.has_selection:
+            return
+        if row is None or not page[0].row <= row <= page[-1].row:
+            nearest = page[0].row if row is None or row < page[0].row else page[-1].row
+            model.set_cursor(nearest)
+
+    def action_scroll_lines(self, lines: int) -> None:
+        """Scroll by so many lines; up stops following, down to the end follows again."""
+        self._scroll(lines)
+
+    def _scroll(self, lines: int) -> None:
+        self._current_page()
+        count, before = len(self._model), self._model.top
+        top = moved(count, before, lines, self._lines_of)
+        bottom = last_page(count, self._height, self._lines_of)
+        if lines > 0 and earlier(bottom, top) == bottom:
+            self.follow = True
+        elif top != before:
+            self._read_at(top)
+        if lines < 0 and top == Place():
+            self._ask_older()
+
+    def action_scroll_pages(self, pages: int) -> None:
+        """Scroll by so many screens, less a line to keep one's place."""
+        self._scroll(pages * max(1, self._height - 1))
+
+    def action_first(self) -> None:
+        """Go to the oldest line held."""
+        self._model.set_cursor(0)
+        self._read_at(Place(), keep_cursor=True)
+        self._ask_older()
+
+    def action_last(self) -> None:
+        """Go to the newest line and follow."""
+        self.follow = True
+
+    def action_toggle_follow(self) -> None:
+        """Stop following where one is, or go to the end and follow."""
+        self.follow = not self.follow
+
+    def action_toggle_wrap(self) -> None:
+        """Wrap long lines, or let them run to the right."""
+        self.wrap = not self.wrap
+
+    def action_pan(self, steps: int) -> None:
+        """Shift long lines by a quarter of the width, left or right; not beyond the longest in sight."""
+        if self.wrap:
+            return
+        model = self._model
+        step = max(1, self._text_cells() // _PAN_SHARE)
+        longest = max(
+            (
+                len(self._painter.rows(model.store, model.face(place.row))[place.line].text)
+                for place in self._current_page()
+            ),
+            default=0,
+        )
+        furthest = max(self._pan, longest - step)
+        self._pan = max(0, min(self._pan + steps * step, furthest))
+        self._lay_out()
+        self._paint()
+
+    def _ask_older(self) -> None:
+        if not self._asked_older:
+            self._asked_older = True
+            self.post_message(OldestReached(self))
+
+    # --- modes --------------------------------------------------------------------------------
+
+    def watch_wrap(self) -> None:
+        """Lay out anew; the reader's top line stays on top."""
+        self._pan = 0
+        self._model.go(Place(self._model.top.row))
+        self._lay_out()
+        self._paint()
