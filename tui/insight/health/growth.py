@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left, bisect_right
 
 from tui.insight.series import Series, mean_between
 
@@ -32,5 +33,22 @@ def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, fl
     average = (known[-1] - known[0]) / len(added)
     if average <= 0 or min(added) < LEAST_PART * average:
         return None
-    rate = average / part_s
-    return rate, known[-1] + rate * part_s / 2
+    return _line(series, at - window_s, at)
+
+
+def _line(series: Series, start: float, end: float) -> tuple[float, float] | None:
+    """Slope and end of the straight line that lies closest to the samples of a stretch of time."""
+    places = range(bisect_left(series.times, start), bisect_right(series.times, end))
+    points = [
+        (series.times[place] - end, series.values[place])
+        for place in places
+        if series.values[place] == series.values[place]
+    ]
+    count = len(points)
+    time_mean = sum(time for time, _ in points) / count
+    value_mean = sum(value for _, value in points) / count
+    spread = sum((time - time_mean) ** 2 for time, _ in points)
+    if spread <= 0:
+        return None
+    slope = sum((time - time_mean) * (value - value_mean) for time, value in points) / spread
+    return (slope, value_mean - slope * time_mean) if slope > 0 else None

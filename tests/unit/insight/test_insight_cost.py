@@ -1,0 +1,153 @@
+"""Money and GPU-hours, against sums done by hand."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
+from tui.insight.cost import Cost, cost_of, price_of, running_time, total_cost
+from tui.insight.progress import ProgressSnapshot
+from tui.insight.run import RunSnapshot
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+H100X8 = {"id": "h100-8", "name": "H100 x8", "gpu_count": 8, "gpu_type": "H100"}
+
+
+def job(
+    status: str = "RUNNING", *, nodes: int | None = 4, created_min: float = 0, updated_min: float = 0
+) -> TrainingJob:
+    return TrainingJob.model_validate(
+        {
+            "id": "j1",
+            "current_status": f"TRAINING_JOB_{status}",
+            "created_at": NOON + timedelta(minutes=created_min),
+            "updated_at": NOON + timedelta(minutes=updated_min),
+            "instance_type": H100X8,
+            "node_count": nodes,
+        }
+    )
+
+
+def event(status: str, at_min: float, job_id: str = "j1") -> QueueEvent:
+    return QueueEvent(
+        training_job_id=job_id, status=f"TRAINING_JOB_{status}", created=NOON + timedelta(minutes=at_min)
+    )
+
+
+def run(
+    subject: TrainingJob, at_min: float, events: list[QueueEvent] | None = None, **fields: Any
+) -> RunSnapshot:
+    at = NOON + timedelta(minutes=at_min)
+    queue = None if events is None else QueueContext(target_job_id="j1", events=events)
+    return RunSnapshot(subject, at, at, history_known=True, queue=queue, **fields)
+
+
+LIFE = [event("PENDING", 0), event("CREATED", 20), event("DEPLOYING", 21), event("RUNNING", 30)]
+
+
+def test_a_running_job_costs_what_it_ran_on_every_node():
+    # 90 minutes × 4 nodes × 8 GPUs = 48 GPU-hours; $0.65 × 4 × 90 = $234. Waiting is free.
+    snapshot = run(job(), 120, LIFE, price_per_minute=0.65)
+    assert snapshot.elapsed_s == 90 * 60
+    assert snapshot.gpu_hours == pytest.approx(48)
+    assert snapshot.cost_usd == pytest.approx(234)
+    assert "estimate: $0.65 a minute and node (list price) × 4 nodes, while it ran" in snapshot.cost.of
+
+
+def test_a_job_that_ran_twice_costs_both_times_and_not_the_time_between():
+    again = [*LIFE, event("CREATED", 60), event("DEPLOYING", 62), event("RUNNING", 70)]
+    # 30 minutes, then 50: 80 × 4 × 8 / 60 = 42.67 GPU-hours, 80 × 4 × $0.5 = $160.
+    snapshot = run(job(), 120, again, price_per_minute=0.5)
+    assert snapshot.gpu_hours == pytest.approx(80 * 32 / 60)
+    assert snapshot.cost_usd == pytest.approx(160)
+
+
+def test_a_finished_job_costs_until_its_end_however_late_it_is_looked_at():
+    ended = job("COMPLETED", nodes=2, updated_min=90)
+    snapshot = run(ended, 9999, [*LIFE, event("COMPLETED", 90)], price_per_minute=1.0)
+    assert snapshot.cost_usd == pytest.approx(60 * 2 * 1.0)
+    assert snapshot.gpu_hours == pytest.approx(16)
+    assert snapshot.cost.usd_to_end is None
+
+
+def test_events_of_its_neighbours_are_not_the_jobs():
+    snapshot = run(
+        job(nodes=1), 60, [event("RUNNING", 0, "other"), event("RUNNING", 30)], price_per_minute=1.0
+    )
+    assert snapshot.cost_usd == pytest.approx(30)
+
+
+@pytest.mark.parametrize("events", [None, []])
+def test_without_a_history_it_is_counted_from_the_creation_and_says_so(events):
+    snapshot = run(job(nodes=1), 60, events, price_per_minute=0.1)
+    assert snapshot.cost_usd == pytest.approx(6.0)
+    assert snapshot.cost.of.endswith("since it was created")
+
+
+@pytest.mark.parametrize("status", ["PENDING", "CREATED", "DEPLOYING"])
+def test_a_job_that_has_not_run_costs_nothing_that_could_be_told(status):
+    assert run(job(status), 60, price_per_minute=1.0).cost == Cost()
+
+
+def test_a_job_that_ended_before_it_ran_cost_nothing():
+    never = run(
+        job("DEPLOY_FAILED", updated_min=25),
+        60,
+        [event("CREATED", 20), event("DEPLOYING", 21), event("DEPLOY_FAILED", 25)],
+        price_per_minute=1.0,
+    )
+    assert (never.gpu_hours, never.cost_usd) == (0.0, 0.0)
+
+
+def test_an_unknown_price_shows_gpu_hours_alone():
+    snapshot = run(job(), 120, LIFE)
+    assert snapshot.gpu_hours == pytest.approx(48)
+    cost = snapshot.cost
+    assert (cost.usd, cost.usd_to_end, cost.usd_per_checkpoint, cost.price_per_minute) == (None,) * 4
+    assert cost.of == "4 nodes, while it ran; no price is known"
+
+
+def test_a_cpu_machine_has_a_price_and_no_gpu_hours():
+    subject = job(nodes=1).model_copy(
+        update={"instance_type": job().instance_type.model_copy(update={"gpu_count": 0})}
+    )
+    snapshot = run(subject, 90, LIFE, price_per_minute=0.01)
+    assert snapshot.gpu_hours is None
+    assert snapshot.cost_usd == pytest.approx(0.6)
+
+
+def test_the_end_costs_what_is_left_by_the_eta_and_its_range():
+    told = ProgressSnapshot(
+        step=10, total_steps=20, eta_s=3600, eta_low_s=1800, eta_high_s=7200,
+        last_step_at_ns=int((NOON + timedelta(minutes=110)).timestamp() * 1e9),
+    )  # fmt: skip
+    # Ten minutes have passed since that step: 50 minutes are left, or 20, or 110; 90 have run.
+    cost = run(job(nodes=2), 120, LIFE, price_per_minute=1.0, progress=told).cost
+    assert cost.usd_to_end == pytest.approx((90 + 50) * 2)
+    assert cost.usd_to_end_low == pytest.approx((90 + 20) * 2)
+    assert cost.usd_to_end_high == pytest.approx((90 + 110) * 2)
+    assert cost.gpu_hours_to_end == pytest.approx(140 * 16 / 60)
+
+
+def test_a_checkpoint_costs_its_share():
+    saved = tuple(Checkpoint(checkpoint_id=f"c{n}", training_job_id="j1") for n in range(3))
+    cost = run(job(nodes=1), 120, LIFE, price_per_minute=0.5, checkpoints=saved).cost
+    assert cost.usd_per_checkpoint == pytest.approx(15)
+    assert cost.gpu_hours_per_checkpoint == pytest.approx(4)
+
+
+def test_prices_by_id_or_name_and_the_users_own_first():
+    assert price_of(job(), {"h100-8": 0.65}) == 0.65
+    assert price_of(job(), {"h100-8": 0.65}, {"H100 x8": 0.4}) == 0.4
+    assert price_of(job(), {"a10g": 0.1}) is None
+
+
+def test_a_project_is_the_sum_of_its_jobs_and_says_what_it_leaves_out():
+    ran = running_time(job("COMPLETED", updated_min=60), [], NOON)
+    priced = cost_of(job("COMPLETED"), ran, node_count=1, price_per_minute=1.0)
+    unpriced = cost_of(job("COMPLETED"), ran, node_count=2)
+    total = total_cost([priced, priced, unpriced])
+    assert (total.jobs, total.usd, total.unpriced) == (3, pytest.approx(120), 1)
+    assert total.gpu_hours == pytest.approx(8 + 8 + 16)
+    assert total_cost([unpriced]).usd is None

@@ -1,0 +1,431 @@
+"""Each kind of finding: what brings it, what ends it, and what looks like it and is none."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from metrics_payloads import START_S, node_series, payload, samples
+
+from api_client.models import Checkpoint, InstanceType, QueueContext, QueueEvent, TrainingJob
+from api_client.streams.records import LogLine
+from tui.insight.clock_offset import ClockOffset
+from tui.insight.health import Finding, FindingKind, HealthRules, health
+from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
+from tui.insight.progress import ProgressFold, ProgressSnapshot
+from tui.insight.run import RunSnapshot
+
+HOUR = range(0, 3660, 60)
+GIB = 1024**3
+H100 = InstanceType(
+    id="h100", gpu_count=2, gpu_type="H100", gpu_memory_limit_mib=81920, memory_limit_mib=1024 * 400
+)
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(START_S + seconds, UTC)
+
+
+def told(lines: Iterable[tuple[float, str]], replica: str = "node-0") -> ProgressSnapshot:
+    folding = ProgressFold()
+    folding.add(LogLine(round((START_S + at) * 1e9), text, replica, None) for at, text in lines)
+    return folding.snapshot()
+
+
+def steps(
+    until_s: float, every_s: float = 5.0, loss: Callable[[int], float] = lambda step: 1.0, total: int = 90000
+) -> list[tuple[float, str]]:
+    return [
+        (step * every_s, f"step={step}/{total} loss={loss(step):.5f} grad_norm=0.5")
+        for step in range(1, int(until_s / every_s) + 1)
+    ]
+
+
+def series(times: Iterable[int] = HOUR, **levels: Any) -> dict[str, object]:
+    """A node's answer with some of its levels replaced: gpu, gpu_memory, memory, disk."""
+    times = list(times)
+    made = node_series(times, levels.get("gpu", 0.95))
+    if "gpu_memory" in levels:
+        made["gpu_memory_usage_bytes"] = {gpu: samples(times, levels["gpu_memory"]) for gpu in ("0", "1")}
+    if "memory" in levels:
+        made["cpu_memory_usage_bytes"] = samples(times, levels["memory"])
+    if "disk" in levels:
+        made["ephemeral_storage"] = {"usage_bytes": [], "utilization": samples(times, levels["disk"])}
+    return made
+
+
+def metrics(*nodes: dict[str, object], **top: object) -> MetricsSnapshot:
+    return MetricsFold().fold(payload({f"node-{n}": one for n, one in enumerate(nodes)}, **top))
+
+
+def look(
+    at_s: float = 3600,
+    *,
+    status: str = "RUNNING",
+    rules: HealthRules | None = None,
+    previous: tuple[Finding, ...] = (),
+    job: dict[str, Any] | None = None,
+    **fields: Any,
+) -> tuple[Finding, ...]:
+    subject = TrainingJob.model_validate(
+        {
+            "id": "j",
+            "current_status": f"TRAINING_JOB_{status}",
+            "instance_type": H100.model_dump(),
+            **(job or {}),
+        }
+    )
+    run = RunSnapshot(subject, moment(at_s), moment(at_s), **fields)
+    return health(run, rules or HealthRules(), previous)
+
+
+def kinds(found: tuple[Finding, ...]) -> list[str]:
+    return [finding.kind.value for finding in found]
+
+
+# Stalls
+
+
+def test_a_run_may_pause_a_little_longer_than_it_ever_has():
+    lines, at = [], 0.0
+    for step in range(1, 301):
+        at += 600 if step % 100 == 0 else 5
+        lines.append((at, f"step={step} loss=1.0"))
+    run = told(lines)
+    assert look(at + 700, progress=run) == ()
+    assert kinds(look(at + 760, progress=run)) == ["stalled"]
+
+
+def test_a_run_that_logs_on_without_a_step_has_stalled_too():
+    lines = [*steps(600), *((600 + n * 10, f"heartbeat {n} ok") for n in range(200))]
+    run = told(lines)
+    assert look(1400, progress=run) == ()
+    (found,) = look(600 + 1000, progress=run)
+    assert (found.kind, found.severity, found.since) == (FindingKind.STALLED, "warning", moment(600))
+    assert found.text == "no step for 16m, usually every 5s, though it still logs"
+
+
+def test_a_log_without_steps_that_falls_silent():
+    lines = [(n * 30.0, f"scored {n} answers") for n in range(100)]
+    assert look(2970 + 1700, progress=told(lines)) == ()
+    assert kinds(look(2970 + 1900, progress=told(lines))) == ["stalled"]
+    assert look(9000, progress=told(lines[:3])) == (), "a session that says nothing is no run"
+
+
+def test_a_clock_that_is_ahead_sees_no_stall():
+    offset = ClockOffset()
+    offset.saw(START_S + 600, START_S + 1000)
+    offset.saw(START_S + 605, START_S + 1300)  # samples came late: our clock is not further ahead for that
+    assert offset.ahead_s == 400
+    assert look(1010, progress=told(steps(600)), clock_ahead_s=offset.ahead_s) == ()
+    assert kinds(look(1300, progress=told(steps(600)), clock_ahead_s=offset.ahead_s)) == ["stalled"]
+
+
+def test_samples_that_are_a_little_late_tell_nothing_of_the_clock():
+    offset = ClockOffset()
+    offset.saw(START_S, START_S + 50)
+    offset.saw(START_S, START_S + 700, step_s=360)
+    assert offset.ahead_s == 0
+    offset.saw(START_S + 900, START_S)
+    assert offset.ahead_s == -900
+
+
+# Loss
+
+
+def test_a_loss_that_explodes_and_one_that_only_spikes():
+    exploding = lambda step: 1.0 + 0.02 * (step % 5) + (0.5 * (step - 180) if step > 180 else 0)  # noqa: E731
+    (found,) = look(1000, progress=told(steps(1000, loss=exploding)))
+    assert (found.kind, found.severity) == (FindingKind.LOSS_EXPLODING, "critical")
+    assert found.since is not None
+    assert moment(900) <= found.since <= moment(930)
+    spike = lambda step: 40.0 if step in (150, 198) else 1.0 + 0.02 * (step % 5)  # noqa: E731
+    assert look(1000, progress=told(steps(1000, loss=spike))) == ()
+
+
+def test_a_loss_that_creeps_back_above_where_it_began_has_diverged():
+    creeping = lambda step: 2.0 / (1 + step / 50) if step < 800 else 0.12 * 1.003 ** (step - 800)  # noqa: E731
+    found = look(10000, progress=told(steps(10000, loss=creeping)))
+    assert kinds(found) == ["loss-exploding"]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda step: 11.0 / step**0.3,
+        lambda step: 0.03 * ((step * 7919) % 13 - 6) / 6,  # a policy loss that wavers around zero
+        lambda step: 0.08 * (1 + 0.4 * ((step * 31) % 11 - 5) / 5),
+        lambda step: 1.0 if step < 100 else 1.3,  # other data
+    ],
+    ids=["falling", "around-zero", "noisy", "a-step-up"],
+)
+def test_losses_that_do_not_explode(loss):
+    assert look(1500, progress=told(steps(1500, loss=loss))) == ()
+
+
+def test_gradients_that_are_no_numbers():
+    lines = steps(500) + [(500 + n, f"step={100 + n} loss=0.0 grad_norm=nan") for n in range(1, 4)]
+    assert look(505, progress=told(lines[:-1])) == (), "one or two are a loss scale finding its place"
+    (found,) = look(505, progress=told(lines))
+    assert (found.kind, found.text) == (FindingKind.LOSS_NOT_FINITE, "grad norm is nan")
+
+
+# GPUs and nodes
+
+
+def test_the_busy_node_is_to_blame_when_all_others_wait_for_it():
+    low = [series(gpu=level) for level in (0.31, 0.3, 0.33)]
+    (found,) = look(vitals=metrics(*low, series(gpu=0.97)))
+    assert (found.kind, found.node) == (FindingKind.STRAGGLER, "node-3")
+    assert "keeps the others waiting" in found.text
+
+
+def test_a_straggler_is_held_until_it_clearly_keeps_up():
+    slow = look(vitals=metrics(*[series(gpu=0.95)] * 3, series(gpu=0.74)))
+    assert kinds(slow) == ["straggler"]
+    wavering = metrics(*[series(gpu=0.95)] * 3, series(gpu=0.785))
+    assert look(vitals=wavering) == ()
+    later = look(3700, vitals=wavering, previous=slow)
+    assert kinds(later) == ["straggler"]
+    assert later[0].since == slow[0].since
+    assert look(3700, vitals=metrics(*[series(gpu=0.95)] * 3, series(gpu=0.9)), previous=slow) == ()
+
+
+def test_a_straggler_by_the_step_times_that_ranks_print():
+    folding = ProgressFold()
+    for rank, step_s in enumerate((1.0, 1.02, 1.6, 0.99)):
+        folding.add(
+            LogLine(
+                round((START_S + at) * 1e9), f"step={at} loss=1 step_time_s={step_s}", f"node-{rank}", None
+            )
+            for at in range(1, 60)
+        )
+    (found,) = look(61, progress=folding.snapshot())
+    assert (found.kind, found.node) == (FindingKind.STRAGGLER, "node-2")
+    assert found.text == "node-2 is slow: 1.60s a step, the others 1.00s"
+
+
+def test_one_gpu_that_does_nothing_beside_others_that_work():
+    dead = series()
+    dead["gpu_utilization"] = {"0": samples(HOUR, 0.9), "1": samples(HOUR, 0.0)}
+    (found,) = look(vitals=metrics(dead))
+    assert (found.kind, found.text) == (
+        FindingKind.GPU_IDLE,
+        "node-0: GPU 1 does nothing while 1 others work",
+    )
+
+
+def test_a_node_that_is_heard_no_more_and_one_that_never_was():
+    gone = metrics(series(), series(range(0, 3000, 60)))
+    (found,) = look(vitals=gone)
+    assert (found.kind, found.node, found.severity) == (FindingKind.NODE_MISSING, "node-1", "critical")
+    assert found.since == moment(2940)
+    (never,) = look(vitals=metrics(series(), series()), job={"node_count": 3})
+    assert (never.kind, never.node) == (FindingKind.NODE_MISSING, None)
+    assert never.text == "one node has never sent metrics: 2 of 3 are heard"
+
+
+def test_nodes_that_are_late_or_answers_of_the_leader_alone_are_not_missing():
+    young = range(0, 240, 60)
+    assert look(240, vitals=metrics(series(young)), job={"node_count": 3}) == ()
+    leader = MetricsFold().fold(payload({}, **series()))
+    assert look(vitals=leader, job={"node_count": 4}) == ()
+
+
+# Memory and disks
+
+
+def test_gpu_memory_near_its_limit_and_a_peak_that_passes():
+    near = metrics(series(), series(gpu_memory=79.2 * GIB))
+    (found,) = look(vitals=near)
+    assert found.kind == FindingKind.GPU_MEMORY
+    assert found.text == "GPU memory at 99 % of 80.0 GiB: node-1 GPU 1 and 1 more"
+    peak = metrics(series(gpu_memory=lambda at: 79.2 * GIB if at == 3600 else 60.0 * GIB))
+    assert look(vitals=peak) == ()
+    held = metrics(series(), series(gpu_memory=77 * GIB))
+    assert look(vitals=held) == ()
+    assert kinds(look(vitals=held, previous=(found,))) == ["gpu-memory"]
+
+
+def test_a_leak_with_the_time_until_it_is_full():
+    leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
+    (found,) = look(vitals=leaking)
+    assert found.kind == FindingKind.MEMORY_LEAK
+    assert found.text == "GPU memory of node-0 GPU 0 (and 1 more) leaks 10.0 GiB an hour: full in 3h 00m"
+    assert look(vitals=metrics(series(memory=lambda at: (100 + at / 3600 * 60) * GIB)))[0].text.startswith(
+        "memory of node-0 leaks 60.0 GiB an hour"
+    )
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        lambda at: 60.0 * GIB + (at % 600) * GIB / 100,  # a saw
+        lambda at: 40.0 * GIB if at < 3000 else 60.0 * GIB,  # a burst
+        lambda at: (40 + min(at, 2700) / 180) * GIB,  # grew, and grows no more
+        lambda at: 70.0 * GIB - at * GIB / 1000,
+    ],
+    ids=["saw", "burst", "settled", "falling"],
+)
+def test_memory_that_does_not_leak(level):
+    assert look(vitals=metrics(series(gpu_memory=level))) == ()
+
+
+def test_a_leak_that_the_end_of_the_run_comes_before_is_none():
+    leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
+    nearly_done = told(steps(3600, total=800))
+    assert look(vitals=leaking, progress=nearly_done) == ()
+
+
+def test_a_disk_and_a_cache_that_fill_up():
+    filling = lambda at: 0.5 + at / 3600 * 0.2  # noqa: E731
+    (disk,) = look(vitals=metrics(series(), series(disk=filling)))
+    assert (disk.kind, disk.node, disk.severity) == (FindingKind.DISK_FILLING, "node-1", "warning")
+    assert disk.text in {
+        f"disk of node-1 is 70 % full and will be full in 1h {minutes}m" for minutes in (29, 30)
+    }
+    (cache,) = look(
+        vitals=metrics(series(), cache={"usage_bytes": [], "utilization": samples(HOUR, filling)})
+    )
+    assert cache.kind == FindingKind.CACHE_FILLING
+    (full,) = look(vitals=metrics(series(disk=0.97)))
+    assert full.text == "disk is 97 % full"
+    bursts = lambda at: 0.3 + (at // 1200) * 0.12  # noqa: E731 - a checkpoint every twenty minutes
+    assert kinds(look(vitals=metrics(series(disk=bursts)))) == ["disk-filling"]
+    assert look(vitals=metrics(series(disk=lambda at: 0.3 + at * 1e-6))) == ()
+
+
+# Checkpoints, restarts, errors, queue
+
+
+def checkpoint(at_s: float, step: int) -> Checkpoint:
+    return Checkpoint(checkpoint_id=f"checkpoint-{step}", created_at=moment(at_s), training_job_id="j")
+
+
+def test_a_checkpoint_is_overdue_by_the_clock_and_by_the_steps():
+    saved = tuple(checkpoint(n * 1000, n * 200) for n in range(1, 5))
+    assert look(5400, checkpoints=saved, progress=told(steps(5400))) == ()
+    (found,) = look(5600, checkpoints=saved, progress=told(steps(5600)))
+    assert (found.kind, found.since) == (FindingKind.CHECKPOINT_OVERDUE, moment(5000))
+    assert found.text == "no checkpoint for 26m, usually every 16m"
+    slower = [*steps(4000), *((4000 + n * 20, f"step={800 + n}/90000 loss=1") for n in range(1, 90))]
+    assert look(5800, checkpoints=saved, progress=told(slower)) == (), "a run that got slower saves later"
+    assert look(9999, checkpoints=saved[:2], progress=told(steps(9999))) == (), "two are no rhythm"
+
+
+def test_a_stalled_run_owes_no_checkpoint():
+    saved = tuple(checkpoint(n * 1000, n * 200) for n in range(1, 5))
+    assert kinds(look(9000, checkpoints=saved, progress=told(steps(4100)))) == ["stalled"]
+
+
+def test_checkpoints_that_only_the_log_tells():
+    lines = steps(6000) + [
+        (n * 1000.0, f"Saving model checkpoint to /out/checkpoint-{n * 200}") for n in range(1, 4)
+    ]
+    assert kinds(look(6000, progress=told(lines))) == ["checkpoint-overdue"]
+
+
+def test_repeated_restarts_by_the_log_the_history_or_the_count():
+    lines = steps(1000) + [(2000 + n * 5, f"step={100 + n} loss=1") for n in range(50)]
+    assert look(2300, progress=told(lines)) == (), "one restart is luck"
+    lines += [(4000 + n * 5, f"step={50 + n} loss=1") for n in range(50)]
+    (found,) = look(4300, progress=told(lines))
+    assert (found.kind, found.text, found.since) == (
+        FindingKind.RESTARTS,
+        "restarted 2 times, last 5m ago",
+        moment(2000 + 5 * 0),
+    )
+    history = QueueContext(
+        target_job_id="j",
+        events=[
+            QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(n * 500))
+            for n in range(3)
+        ],
+    )
+    assert kinds(look(1100, queue=history)) == ["restarts"]
+    assert kinds(look(job={"retry_count": 3})) == ["restarts"]
+    assert look(30_000, queue=history) == (), "that was long ago"
+
+
+def test_errors_with_their_number_and_the_first_of_them():
+    lines = [
+        *steps(3600),
+        (3000, "ERROR: could not reach the data server\x1b]0;pwned\x07"),
+        (3300, "ValueError: again"),
+    ]
+    (found,) = look(3600, progress=told(sorted(lines)))
+    assert (found.kind, found.since) == (FindingKind.ERRORS, moment(3000))
+    assert found.text == "2 errors in the log, first 10m ago: ERROR: could not reach the data server"
+    assert look(3300 + 1900, progress=told(sorted([*lines, *steps(5200)[720:]]))) == ()
+
+
+def test_a_job_that_waits_says_for_what_who_holds_it_and_who_is_ahead():
+    queue = QueueContext.model_validate(
+        {
+            "target_job_id": "j",
+            "team_capacity": {"gpu_type": "H100", "max_gpus": 96},
+            "active_at_submit": [
+                {"training_job_id": "a", "training_job_name": "big", "total_gpus": 64},
+                {"training_job_id": "b", "training_job_name": "small", "total_gpus": 8},
+            ],
+            "pending_ahead_at_submit": [{"training_job_id": "c", "training_job_name": "other"}],
+        }
+    )
+    job = {"created_at": moment(0), "node_count": 4}
+    (found,) = look(1560, status="PENDING", queue=queue, job=job)
+    assert (found.kind, found.severity, found.since) == (FindingKind.QUEUED, "info", moment(0))
+    assert found.text == "waiting 26m for 8 H100; 72 of 96 held by big, small; 1 ahead: other"
+    assert look(30, status="PENDING", queue=queue, job=job) == ()
+    assert look(600, status="QUEUED", job=job)[0].text == "waiting 10m for 8 H100"
+
+
+# All of them
+
+
+def test_kinds_that_nobody_wants_to_hear_of_and_thresholds_of_ones_own():
+    slow = metrics(*[series(gpu=0.95)] * 3, series(gpu=0.5))
+    assert look(vitals=slow, rules=HealthRules(off=frozenset({"straggler"}))) == ()
+    assert look(vitals=slow, rules=HealthRules(straggler_share=0.4)) == ()
+
+
+def test_keys_stay_the_same_while_figures_change():
+    run = told(steps(600))
+    (one,), (later,) = look(900, progress=run), look(2000, progress=run)
+    assert one.text != later.text
+    assert one.key == later.key == "stalled"
+    straggler = Finding(FindingKind.STRAGGLER, "warning", "slow", "node-2")
+    assert straggler.key == "straggler:node-2"
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "FAILED", "STOPPED", "DEPLOYING", "FROM_THE_FUTURE"])
+def test_only_jobs_that_run_or_wait_are_judged(status):
+    assert look(9999, status=status, progress=told(steps(600)), vitals=metrics(series(gpu=0.0))) == ()
+
+
+def test_answers_that_hold_next_to_nothing_are_judged_too():
+    bare = {"gpu_utilization": {"0": None, "1": []}, "cpu_usage": samples(HOUR, lambda at: None)}
+    fewer = series()
+    fewer["gpu_utilization"] = {"0": samples(HOUR, 0.9), "1": samples(range(0, 1800, 60), 0.9)}
+    for one in (bare, fewer, {}):
+        for job in ({}, {"instance_type": {}}):
+            assert look(vitals=metrics(series(), one), job=job) is not None
+    assert look(vitals=metrics(series(), fewer)) == ()
+
+
+def test_an_hour_of_health_does_not_depend_on_what_the_charts_show():
+    leaking = metrics(series(gpu_memory=lambda at: (40 + at / 3600 * 10) * GIB))
+    glimpse = MetricsFold().fold(payload({"node-0": series(range(3540, 3660, 5))}))
+    assert kinds(look(metrics=glimpse, vitals=leaking)) == ["memory-leak"]
+
+
+def test_what_is_found_does_not_come_and_go_while_the_run_goes_on():
+    slow = metrics(*[series(gpu=0.95)] * 3, series(gpu=lambda at: 0.74 + 0.02 * (at // 60 % 2)))
+    found: tuple[Finding, ...] = ()
+    seen = []
+    for second in range(3600, 3900, 10):
+        found = look(second, vitals=replace(slow, at=START_S + second - 300), previous=found)
+        seen.append(kinds(found))
+    assert seen == [["straggler"]] * len(seen)
+    assert found[0].since is not None
+    assert found[0].since <= moment(3600) + timedelta(seconds=1)
