@@ -46,7 +46,7 @@ def jobs(
         from tui.commands.rows import JOB_COLUMNS, job_row, running_first
 
         wanted = _full_statuses(statuses, output)
-        project_id = await _project_id(client, project_name) if project_name is not None else None
+        project_id = await project_id_of(client, project_name) if project_name is not None else None
         found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
         kept = running_first(job for job in found if not wanted or job.current_status in wanted)
         if output_format == JSON:
@@ -76,7 +76,7 @@ def _full_statuses(statuses: Sequence[str], output: Output) -> list[str]:
     return wanted
 
 
-async def _project_id(client: TrainingClient, name_or_id: str) -> str:
+async def project_id_of(client: TrainingClient, name_or_id: str) -> str:
     """The id of the project so called; ids win over names.
 
     Raises CommandFailed when there is none, or when several teams have one of that name.

@@ -2,123 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from tui.commands.exit_codes import ExitCode, is_known_outcome, outcome_exit_code
 from tui.commands.failures import CommandFailed
-from tui.commands.options import NDJSON, TEXT, Settings, examples, format_option, remote_option
+from tui.commands.log_options import DRAIN_VARIABLE, LogRequest, log_options
+from tui.commands.log_target import opened
+from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import Output
+from tui.commands.progress_line import ProgressLine
 from tui.commands.session import run_on_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from api_client.client import TrainingClient
     from api_client.models import TrainingJob
-    from api_client.streams.records import LogBatch, LogEntry
+    from tui.commands.log_filter import Shown
+    from tui.commands.log_reading import Reading
 
-CLOCK_MARGIN = timedelta(minutes=5)
-"""How far the server's clock may be off ours without a line being missed."""
-
-LOG_LIFE = timedelta(days=7)
-"""Where to begin with a job whose creation time the server does not tell: the widest window it serves."""
+Item = TypeVar("Item")
 
 
 @click.command(
-    short_help="Print a job's log; --follow waits for its end.",
+    short_help="Print, filter or save a job's log; --follow waits for its end.",
     epilog=examples(
         "bt-tui logs abc1234 | less",
+        "bt-tui logs abc1234 --since 2h --min-level WARNING --node 3",
+        "bt-tui logs abc1234 --last 200 --grep 'loss|nan' --context 2",
         "bt-tui logs abc1234 --follow -o ndjson | jq -r 'select(.level == \"ERROR\") | .message'",
+        "bt-tui logs abc1234 --output run.log",
     ),
 )
-@click.argument("job_id", metavar="JOB_ID")
-@click.option("-f", "--follow", "--tail", is_flag=True, help="Go on until the job ends; exit as it did.")
-@format_option(TEXT, NDJSON)
+@log_options
 @remote_option
 @click.pass_obj
-def logs(settings: Settings, job_id: str, follow: bool, output_format: str) -> ExitCode:
-    """Print a job's whole log, oldest line first, all nodes in one time order.
+def logs(settings: Settings, request: LogRequest) -> ExitCode:
+    """Print a job's whole log as it arrives, oldest line first, all nodes in one time order.
+
+    Without JOB_ID the newest job is taken, of --project if that is given.
 
     With --follow the command waits for more until the job ends, and its exit code tells how: 0 completed,
-    3 failed, 4 stopped or preempted, 5 deploy failed.
+    3 failed, 4 stopped or preempted, 5 deploy failed. Lines may arrive a minute after the end, so it waits
+    for them (--drain); ctrl-c then ends it with the job's exit code.
 
     As ndjson every line is an object with timestamp (ns, a string), time, replica, level and message, and
-    "late": true if it arrived after younger lines. A stretch that could not be read is {"gap": {"start",
-    "end", "reason"}}.
+    "late": true if it arrived after younger lines, "context": true if it only stands near a match. A stretch
+    that could not be read is {"gap": {"start", "end", "reason"}}. As raw only the messages are printed.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
-        job = await client.jobs.find(job_id)
-        render = line_renderer(output, output_format)
-        if follow:
-            return await follow_log(client, job, output, render)
-        return await _print_history(client, job, output, render)
+        from tui.commands.log_job import job_of
+
+        job = await job_of(client, request, output)
+        with opened(request.target, output) as target:
+            return await _print(client, job, request, output, target)
 
     return run_on_remote(settings, show)
 
 
+async def _print(
+    client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
+) -> ExitCode:
+    from tui.commands.log_reading import Reading, progress_note
+
+    line = ProgressLine()
+    shows_progress = line.is_terminal and not target.is_terminal
+
+    def progress(part: float | None, line_count: int) -> None:
+        if shows_progress:
+            line.show("reading", 0, 0, progress_note(part, line_count))
+
+    now = datetime.now(UTC)
+    reading = Reading(client, job, request.stretch(job, now), request.new_filter, progress)
+    render = request.renderer(target, job)
+    try:
+        if request.follow:
+            code = await _follow(reading, output, target, render, request.drain_s, line.clear)
+        else:
+            code = ExitCode.OK
+            async with closing_stream(reading.history()) as batches:
+                async for batch in batches:
+                    _write(batch, target, render)
+    finally:
+        line.clear()
+    if reading.gap_count:
+        output.remark(f"{reading.gap_count} stretches of the log could not be read; each is marked as a gap")
+    if request.target.file is not None:
+        output.remark(f"saved {reading.line_count:,} lines to {request.target.file}")
+    return code
+
+
 @asynccontextmanager
-async def closing_stream(stream: AsyncIterator[object]) -> AsyncIterator[None]:
+async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[AsyncGenerator[Item, None]]:
     """End the stream's own tasks when the block is left early, and before the client is closed."""
     try:
-        yield
+        yield stream
     finally:
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()
+        await stream.aclose()
 
 
-def line_renderer(output: Output, output_format: str) -> Callable[[LogEntry], str]:
+def line_renderer(output: Output, output_format: str) -> Callable[[Shown], str]:
     """What turns an entry into the text or JSON of its line, ended."""
-    from tui.commands.log_lines import TextLines, ndjson_line
+    from tui.commands.log_lines import renderer
 
-    return ndjson_line if output_format == NDJSON else TextLines(output).render
-
-
-def _print(batch: LogBatch, output: Output, render: Callable[[LogEntry], str]) -> None:
-    if batch.entries:
-        output.data("".join([render(entry) for entry in batch.entries]))
+    return renderer(output, output_format)
 
 
-async def _print_history(
-    client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[LogEntry], str]
-) -> ExitCode:
-    """Everything there is now, as it arrives."""
-    now = datetime.now(UTC)
-    start = job.created_at - CLOCK_MARGIN if job.created_at else now - LOG_LIFE
-    batches = client.logs.history(job.project_id, job.id, start=start, end=now + CLOCK_MARGIN)
-    async with closing_stream(batches):
-        async for batch in batches:
-            _print(batch, output, render)
-    return ExitCode.OK
+def drain_from_environment() -> float | None:
+    """How long to wait for late lines after a job's end, in seconds, where the environment says it."""
+    try:
+        return float(os.environ[DRAIN_VARIABLE])
+    except (KeyError, ValueError):
+        return None
 
 
 async def follow_log(
-    client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[LogEntry], str]
+    client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[Shown], str]
 ) -> ExitCode:
     """Print everything there is and will be until the job ends; returns the code that tells how it did."""
+    from tui.commands.log_filter import LineFilter
+    from tui.commands.log_reading import Reading, Stretch
+
+    reading = Reading(client, job, Stretch(), LineFilter, lambda _part, _count: None)
+    return await _follow(reading, output, output, render, drain_from_environment(), lambda: None)
+
+
+async def _follow(
+    reading: Reading,
+    output: Output,
+    target: Output,
+    render: Callable[[Shown], str],
+    drain_s: float | None,
+    clear_progress: Callable[[], object],
+) -> ExitCode:
+    """Print to the end. Ctrl-c during the wait for late lines ends it as the job ended."""
     from api_client.streams.records import LogEnd
 
-    stream = client.logs.follow(job.project_id, job.id)
-    async with closing_stream(stream):
-        async for item in stream:
-            if isinstance(item, LogEnd):
-                return _tell_outcome(item.job, output)
-            _print(item, output, render)
-    raise CommandFailed(f"the log of job {job.id} stopped before the job did", ExitCode.UNEXPECTED)
+    ended: list[TrainingJob] = []
+
+    def finished(job: TrainingJob) -> None:
+        clear_progress()
+        ended[:] = [job]
+        _tell_outcome(job, output, ", waiting for late lines (ctrl-c ends that)")
+
+    stream = reading.follow(finished, drain_s=drain_s)
+    try:
+        async with closing_stream(stream):
+            async for item in stream:
+                if not isinstance(item, LogEnd):
+                    _write(item, target, render)
+                elif ended and ended[0].current_status == item.job.current_status:
+                    return outcome_exit_code(item.job.current_status)
+                else:
+                    return _tell_outcome(item.job, output)
+    except asyncio.CancelledError:
+        if not ended:
+            raise
+        return outcome_exit_code(ended[0].current_status)
+    raise CommandFailed(f"the log of job {reading.job.id} stopped before the job did", ExitCode.UNEXPECTED)
 
 
-def _tell_outcome(job: TrainingJob, output: Output) -> ExitCode:
+def _write(batch: list[Shown], target: Output, render: Callable[[Shown], str]) -> None:
+    if batch:
+        target.data("".join([render(shown) for shown in batch]))
+
+
+def _tell_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
     """Remark how the job ended and give the exit code that says the same."""
     from api_client.models import short_status
 
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
-    output.remark(f"job {job.id} ended: {short_status(job.current_status)}{reason}")
+    output.remark(f"job {job.id} ended: {short_status(job.current_status)}{reason}{more}")
     if not is_known_outcome(job.current_status):
         output.remark(f"this version does not know that status; exit code {int(code)} stands for it")
     return code

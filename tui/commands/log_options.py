@@ -1,0 +1,204 @@
+"""The options of ``bt-tui logs``, and what they mean together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.log_target import Target, target_of
+from tui.commands.options import Command
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
+    from tui.commands.log_filter import LineFilter, Shown
+    from tui.commands.log_reading import Stretch
+    from tui.commands.output import Output
+
+DRAIN_VARIABLE = "BT_TUI_LOG_DRAIN_S"
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
+SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """One call of ``bt-tui logs``. Times are as typed: some of them mean something only beside the job."""
+
+    job_id: str | None
+    project_id: str | None
+    project: str | None
+    follow: bool
+    since: str | None
+    start: str | None
+    end: str | None
+    last: int | None
+    min_level: str | None
+    nodes: tuple[str, ...]
+    grep: str | None
+    ignore_case: bool
+    invert: bool
+    context: int
+    time_mode: str
+    drain_s: float | None
+    target: Target
+
+    def stretch(self, job: TrainingJob, now: datetime) -> Stretch:
+        """The part of the log that is wanted."""
+        from tui.commands.log_reading import Stretch
+        from tui.commands.log_times import given_moment, since_moment
+
+        beginning = job.created_at or now
+        start = given_moment(self.start, beginning, now) if self.start else None
+        if self.since:
+            start = since_moment(self.since, now)
+        end = given_moment(self.end, beginning, now) if self.end else None
+        return Stretch(start, end, self.last)
+
+    def new_filter(self) -> LineFilter:
+        """A filter for one pass over the log."""
+        from tui.commands.log_filter import LineFilter
+        from tui.insight.log_pattern import LogPattern
+
+        pattern = LogPattern(self.grep, regex=True, case=not self.ignore_case) if self.grep else None
+        return LineFilter(
+            nodes=self.nodes,
+            min_level=self.min_level,
+            matches=pattern.matcher() if pattern else None,
+            invert=self.invert,
+            context_lines=self.context,
+        )
+
+    def renderer(self, output: Output, job: TrainingJob) -> Callable[[Shown], str]:
+        """What writes the lines."""
+        from tui.commands.log_lines import renderer, stamp_text_of
+
+        now = datetime.now(UTC)
+        stamp_text = stamp_text_of(
+            self.time_mode, beginning=job.created_at or now, now=lambda: datetime.now(UTC)
+        )
+        return renderer(output, self.target.format, stamp_text)
+
+
+def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """All of them; the command gets one ``request``."""
+
+    @wraps(command)
+    def called(**options: Any) -> Any:
+        return command(request=_request(**options))
+
+    wrapped: Callable[..., Any] = called
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _time_option(name: str, description: str) -> Callable[[Command], Command]:
+    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+        from tui.commands.log_times import given_moment, since_moment
+
+        if value is not None:
+            try:
+                moment = since_moment(value, SOME_DAY) if name == "--since" else None
+                moment or given_moment(value, SOME_DAY, SOME_DAY + timedelta(days=1))
+            except ValueError as error:
+                raise click.BadParameter(str(error)) from None
+        return value
+
+    return click.option(name, metavar="TIME", callback=check, help=description)
+
+
+def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value:
+        from tui.insight.log_pattern import LogPattern
+
+        problem = LogPattern(value, regex=True).problem
+        if problem:
+            raise click.BadParameter(problem)
+    return value
+
+
+_OPTIONS = (
+    click.argument("job_id", metavar="[JOB_ID]", required=False),
+    click.option("--job-id", "named_id", metavar="JOB_ID", help="The same, as an option."),
+    click.option("--project-id", metavar="ID", help="The newest job of this project."),
+    click.option("--project", metavar="PROJECT", help="The newest job of this project (id or name)."),
+    click.option("-f", "--follow", "--tail", is_flag=True, help="Go on until the job ends; exit as it did."),
+    _time_option("--since", "From then on: 2h or 1h30m ago, or a time as for --start."),
+    _time_option("--start", "From then on: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'."),
+    _time_option("--end", "Up to then."),
+    click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
+    click.option(
+        "--min-level",
+        type=click.Choice(LEVELS, case_sensitive=False),
+        help="At least that grave, by the server's level or the line's own; none counts as INFO.",
+    ),
+    click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only of this node: name or number."),
+    click.option("--grep", metavar="REGEX", callback=_check_pattern, help="Only lines that match (RE2)."),
+    click.option("-i", "--ignore-case", is_flag=True, help="For --grep."),
+    click.option("--invert", is_flag=True, help="Only lines that do not match --grep."),
+    click.option(
+        "--context", metavar="N", type=click.IntRange(0, 10_000), default=0, help="N lines around each match."
+    ),
+    click.option(
+        "--time",
+        "time_mode",
+        type=click.Choice(TIME_MODES),
+        default=TIME_MODES[0],
+        show_default=True,
+        help="How text shows times; elapsed: since the job was created.",
+    ),
+    click.option(
+        "--drain",
+        "drain_s",
+        metavar="SECONDS",
+        type=click.FloatRange(0, 3600),
+        envvar=DRAIN_VARIABLE,
+        help=f"How long --follow waits for late lines after the end (default: 65, more if lines came later)."
+        f" Also: {DRAIN_VARIABLE}.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        "outputs",
+        metavar="[text|ndjson|raw|FILE]",
+        multiple=True,
+        help="How to print it (default: text), or with a dot or slash in it a file to save to.",
+    ),
+    click.option("--save", metavar="FILE", help="Save to a file; .ndjson chooses that format."),
+    click.option("--force", is_flag=True, help="Replace the file if it is there."),
+)
+
+
+def _request(
+    *,
+    job_id: str | None,
+    named_id: str | None,
+    follow: bool,
+    since: str | None,
+    start: str | None,
+    end: str | None,
+    outputs: tuple[str, ...],
+    save: str | None,
+    force: bool,
+    **others: Any,
+) -> LogRequest:
+    if job_id is not None and named_id is not None and job_id != named_id:
+        raise click.UsageError("two different job ids: give one")
+    if since is not None and start is not None:
+        raise click.UsageError("--since and --start both say where to begin: give one")
+    if follow and end is not None:
+        raise click.UsageError("--follow goes on to the job's end: give no --end with it")
+    return LogRequest(
+        job_id=job_id if job_id is not None else named_id,
+        follow=follow,
+        since=since,
+        start=start,
+        end=end,
+        target=target_of(outputs, save, force=force),
+        **others,
+    )
