@@ -11,7 +11,7 @@ from typing import Any
 
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import TrainingJob
-from api_client.streams.records import LogLine
+from api_client.streams.records import LogGap, LogLine
 from tui.feeds.publisher import Publisher
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.session import Session
@@ -98,6 +98,10 @@ class RunFeed:
         """Ask for checkpoints and metrics now."""
         self._asked.set()
         self._span_changed.set()
+
+    async def retry(self, gap: LogGap) -> None:
+        """Read a gap of the log again; what that brings comes as a part of it. Raises RequestError."""
+        await self._log.retry(gap)
 
     def set_span(self, span: timedelta, shown: timedelta | None = None) -> None:
         """Show metrics over another time; they are read anew at a fitting resolution.

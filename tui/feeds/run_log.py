@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from api_client.models import TrainingJob
-from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine, stamp_ns
+from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
 from tui.feeds.session import Session
 
 TAIL_SPAN = timedelta(minutes=10)
 """The newest part of the log, read first."""
 CLOCK_SKEW = timedelta(minutes=5)
-HISTORY_LINES = 150_000
-"""Older log lines read beyond that wait until they are asked for."""
-NANOSECONDS = 1_000_000_000
+PAUSE_S = 0.005
+"""Between two pages of the older log: keys and paints go first."""
+UNKNOWN_AGE = timedelta(days=7)
+"""How far back to read for a job whose creation time the server does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
     """Log entries in time order: new ones for the end, or ``older`` ones for the beginning.
 
-    ``restarted`` asks to forget all parts before: the log is read anew after an error.
+    ``restarted`` asks to forget all parts before: the log is read anew after an error. ``filled`` is a gap
+    that was read again: the entries take its place. ``read_part`` (0 to 1) tells of an ``older`` part how
+    much of the older log has been read by now, by time; it is 1 in the last one. ``ended``: the job has
+    ended; a few lines may come all the same.
     """
 
     entries: tuple[LogEntry, ...]
     older: bool = False
     ended: bool = False
     restarted: bool = False
+    filled: LogGap | None = None
+    read_part: float | None = None
 
 
 class RunLog:
@@ -48,6 +55,7 @@ class RunLog:
         self._tell = tell
         self._end = end
         self._unread = {"history", "newest"}
+        self._job: TrainingJob | None = None
 
     @property
     def is_read(self) -> bool:
@@ -56,6 +64,7 @@ class RunLog:
 
     async def read(self, job: TrainingJob) -> None:
         """Read it all until the job has ended. Raises RequestError; call again to begin anew."""
+        self._job = job
         seam = self._seam(job)
         self._unread = {"history", "newest"}
         self._tell(LogPart((), restarted=True))
@@ -70,46 +79,60 @@ class RunLog:
                 part.cancel()
             await asyncio.gather(*parts, return_exceptions=True)
 
+    async def retry(self, gap: LogGap) -> None:
+        """Try a gap again; what it brings comes as a part that has the gap as ``filled``.
+
+        What still cannot be read is a gap among its entries. Raises RequestError.
+        """
+        if self._job is None:
+            return
+        entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
+        self._take_lines(entry for entry in entries if isinstance(entry, LogLine))
+        self._tell(LogPart(entries, filled=gap))
+
     def _seam(self, job: TrainingJob) -> datetime:
         """Where history ends and following begins; the two meet there exactly."""
         now = self._session.clock.now()
         newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
         start = newest - TAIL_SPAN
-        return start if job.created_at is None else max(start, job.created_at - CLOCK_SKEW)
+        return max(start, self._beginning(job))
+
+    def _beginning(self, job: TrainingJob) -> datetime:
+        """From when on the job may have lines."""
+        if job.created_at is None:
+            return self._session.clock.now() - UNKNOWN_AGE
+        return job.created_at - CLOCK_SKEW
 
     async def _follow(self, job: TrainingJob, seam: datetime) -> None:
         async for part in self._session.client.logs.follow(job.project_id, job.id, start=seam):
             if isinstance(part, LogEnd):
-                self._tell(LogPart((), ended=True))
-                self._end(part.job)
+                self._tell_end(part.job)
+            elif part.finished_job is not None:
+                self._tell_end(part.finished_job)  # stragglers may come for a minute, but why wait for them
             else:
                 self._take(part, older=False)
                 if part.caught_up:
                     self._unread.discard("newest")
 
+    def _tell_end(self, job: TrainingJob) -> None:
+        self._tell(LogPart((), ended=True))
+        self._end(job)
+
     async def _read_history(self, job: TrainingJob, seam: datetime) -> None:
-        read = 0
-        if job.created_at is not None and job.created_at - CLOCK_SKEW < seam:
+        start = self._beginning(job)
+        if start < seam:
             history = self._session.client.logs.history(
-                job.project_id, job.id, start=job.created_at - CLOCK_SKEW, end=seam, newest_first=True
+                job.project_id, job.id, start=start, end=seam, newest_first=True
             )
-            async for batch in history:
-                self._take(batch, older=True)
-                read += len(batch.entries)
-                if read >= HISTORY_LINES:
-                    self._tell_unread(job, batch)
-                    break
+            async with aclosing(history) as batches:
+                async for batch in batches:
+                    self._take(batch, older=True)
+                    # Meanwhile the stream reads ahead, but only so far.
+                    await self._session.clock.sleep(PAUSE_S)
         self._unread.discard("history")
         self._take_lines(())
-
-    def _tell_unread(self, job: TrainingJob, oldest: LogBatch) -> None:
-        """Mark the part of the log that is not read; a viewer must not look complete when it is not."""
-        if oldest.entries and job.created_at is not None:
-            end_ns = stamp_ns(oldest.entries[0])
-            reason = f"older lines are not shown here; all of them: bt-tui logs {job.id}"
-            gap = LogGap(int(job.created_at.timestamp() * NANOSECONDS), end_ns, reason)
-            self._tell(LogPart((gap,), older=True))
+        self._tell(LogPart((), older=True, read_part=1.0))
 
     def _take(self, batch: LogBatch, *, older: bool) -> None:
         self._take_lines(entry for entry in batch.entries if isinstance(entry, LogLine))
-        self._tell(LogPart(batch.entries, older=older))
+        self._tell(LogPart(batch.entries, older=older, read_part=batch.read_part if older else None))
