@@ -127,7 +127,11 @@ class FileDownload:
                 promise = self._promises.strongest() or read_promise(part.identity.digest)
                 if promise is None:
                     return
-                if await asyncio.to_thread(part.digest, promise[0]) == promise[1]:
+                # The disk takes the last bytes while they are summed up.
+                digest, _ = await asyncio.gather(
+                    asyncio.to_thread(part.digest, promise[0]), asyncio.to_thread(part.save)
+                )
+                if digest == promise[1]:
                     self.verified_by = promise[0]
                     return
                 reason = f"its bytes do not have the {promise[0]} that the server promises"

@@ -150,7 +150,7 @@ class PartFile:
 
     def save(self) -> None:
         """Write the journal. Two threads at once would do no more than one."""
-        if not self._saving.acquire(blocking=False):
+        if self._is_finished or not self._saving.acquire(blocking=False):
             return
         try:
             with self._lock:

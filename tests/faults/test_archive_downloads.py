@@ -7,9 +7,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from object_server import JOB, PROJECT, Store, serving
 
 from api_client.downloads import DestinationExists, DownloadError, DownloadReport, unpacking
+from support.object_server import JOB, PROJECT, Store, serving
 
 NAME = f"my project_{JOB}"
 

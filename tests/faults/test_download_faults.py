@@ -13,7 +13,6 @@ import zlib
 from pathlib import Path
 
 import pytest
-from object_server import JOB, PROJECT, Behaviour, Store, Stored, serving
 
 from api_client.client import TrainingClient
 from api_client.downloads import (
@@ -26,6 +25,7 @@ from api_client.downloads import (
     NoRoom,
 )
 from api_client.downloads.part_file import part_paths
+from support.object_server import JOB, PROJECT, Behaviour, Store, Stored, serving
 
 MIB = 1024 * 1024
 

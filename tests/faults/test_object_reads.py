@@ -6,11 +6,11 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from object_server import Behaviour, Store, Stored, serving
 
 from api_client.errors import InvalidAnswer, RedirectRefused, ServerFault, Unreachable, UrlExpired
 from api_client.http.retry import RetryPolicy
 from api_client.objects import Objects
+from support.object_server import Behaviour, Store, Stored, serving
 
 CONTENT = bytes(range(256)) * 4096
 QUICK = RetryPolicy(max_attempts=3, base_s=0.001, cap_s=0.001)

@@ -65,6 +65,7 @@ class Store:
         self.listings = 0
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.sent_bytes = 0
+        self.go_on = threading.Event()
         self.lock = threading.Lock()
         self.api = _server(self._api)
         self.objects = _server(self._object)
@@ -98,7 +99,15 @@ class Store:
             return
         address = urlsplit(handler.path)
         if address.path.endswith("/search"):
-            job = {"id": JOB, "training_project": {"id": PROJECT, "name": "my project"}}
+            project = {"id": PROJECT, "name": "my project"}
+            job = {
+                "id": JOB,
+                "created_at": LISTED_TIME,
+                "updated_at": LISTED_TIME,
+                "current_status": "TRAINING_JOB_COMPLETED",
+                "training_project_id": PROJECT,
+                "training_project": project,
+            }
             _send_json(handler, {"training_jobs": [job]})
         elif address.path.endswith("/download"):
             where = f"http://127.0.0.1:{self.objects.server_port}/archive?token={self.token}"

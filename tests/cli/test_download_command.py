@@ -1,0 +1,179 @@
+"""``bt-tui download`` and ``bt-tui checkpoints download``: streams, exit codes, interruptions."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import signal
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from api_client.downloads.part_file import part_paths
+from support.object_server import JOB, Store, Stored, serving
+
+MIB = 1024 * 1024
+PATIENCE_S = 60.0
+LOOK_EVERY_S = 0.02
+DOWNLOAD = ("checkpoints", "download", "--job-id", JOB)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with serving(Stored("ckpt-1/a.json", b"{}"), Stored("ckpt-2/b.bin", b"b" * 100)) as store:
+        yield store
+
+
+def archive() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        info = tarfile.TarInfo("config.py")
+        info.size = 3
+        tar.addfile(info, io.BytesIO(b"x=1"))
+    return packed.getvalue()
+
+
+def test_download_unpacks_into_the_official_folder(cli: Callable, store: Store, tmp_path: Path) -> None:
+    store.archive = archive()
+    result = cli("download", JOB, "--target-directory", str(tmp_path / "to"), environ=store.environ())
+    folder = tmp_path / "to" / f"my project_{JOB}"
+    assert (result.code, result.out) == (0, f"{folder}\n")
+    assert (folder / "config.py").read_text() == "x=1"
+    again = cli(
+        "download", "--job-id", JOB, "--target-directory", str(tmp_path / "to"), environ=store.environ()
+    )
+    assert again.code == 2
+    assert "is there already" in again.err
+
+
+def test_download_keeps_the_archive(cli: Callable, store: Store, tmp_path: Path) -> None:
+    store.archive = archive()
+    options = ("--target-directory", str(tmp_path), "--no-unzip", "-o", "json")
+    result = cli("download", JOB, *options, environ=store.environ())
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert Path(document["path"]).read_bytes() == store.archive
+    assert document["path"].endswith(f"_{JOB}.tgz")
+
+
+def test_a_job_without_code_says_so(cli: Callable, store: Store) -> None:
+    result = cli("download", JOB, environ=store.environ())
+    assert (result.code, result.out) == (1, "")
+    assert "no archive" in result.err
+
+
+def test_all_checkpoints(cli: Callable, store: Store, tmp_path: Path) -> None:
+    result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), "-o", "json", environ=store.environ())
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert [file["state"] for file in document["files"]] == ["done", "done"]
+    assert [Path(file["path"]).read_bytes() for file in document["files"]] == [b"{}", b"b" * 100]
+    assert document["fetched_bytes"] == 102
+
+
+def test_some_checkpoints_and_files(cli: Callable, store: Store, tmp_path: Path) -> None:
+    to = ("--to", str(tmp_path / "to"))
+    result = cli(*DOWNLOAD, "ckpt-2", *to, environ=store.environ())
+    assert result.code == 0
+    assert str(tmp_path / "to/ckpt-2/b.bin") in result.out
+    assert not (tmp_path / "to/ckpt-1").exists()
+    assert cli(*DOWNLOAD, "--file", "*.json", *to, environ=store.environ()).code == 0
+    assert (tmp_path / "to/ckpt-1/a.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [("nonesuch",), ("--file", "*.nope")])
+def test_what_is_not_there(cli: Callable, store: Store, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    result = cli(*DOWNLOAD, *arguments, "--to", str(tmp_path / "to"), environ=store.environ())
+    assert (result.code, result.out) == (7, "")
+    assert not store.requests
+
+
+def test_files_in_the_way_are_never_overwritten_unasked(cli: Callable, store: Store, tmp_path: Path) -> None:
+    taken = tmp_path / "to/ckpt-1/a.json"
+    taken.parent.mkdir(parents=True)
+    taken.write_text("mine")
+    to = ("--to", str(tmp_path / "to"))
+    result = cli(*DOWNLOAD, *to, environ=store.environ())
+    assert (result.code, result.out) == (2, "")
+    assert "--existing" in result.err
+    assert cli(*DOWNLOAD, *to, "--existing", "overwrite", environ=store.environ()).code == 0
+    assert taken.read_text() == "{}"
+
+
+def test_refused_names_are_told_and_make_it_incomplete(cli: Callable, store: Store, tmp_path: Path) -> None:
+    store.files.append(Stored("../out", b"x"))
+    result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), "-o", "json", environ=store.environ())
+    assert result.code == 1
+    assert "leads out of the folder" in result.err
+    assert [each["relative_file_name"] for each in json.loads(result.out)["refused"]] == ["../out"]
+
+
+def test_a_store_that_is_gone(cli: Callable, store: Store, tmp_path: Path) -> None:
+    store.objects.shutdown()
+    store.objects.server_close()
+    result = cli(*DOWNLOAD, "--file", "a.json", "--to", str(tmp_path / "to"), environ=store.environ())
+    assert result.code == 8
+    assert "did not arrive" in result.err
+
+
+def test_hostile_names_do_not_reach_the_terminal(cli: Callable, store: Store, tmp_path: Path) -> None:
+    store.files.append(Stored("ckpt-1/\x1b[31mred\nline", b"x"))
+    result = cli(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=store.environ())
+    assert result.code == 0
+    assert "\x1b" not in result.out + result.err
+    assert len(result.out.splitlines()) == 4
+
+
+@pytest.fixture
+def slow_store() -> Iterator[Store]:
+    """Serves the first half at once, and drips the rest until told to go on."""
+    content = random.Random(3).randbytes(64 * MIB)
+    with serving(Stored("ckpt/model.bin", content)) as store:
+        store.behaviour.before_piece = lambda sent: (
+            sent >= len(content) // 2 and store.go_on.wait(LOOK_EVERY_S)
+        )
+        yield store
+        store.go_on.set()
+
+
+def journaled_bytes(path: Path) -> int:
+    try:
+        spans = json.loads(part_paths(path)[1].read_text())["spans"]
+    except (OSError, ValueError):
+        return 0
+    return sum(end - start for start, end in spans)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_process_that_ends_in_the_middle_is_gone_on_with(
+    cli_process: Callable[..., subprocess.Popen[str]], slow_store: Store, tmp_path: Path, end: int
+) -> None:
+    store, target = slow_store, tmp_path / "to/ckpt/model.bin"
+    arguments = (*DOWNLOAD, "--to", str(tmp_path / "to"))
+    first = cli_process(*arguments, environ=store.environ())
+    give_up = time.monotonic() + PATIENCE_S
+    while journaled_bytes(target) < 24 * MIB:
+        assert first.poll() is None, first.communicate()
+        assert time.monotonic() < give_up
+        store.go_on.wait(LOOK_EVERY_S)
+    first.send_signal(end)
+    _out, err = first.communicate(timeout=PATIENCE_S)
+    assert first.returncode == (130 if end == signal.SIGINT else -signal.SIGKILL)
+    if end == signal.SIGINT:
+        assert "the same command goes on" in err
+    assert not target.exists()
+    kept = journaled_bytes(target)
+    store.go_on.set()
+    second = cli_process(*arguments, "-o", "json", environ=store.environ())
+    out, err = second.communicate(timeout=PATIENCE_S)
+    assert second.returncode == 0, err
+    # Only the rest was fetched.
+    assert json.loads(out)["fetched_bytes"] == 64 * MIB - kept
+    assert hashlib.sha256(target.read_bytes()).digest() == hashlib.sha256(store.files[0].content).digest()
+    assert not list(target.parent.glob(".bt-tui-*"))
