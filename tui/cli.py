@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import click
 
+from tui.commands.cache import cache
 from tui.commands.dashboard import open_dashboard, watch
 from tui.commands.demo import demo
 from tui.commands.deploy import ALIASES as DEPLOY_ALIASES
@@ -93,7 +94,7 @@ def _hidden(command: click.Command) -> click.Command:
     return twin
 
 
-_JOB_COMMANDS = (projects, jobs, job, logs, push, recreate, stop, download, deploy_checkpoints)
+_JOB_COMMANDS = (projects, jobs, job, logs, push, recreate, stop, cache, download, deploy_checkpoints)
 for _command in (*_JOB_COMMANDS, init, watch, demo, emulator):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TypeVar, cast
+
 from pydantic import ConfigDict, TypeAdapter
 
 from api_client.addresses import route
 from api_client.errors import NotFound
+from api_client.http.decoding import NotDecodable
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary
+from api_client.models.cache_listing import CacheListing, NotAListing, read_listing
 from api_client.resources.projects import Projects
 
 # Null is a documented client's idea of "no cache"; what the server does is not documented (facts, 2.2).
 _SUMMARY: TypeAdapter[CacheSummary | None] = TypeAdapter(
     CacheSummary | None, config=ConfigDict(defer_build=True)
 )
+Answer = TypeVar("Answer")
+
+
+class _ListingReader:
+    """Reads as a TypeAdapter does, as far as an answer's decoding asks for it."""
+
+    def validate_json(self, content: bytes) -> CacheListing | None:
+        """Raises NotDecodable."""
+        try:
+            return read_listing(content)
+        except NotAListing as problem:
+            raise NotDecodable(str(problem)) from None
 
 
 class Cache:
@@ -25,11 +41,18 @@ class Cache:
 
     async def summary(self, project_id: str) -> CacheSummary | None:
         """The files of a project's cache, or None if it has none. Raises RequestError."""
+        summary = await self._get(project_id, _SUMMARY)
+        return summary if summary is not None and summary.model_fields_set else None
+
+    async def listing(self, project_id: str) -> CacheListing | None:
+        """The same as ``summary`` in plain records, for very many files. Raises RequestError."""
+        return await self._get(project_id, cast("TypeAdapter[CacheListing | None]", _ListingReader()))
+
+    async def _get(self, project_id: str, adapter: TypeAdapter[Answer | None]) -> Answer | None:
         path = route("training_projects", project_id, "cache", "summary")
         try:
-            summary = await self._transport.request("GET", path, _SUMMARY)
+            return await self._transport.request("GET", path, adapter)
         except NotFound:
             # No cache, or no project? If it is the project, this raises NotFound again.
             await self._projects.get(project_id)
             return None
-        return summary if summary is not None and summary.model_fields_set else None

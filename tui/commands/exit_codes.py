@@ -28,7 +28,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.JOB_STOPPED: "the followed job was stopped or preempted",
     ExitCode.DEPLOY_FAILED: "the followed job, or the followed deployment of a model, could not be deployed",
     ExitCode.AUTH: "no key, or the key was refused",
-    ExitCode.NOT_FOUND: "no such job or project",
+    ExitCode.NOT_FOUND: "no such job, project, cache, checkpoint or file",
     ExitCode.UNREACHABLE: "the server cannot be reached, or keeps failing",
     ExitCode.INTERRUPTED: "interrupted (ctrl-c)",
 }

@@ -1,0 +1,164 @@
+"""A cache's files as table, CSV and JSON, written some hundred at a time: there may be 100,000."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any
+
+from api_client.models.cache_listing import CacheListing, ListedPath
+from tui.commands.official_options import local_time, official_size
+from tui.commands.output import DELETE, Output
+from tui.insight.text import inert
+from tui.insight.units import bytes_iec, count
+
+AT_A_TIME = 500
+UNKNOWN = "Unknown"
+DIRECTORY = "directory"
+MOST_LEVELS = 100
+"""Ancestors that a file counts for: the official limit."""
+_FORMULA_SIGNS = "=+-@\t\r"
+
+_KEYS: dict[str, Callable[[ListedPath], Any]] = {
+    "filepath": lambda file: file.path,
+    "size": lambda file: file.size_bytes,
+    "modified": lambda file: file.modified,
+    "type": lambda file: file.file_type,
+    "permissions": lambda file: file.permissions,
+}
+
+
+def prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
+    """Give directories the bytes of all that is in them and sort; returns the bytes of all. Call it once.
+
+    As the official command counts: what a directory itself takes is part of every total.
+    """
+    total_bytes = sum(file.size_bytes for file in listing.files)
+    _total_directories(listing)
+    listing.files.sort(key=_KEYS[sort], reverse=descending)
+    return total_bytes
+
+
+def _total_directories(listing: CacheListing) -> None:
+    totals = dict.fromkeys((file.path for file in listing.files if file.file_type == DIRECTORY), 0)
+    of_folder: dict[str, int] = {}
+    for file in listing.files:
+        if file.file_type == DIRECTORY:
+            of_folder[file.path] = of_folder.get(file.path, 0) + file.size_bytes
+        else:
+            folder = _folder_of(file.path)
+            of_folder[folder] = of_folder.get(folder, 0) + file.size_bytes
+    for folder, size_bytes in of_folder.items():
+        above = folder
+        for _level in range(MOST_LEVELS):
+            if above in totals:
+                totals[above] += size_bytes
+            parent = _folder_of(above)
+            if parent == above:
+                break
+            above = parent
+    for file in listing.files:
+        if file.file_type == DIRECTORY:
+            file.size_bytes = totals[file.path]
+
+
+def _folder_of(path: str) -> str:
+    head, slash, _name = path.rpartition("/")
+    return head.rstrip("/") or slash
+
+
+def print_json(output: Output, listing: CacheListing | None, project_id: str, total_bytes: int) -> None:
+    """The official document, indented; that of no cache has no files."""
+    files = listing.files if listing is not None else []
+    head = (
+        f'{{\n  "timestamp": {_quoted(listing.timestamp if listing else "")},\n'
+        f'  "project_id": {_quoted((listing.project_id if listing else "") or project_id)},\n'
+        f'  "total_files": {len(files)},\n  "total_size_bytes": {total_bytes},\n'
+        f'  "total_size_human_readable": {_quoted(official_size(total_bytes))},\n'
+    )
+    if not files:
+        output.data(head + '  "files": []\n}\n')
+        return
+    output.data(head + '  "files": [\n')
+    before = ""
+    for part in _parts(files):
+        output.data(before + ",\n".join(map(_json_of, part)))
+        before = ",\n"
+    output.data("\n  ]\n}\n")
+
+
+def _json_of(file: ListedPath) -> str:
+    return (
+        f'    {{\n      "path": {_quoted(file.path)},\n      "size_bytes": {file.size_bytes},\n'
+        f'      "size_human_readable": "{official_size(file.size_bytes)}",\n'
+        f'      "modified": {_quoted(local_time(file.modified))},\n'
+        f'      "type": {_quoted(file.file_type or UNKNOWN)},\n'
+        f'      "permissions": {_quoted(file.permissions or UNKNOWN)}\n    }}'
+    )
+
+
+def _quoted(text: str) -> str:
+    """The text in JSON's ASCII form, without any control character."""
+    return quoted(text).replace(DELETE, "\\u007f")
+
+
+def print_csv(output: Output, listing: CacheListing | None) -> None:
+    """The official columns. A path that a spreadsheet would take for a formula has a ``'`` before it."""
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
+    for part in _parts(listing.files if listing is not None else []):
+        writer.writerows(
+            (
+                csv_text(file.path, output),
+                file.size_bytes,
+                official_size(file.size_bytes),
+                csv_text(local_time(file.modified), output),
+                csv_text(file.file_type or UNKNOWN, output),
+                inert(file.permissions or UNKNOWN),
+            )
+            for file in part
+        )
+        output.data(rows.getvalue())
+        rows.seek(0)
+        rows.truncate()
+    output.data(rows.getvalue())
+
+
+def csv_text(text: str, output: Output) -> str:
+    """A server's text as a cell: no formula, and on a terminal no escape sequence."""
+    shown = inert(text) if output.is_terminal else text
+    return f"'{shown}" if shown.startswith(tuple(_FORMULA_SIGNS)) else shown
+
+
+def print_table(output: Output, listing: CacheListing, total_bytes: int) -> None:
+    """A line for each file, and on stderr how many they are."""
+    from tui.commands.tables import Cell, Column, render_table
+
+    columns = (
+        Column("SIZE", right=True),
+        Column("MODIFIED"),
+        Column("TYPE"),
+        Column("PERMISSIONS"),
+        Column("PATH", shrinks=False),
+    )
+    rows = [
+        [
+            Cell(bytes_iec(file.size_bytes)),
+            Cell(local_time(file.modified), "muted"),
+            Cell(file.file_type or UNKNOWN),
+            Cell(file.permissions or UNKNOWN, "muted"),
+            Cell(file.path, "strong" if file.file_type == DIRECTORY else None),
+        ]
+        for file in listing.files
+    ]
+    if rows:
+        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+    output.remark(f"{count(len(rows))} files and directories, {bytes_iec(total_bytes)}")
+
+
+def _parts(files: list[ListedPath]) -> Iterator[list[ListedPath]]:
+    for start in range(0, len(files), AT_A_TIME):
+        yield files[start : start + AT_A_TIME]

@@ -1,0 +1,128 @@
+"""Options by the official command line's names, and what they mean: which project, which job, which shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
+from tui.commands.options import JSON, TABLE
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob, TrainingProject
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+CSV = "csv"
+OFFICIAL_TABLE = "cli-table"
+ASCENDING, DESCENDING = "asc", "desc"
+
+SMALL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+
+
+def listing_format_option(command: Command) -> Command:
+    """``-o table|csv|json``; the official ``cli-table`` is the same as ``table``."""
+
+    def plain(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+        return TABLE if value == OFFICIAL_TABLE else value
+
+    return click.option(
+        "-o",
+        "--output",
+        "--output-format",
+        "output_format",
+        type=click.Choice((TABLE, CSV, JSON, OFFICIAL_TABLE)),
+        default=TABLE,
+        show_default=True,
+        callback=plain,
+        help="How to print it; cli-table is the same as table.",
+    )(command)
+
+
+def order_option(command: Command) -> Command:
+    """``--order asc|desc``."""
+    return click.option(
+        "--order",
+        type=click.Choice((ASCENDING, DESCENDING)),
+        default=ASCENDING,
+        show_default=True,
+        help="Upwards or downwards.",
+    )(command)
+
+
+def job_options(command: Command) -> Command:
+    """``--job-id``, ``--project`` and ``--project-id``, of which ``meant_job`` makes a job."""
+    for option in (
+        click.option("--project-id", "project_id", metavar="ID", hidden=True, help="The same as --project."),
+        click.option("--project", "project", metavar="PROJECT", help="Of this project (id or name)."),
+        click.option(
+            "--job-id", "job_id", metavar="JOB_ID", help="Of this job (default: the newest of the project)."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
+    """The project so called; ids win over names.
+
+    Raises CommandFailed when there is none, or when several teams have one of that name.
+    """
+    projects = await client.projects.list()
+    for project in projects:
+        if project.id == name_or_id:
+            return project
+    by_name = [project for project in projects if project.name == name_or_id]
+    if not by_name:
+        raise CommandFailed(f"no project has the id or the name {name_or_id!r}", ExitCode.NOT_FOUND)
+    if len(by_name) > 1:
+        raise CommandFailed(_ambiguous(name_or_id, by_name), ExitCode.USAGE)
+    return by_name[0]
+
+
+async def meant_job(
+    client: TrainingClient, *, job_id: str | None, project: str | None, project_id: str | None
+) -> TrainingJob:
+    """The job of that id, else the newest of the project. Raises CommandFailed, UsageError without any."""
+    named = project or project_id
+    if job_id:
+        job = await client.jobs.find(job_id)
+        if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
+            raise CommandFailed(f"job {job_id} is of another project than {named!r}", ExitCode.NOT_FOUND)
+        return job
+    if not named:
+        raise click.UsageError("say which job: --job-id JOB_ID, or --project PROJECT for its newest")
+    found = await project_named(client, named)
+    jobs = await client.jobs.search(project_id=found.id)
+    if not jobs:
+        raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
+    return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0)
+
+
+def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:
+    choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in projects)
+    return f"{len(projects)} projects are called {name!r}; give one's id instead: {choices}"
+
+
+def official_size(size_bytes: int) -> str:
+    """The size as the official command line words it: decimal, two digits (API facts, 8)."""
+    for unit, sign in SMALL_UNITS:
+        if size_bytes > unit:
+            return f"{size_bytes / unit:.2f} {sign}"
+    return f"{size_bytes} B"
+
+
+def local_time(stamp: str) -> str:
+    """A server's stamp as local time in the official words; the stamp itself if it is none."""
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(stamp)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        return moment.astimezone().isoformat(" ", "seconds")[:19]
+    except (ValueError, OverflowError, OSError):
+        return stamp
