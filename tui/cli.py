@@ -14,6 +14,9 @@ from collections.abc import Sequence
 import click
 
 from tui.commands.cache import cache
+from tui.commands.checkpoint_urls import ALIAS as URLS_ALIAS
+from tui.commands.checkpoint_urls import urls
+from tui.commands.checkpoints import checkpoints
 from tui.commands.dashboard import open_dashboard, watch
 from tui.commands.demo import demo
 from tui.commands.deploy import ALIASES as DEPLOY_ALIASES
@@ -94,11 +97,24 @@ def _hidden(command: click.Command) -> click.Command:
     return twin
 
 
-_JOB_COMMANDS = (projects, jobs, job, logs, push, recreate, stop, cache, download, deploy_checkpoints)
+_JOB_COMMANDS = (
+    projects,
+    jobs,
+    job,
+    logs,
+    push,
+    recreate,
+    stop,
+    cache,
+    checkpoints,
+    download,
+    deploy_checkpoints,
+)
 for _command in (*_JOB_COMMANDS, init, watch, demo, emulator):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:
     cli.add_command(_hidden(deploy_checkpoints), _alias)
+cli.add_command(_hidden(urls), URLS_ALIAS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,196 @@
+"""``bt-tui checkpoints``: what a job saved."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.checkpoint_download import download_checkpoints
+from tui.commands.checkpoint_files import files
+from tui.commands.checkpoint_show import show
+from tui.commands.checkpoint_urls import snippet, urls
+from tui.commands.exit_codes import ExitCode
+from tui.commands.official_options import (
+    CSV,
+    DESCENDING,
+    job_options,
+    listing_format_option,
+    local_time,
+    meant_job,
+    official_size,
+    order_option,
+)
+from tui.commands.options import JSON, Settings, examples, remote_option
+from tui.commands.output import Output
+from tui.commands.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import Checkpoint
+
+SORTS = ("checkpoint-id", "size", "created", "type")
+
+
+@click.group()
+def checkpoints() -> None:
+    """List, look into and download the checkpoints of a job."""
+
+
+@checkpoints.command(
+    "list",
+    short_help="List the checkpoints of a job.",
+    epilog=examples(
+        "bt-tui checkpoints list --job-id abc1234",
+        "bt-tui checkpoints list --project llama-sft --sort size --order desc",
+        "bt-tui checkpoints list --job-id abc1234 -o json | jq -r '.checkpoints[].checkpoint_id'",
+    ),
+)
+@job_options
+@click.option(
+    "--checkpoint-name", metavar="NAME", help="The files of this checkpoint, as in: checkpoints files NAME."
+)
+@click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort by this.")
+@order_option
+@listing_format_option
+@remote_option
+@click.pass_context
+def list_checkpoints(
+    context: click.Context,
+    job_id: str | None,
+    project: str | None,
+    project_id: str | None,
+    checkpoint_name: str | None,
+    sort: str,
+    order: str,
+    output_format: str,
+) -> ExitCode:
+    """List the checkpoints of a job; the table marks the newest one, and tells which are still uploaded.
+
+    Which one is best is told by "bt-tui checkpoints show", from what the trainer kept beside it.
+    """
+    if checkpoint_name is not None:
+        given = {"job_id": job_id, "project": project, "project_id": project_id}
+        code: ExitCode = context.invoke(
+            files, checkpoint=checkpoint_name, output_format=output_format, **given
+        )
+        return code
+    settings: Settings = context.find_object(Settings) or Settings()
+
+    async def answer(client: TrainingClient, output: Output) -> ExitCode:
+        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        found = await client.checkpoints.list(job.project_id, job.id)
+        found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
+        if output_format == JSON:
+            output.json(_document(job.id, found))
+        elif output_format == CSV:
+            output.data(_csv(job.id, found, output))
+        elif found:
+            output.data(_table(found, output))
+        if not found:
+            output.remark(f"job {job.id} has no checkpoints")
+        return ExitCode.OK
+
+    return run_on_remote(settings, answer)
+
+
+_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
+    "checkpoint-id": lambda one: one.checkpoint_id,
+    "size": lambda one: one.size_bytes or 0,
+    "created": lambda one: one.created_at.timestamp() if one.created_at else 0.0,
+    "type": lambda one: one.checkpoint_type or "",
+}
+
+
+def _created(checkpoint: Checkpoint) -> str:
+    return local_time(checkpoint.created_at.isoformat()) if checkpoint.created_at else ""
+
+
+def _own_id(checkpoint: Checkpoint) -> str:
+    """The id that the official command shows beside the name; training jobs' checkpoints have none."""
+    own = (checkpoint.model_extra or {}).get("id")
+    return own if isinstance(own, str) else ""
+
+
+def _document(job_id: str, found: Sequence[Checkpoint]) -> dict[str, Any]:
+    """The official document (API facts, 8), with sync_status added."""
+    entries = []
+    for one in found:
+        size_bytes = one.size_bytes or 0
+        entry: dict[str, Any] = {
+            "job_id": job_id,
+            "id": _own_id(one),
+            "checkpoint_id": one.checkpoint_id,
+            "checkpoint_type": one.checkpoint_type or "",
+            "base_model": one.base_model or "",
+            "size_bytes": size_bytes,
+            "size_human_readable": official_size(size_bytes),
+            "created_at": _created(one),
+            "sync_status": one.sync_status,
+        }
+        if one.lora_adapter_config:
+            entry["lora_adapter_config"] = one.lora_adapter_config
+        entries.append(entry)
+    return {"job_id": job_id, "total_checkpoints": len(entries), "checkpoints": entries}
+
+
+def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
+    import csv
+
+    from tui.commands.cache_listing import csv_text
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        (
+            "Job ID",
+            "Checkpoint ID",
+            "Checkpoint Name",
+            "Type",
+            "Base Model",
+            "Size (bytes)",
+            "Size (human readable)",
+            "Created At",
+        )
+    )
+    for one in found:
+        size_bytes = one.size_bytes or 0
+        words = (job_id, _own_id(one), one.checkpoint_id, one.checkpoint_type or "", one.base_model or "")
+        cells = [csv_text(word, output) for word in words]
+        writer.writerow((*cells, size_bytes, official_size(size_bytes), _created(one)))
+    return text.getvalue()
+
+
+def _table(found: Sequence[Checkpoint], output: Output) -> str:
+    from tui.commands.tables import Cell, Column, render_table
+    from tui.insight.checkpoint_facts import checkpoint_facts
+    from tui.insight.units import UNKNOWN, bytes_iec, count
+
+    columns = (
+        Column("CHECKPOINT", shrinks=True),
+        Column("STEP", right=True),
+        Column("TYPE", shrinks=True),
+        Column("SIZE", right=True),
+        Column("CREATED"),
+        Column("STORAGE"),
+        Column("BASE MODEL", shrinks=True),
+    )
+    rows = [
+        [
+            Cell(one.name + (" (newest)" if one.is_newest else ""), "strong" if one.is_newest else None),
+            Cell(count(one.step)),
+            Cell(one.kind),
+            Cell(bytes_iec(one.checkpoint.size_bytes)),
+            Cell(_created(one.checkpoint) or UNKNOWN, "muted"),
+            Cell(one.sync, "caution" if one.sync == "uploading" else None),
+            Cell(one.checkpoint.base_model or UNKNOWN, "muted"),
+        ]
+        for one in checkpoint_facts(found)
+    ]
+    return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
+
+
+for _command in (files, show, urls, snippet, download_checkpoints):
+    checkpoints.add_command(_command)
