@@ -11,7 +11,8 @@ from random import Random
 
 from api_client.clock import Clock
 from api_client.downloads.errors import DownloadError, FilesExist, NoRoom
-from api_client.downloads.file_download import FileDownload, Means
+from api_client.downloads.file_download import FileDownload
+from api_client.downloads.filling import Hooks, Means
 from api_client.downloads.listing import UrlBook
 from api_client.downloads.meter import Meter
 from api_client.downloads.places import free_name, make_folders
@@ -175,9 +176,11 @@ class Run:
             self._means,
             self._means.urls[as_listed_again(task.file).key],
             self._plan.job_id,
-            on_arrival=arrived,
-            on_word=lambda word: meter.change(place, note=word),
-            on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
+            Hooks(
+                on_arrival=arrived,
+                on_word=lambda word: meter.change(place, note=word),
+                on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
+            ),
         )
         await asyncio.to_thread(make_folders, self._plan.folder, task.path)
         part = await download.fetch(task.path, on_open=partial(meter.resumed, place))

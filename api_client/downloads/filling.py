@@ -1,0 +1,273 @@
+"""Filling a part file: in stretches, a few at once, each tried again on its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+
+from api_client.clock import Clock
+from api_client.downloads.digests import Promises
+from api_client.downloads.errors import DownloadError
+from api_client.downloads.listing import ListedFile, UrlBook
+from api_client.downloads.part_file import Identity, PartFile
+from api_client.downloads.stretches import STRETCH_BYTES, Stretches
+from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpired
+from api_client.http.retry import RetryPolicy
+from api_client.objects.answer import ObjectHead
+from api_client.objects.client import Objects
+
+STRETCHES_AT_ONCE = 4
+"""Requests for one file at the same time. On loopback one is as fast; far stores need several."""
+
+SWIFT_RETRY_BYTES = 64 * 1024
+"""A connection that brought so much before it broke is replaced at once."""
+
+MAX_RENEWALS_IN_VAIN = 2
+"""Fresh URLs that bring nothing: then the store means it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Who hears of a file.
+
+    ``on_arrival`` of new bytes and of all, from threads; on the event loop ``on_word`` of waits and
+    renewals, and ``on_size`` of the size when it is known.
+    """
+
+    on_arrival: Callable[[int, int], object]
+    on_word: Callable[[str], object]
+    on_size: Callable[[int], object]
+
+
+class Changed(Exception):
+    """The object is another one than that of which there are bytes."""
+
+
+class _WholeOnly(Exception):
+    """The server ignores ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What every file of a run shares. ``requests`` bounds the requests under way."""
+
+    objects: Objects
+    urls: UrlBook
+    requests: asyncio.Semaphore
+    clock: Clock
+    retry: RetryPolicy
+    random: Random
+
+
+class Filling:
+    """One attempt to fill a part file: one stretch first, which tells what the server can do, then several.
+
+    ``promises`` hears of the digests in the answers; ``listed`` is the file as it was last listed.
+    """
+
+    def __init__(
+        self,
+        means: Means,
+        part: PartFile,
+        listed: ListedFile,
+        job_id: str,
+        promises: Promises,
+        hooks: Hooks,
+    ) -> None:
+        self._means = means
+        self._part = part
+        self.listed = listed
+        self._job_id = job_id
+        self._promises = promises
+        self._hooks = hooks
+        self._stretches = Stretches()
+        self._is_whole_only = False
+        self._may_spread = asyncio.Event()
+
+    async def fill(self) -> None:
+        """Do it. Raises Changed, DownloadError, RequestError and its kinds; what has arrived stays."""
+        part = self._part
+        leader_done = False
+
+        async def lead() -> None:
+            nonlocal leader_done
+            try:
+                await self._work()
+            finally:
+                leader_done = True
+                self._may_spread.set()
+
+        async def help_out() -> None:
+            await self._may_spread.wait()
+            if not leader_done and not self._is_whole_only:
+                await self._work()
+
+        is_large = part.size_bytes is None or part.size_bytes - part.done_bytes > STRETCH_BYTES
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(lead())
+                for _ in range(STRETCHES_AT_ONCE - 1 if is_large else 0):
+                    group.create_task(help_out())
+        except* (Changed, DownloadError, RequestError) as failures:
+            first = failures
+        else:
+            return
+        error: BaseException = first
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error
+
+    async def _work(self) -> None:
+        part = self._part
+        while (span := self._stretches.claim(part)) is not None:
+            try:
+                await self._fetch_span(*span)
+            finally:
+                self._stretches.release(span)
+            if part.size_bytes is None or (part.size_bytes == 0 and not part.done_bytes):
+                return
+
+    async def _fetch_span(self, start: int, end: int) -> None:
+        """Fetch one stretch, however often it is cut. An ``end`` below zero: to the end of the file."""
+        part = self._part
+        failures = renewals = 0
+        while end < 0 or start < end:
+            position = start
+            listed = self.listed = self._means.urls[self.listed.key]
+
+            def take(offset: int, chunk: bytes) -> None:
+                nonlocal position
+                size_bytes = part.size_bytes
+                if size_bytes is not None and offset + len(chunk) > size_bytes:
+                    raise InvalidAnswer("the store sends more of the file than there is of it")
+                part.write(offset, chunk)
+                position = offset + len(chunk)
+                self._hooks.on_arrival(len(chunk), part.done_bytes)
+
+            try:
+                await self._request(listed, start, end, take)
+                if end < 0 or self._is_whole_only:
+                    return
+                start = position
+                failures = 0
+                continue
+            except _WholeOnly:
+                continue
+            except UrlExpired as error:
+                problem: RequestError = error
+            except RequestError as error:
+                problem = error
+            arrived_bytes = position - start
+            start = position
+            if arrived_bytes:
+                failures = renewals = 0
+            if isinstance(problem, UrlExpired):
+                renewals += 1
+                if renewals > MAX_RENEWALS_IN_VAIN:
+                    raise problem
+                self._hooks.on_word("its URL has expired; asking for a fresh one")
+                await self._means.urls.renewed(listed)
+                continue
+            if arrived_bytes >= SWIFT_RETRY_BYTES and problem.retryable:
+                self._hooks.on_word(f"{problem}; going on from there")
+                continue
+            failures += 1
+            await self._wait(problem, failures)
+
+    async def _wait(self, problem: RequestError, failures: int) -> None:
+        """Wait before the next try, or raise the problem if there is none."""
+        delay_s = self._means.retry.delay_s(
+            problem, attempt=failures, idempotent=True, arrived=True, random=self._means.random
+        )
+        if delay_s is None:
+            problem.attempts = failures
+            raise problem
+        self._hooks.on_word(f"{problem}; trying again in {delay_s:.1f} s")
+        await self._means.clock.sleep(delay_s)
+
+    async def _request(
+        self, listed: ListedFile, start: int, end: int, take: Callable[[int, bytes], None]
+    ) -> None:
+        """One request. Raises Changed, _WholeOnly, RequestError."""
+        from api_client.objects.failures import RangeOutside
+
+        part = self._part
+        is_whole = start == 0 and (end < 0 or end == part.size_bytes)
+        asks_range = not is_whole and not self._is_whole_only
+        loop = asyncio.get_running_loop()
+
+        def meet(head: ObjectHead) -> None:
+            self._meet(head, asks_range=asks_range)
+            loop.call_soon_threadsafe(self._met, part.size_bytes)
+
+        async with self._means.requests:
+            try:
+                head = await self._means.objects.fetch(
+                    listed.url,
+                    # A server that ignores ranges sends all of it; what is there already is overwritten.
+                    start=start if asks_range or start else 0,
+                    end=end if asks_range and end >= 0 else None,
+                    on_head=meet,
+                    on_chunk=take,
+                )
+            except RangeOutside as error:
+                if error.total_bytes == start == 0 or (end < 0 and error.total_bytes == start):
+                    self._settle(start)
+                    return
+                raise Changed("the file is shorter than it was") from None
+        if head.total_bytes is None:
+            self._settle_unknown(end)
+
+    def _meet(self, head: ObjectHead, *, asks_range: bool) -> None:
+        """Look at an answer before its bytes are taken. In a thread."""
+        if asks_range and not head.is_partial:
+            self._is_whole_only = True
+            raise _WholeOnly
+        part = self._part
+        size_bytes = part.size_bytes
+        if not head.is_partial and "html" in head.content_type and head.total_bytes != size_bytes:
+            raise InvalidAnswer("a web page came in the place of the file")
+        if head.total_bytes is not None and size_bytes is not None and head.total_bytes != size_bytes:
+            raise Changed(f"it has {head.total_bytes:,} bytes and not the {size_bytes:,} that were listed")
+        self._promises.hear(head)
+        promise = self._promises.strongest()
+        seen = replace(
+            identity_of_listed(self.listed, self._job_id),
+            size_bytes=head.total_bytes,
+            etag=head.etag,
+            last_modified=head.last_modified,
+            digest=":".join(promise) if promise else "",
+        )
+        if not part.identify(seen):
+            raise Changed("the file was replaced by another")
+
+    def _met(self, size_bytes: int | None) -> None:
+        """An answer has begun: the size is known, and whether ranges are served."""
+        if size_bytes is not None:
+            self._hooks.on_size(size_bytes)
+        self._may_spread.set()
+
+    def _settle(self, size_bytes: int) -> None:
+        """The file has turned out to have so many bytes."""
+        if not self._part.identify(
+            replace(identity_of_listed(self.listed, self._job_id), size_bytes=size_bytes)
+        ):
+            raise Changed(f"it has {size_bytes:,} bytes and not those that were listed")
+        self._hooks.on_size(size_bytes)
+
+    def _settle_unknown(self, end: int) -> None:
+        """A body without an announced length has come to its end: that is the end of the file."""
+        part = self._part
+        if part.size_bytes is None:
+            self._settle(part.done_bytes)
+            return
+        is_last = end < 0 or self._is_whole_only or end == part.size_bytes
+        if is_last and part.gaps(part.size_bytes if end < 0 else end):
+            raise Unreachable("the store broke off the file in the middle", method="GET")
+
+
+def identity_of_listed(listed: ListedFile, job_id: str) -> Identity:
+    """What a listing tells of a file's identity."""
+    return Identity(job_id, listed.key.name, listed.key.node_rank, listed.last_modified, listed.size_bytes)
