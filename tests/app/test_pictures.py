@@ -6,6 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from support.dashboard import Dashboard, deploy_view, home, job_view, settle
+from support.sick_runs import sick_run
 from support.wizard_facts import checkpoint, lora, to, walk_of
 from tui.app import BtTuiApp
 
@@ -26,6 +27,59 @@ def test_home(snap_compare: Compare, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", SIZES, ids=named)
 def test_live(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(job_view(), terminal_size=size, run_before=settle)
+
+
+SICK = [
+    *(("healthy", mode) for mode in ("dark", "light", "no-colour")),
+    *(
+        ("hang", "dark"),
+        ("straggler", "no-colour"),
+        ("nan", "light"),
+        ("leak", "dark"),
+        ("disk", "no-colour"),
+    ),
+    ("silent", "light"),
+]
+
+
+@pytest.mark.parametrize(("sickness", "mode"), SICK, ids=["-".join(one) for one in SICK])
+def test_live_run(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, sickness: str, mode: str) -> None:
+    if mode == "no-colour":
+        monkeypatch.setenv("NO_COLOR", "1")
+
+    async def in_mode(pilot: Pilot[None]) -> None:
+        if mode == "light":
+            pilot.app.theme = "bt-light"
+        await settle(pilot)
+
+    shown = job_view(sick_run(sickness), lines=())
+    assert snap_compare(shown, terminal_size=(80, 24), run_before=in_mode)
+
+
+def test_64_nodes(snap_compare: Compare) -> None:
+    shown = job_view(sick_run("straggler", nodes=64), lines=())
+    assert snap_compare(shown, terminal_size=(80, 24), run_before=settle)
+
+
+METRICS = {
+    "grid": ((120, 40), ()),
+    "large-and-read": ((80, 24), ("m", "v", "M", *("left",) * 20)),
+    "a-line-each": ((80, 24), ("m", "v", "v")),
+    "nodes-over-time": ((120, 40), ("n", "H")),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metrics(snap_compare: Compare, name: str) -> None:
+    size, keys = METRICS[name]
+
+    async def press(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await pilot.press(*keys)
+        await settle(pilot)
+
+    shown = job_view(sick_run("straggler"), tab="metrics", lines=())
+    assert snap_compare(shown, terminal_size=size, run_before=press)
 
 
 def test_live_in_light(snap_compare: Compare) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import isfinite
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -101,7 +102,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
             [
                 ("loss ", "muted"),
                 (number(told.loss), "strong"),
-                (f" {loss_trend(told)}".rstrip(), "accent"),
+                (f" {loss_trend(told)}".rstrip() if isfinite(told.loss) else "", "accent"),
             ]
         )
     left_s = seconds_left(told, run.server_now) if told is not None else None

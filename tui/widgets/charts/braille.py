@@ -61,6 +61,10 @@ class Grid:
         per_second = columns / span_s
         return cls(floor(end * per_second) - columns + 1, columns, per_second)
 
+    def place(self, column: int) -> float:
+        """The time at which a dot column begins."""
+        return (self.first + column) / self.per_second
+
     def column(self, time_s: float) -> int:
         """The dot column of a time; outside 0 … columns-1 when it is out of the window."""
         return floor(time_s * self.per_second) - self.first

@@ -13,7 +13,7 @@ from tui.widgets.charts.reading import read
 from tui.widgets.charts.spec import ChartSpec, Line
 
 LEAST_ROWS = 5
-LEAST_RASTER_CELLS = 44
+LEAST_RASTER_CELLS = 36
 """Below these a chart's legend is its header."""
 
 _NAME_CELLS = 14

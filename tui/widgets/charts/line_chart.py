@@ -17,6 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.insight.series import Series
+from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.chart_messages import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.picture import ChartSpec, Line, Picture, picture
 from tui.widgets.charts.shaping import Shaper
@@ -224,7 +225,8 @@ class LineChart(Widget):
         cell = column - drawn.left
         if not 0 <= cell < drawn.cells:
             return None
-        return self._spec.start + (self._spec.end - self._spec.start) * (cell + 0.5) / drawn.cells
+        grid = Grid.over(self._spec.start, self._spec.end, drawn.cells * DOTS_PER_CELL_X)
+        return grid.place(cell * DOTS_PER_CELL_X + 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Shorter, around the pointer; with shift or ctrl back."""

@@ -188,6 +188,10 @@ def log_ticks(low: float, high: float, most: int, *, fixed_high: float | None = 
     ``low`` and ``high`` are logarithms too. The ends are 1, 2 or 5 times a power of ten just beyond the
     data; between them lie such values, or powers of ten alone, at most `most` in all (2 at least).
     """
+    if high - low < 1.0 and fixed_high is None:  # within a decade there are too few such values
+        plain = value_ticks(10.0**low, 10.0**high, most)
+        if plain[0] > 0:
+            return tuple(map(log10, plain))
     top = high if fixed_high is None else max(fixed_high, low)
     around = [
         (floor(low) + index // 3) + _HALVES[index % 3] for index in range(3 * (ceil(top) - floor(low) + 2))

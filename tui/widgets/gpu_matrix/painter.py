@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from tui.insight.series import Range, reduce_columns
 from tui.insight.text import clip, inert
 from tui.widgets.charts.legend import short_names
+from tui.widgets.charts.reading import value_at
 from tui.widgets.charts.ticks import duration_label
 from tui.widgets.gpu_matrix.glyphs import Glyph, bar, braille_bars
 from tui.widgets.gpu_matrix.rows import Frame, MatrixRow
@@ -83,16 +84,16 @@ class MatrixPainter:
         left = self._left_cells()
         if not self._widths[2] and not self.frame.over_time:
             return [(clip(title, width), "title")]
-        shown = clip(title, max(0, left - _BETWEEN))
-        runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
         cells = self._cell_room(left)
         if self.frame.over_time:
-            runs.append((" " * cells, "header"))
-        else:
+            left += cells  # no numbers over the cells: the title may lie there
+        shown = clip(title, max(0, left - _BETWEEN))
+        runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
+        if not self.frame.over_time:
             # Two-digit GPU numbers would touch: from ten on only the last digit is shown.
             numbers = "".join(f"{gpu % 10} " for gpu in range(self._widths[2]))
             runs.append((numbers, "header"))
-        if self._facts_fit(left):
+        if self._facts_fit(self._left_cells()):
             runs.append((self._facts(self.frame.facts), "header"))
         return runs
 
@@ -189,9 +190,8 @@ class MatrixPainter:
         name = clip(inert(row.name), name_cells)
         value = clip(self._unit(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)
         rest = left - name_cells - _BETWEEN - VALUE_CELLS
-        room = max(0, rest - 2 * _BETWEEN)
-        if cell_len(note) > room:
-            note = clip(row.sign, room)  # the sign alone says enough
+        if cell_len(note) > rest - 2 * _BETWEEN:
+            note = row.sign if rest >= 2 else ""  # the sign alone says enough, even close to the cells
         runs: list[Glyph]
         if rest >= 0:
             beside = " " + note if note else ""
@@ -219,4 +219,11 @@ class MatrixPainter:
             row.history, self.frame.start, self.frame.end, cells
         )
         pick = 0 if self.frame.low_is_bad else 1
-        return [bar(None if found is None else found[pick] / self.frame.full) for found in ranges]
+        cell_s = (self.frame.end - self.frame.start) / max(1, cells)
+        glyphs = []
+        for place, found in enumerate(ranges):
+            # Where samples are sparser than cells, the nearest one stands for those around it.
+            nearest = value_at(row.history, self.frame.start + (place + 0.5) * cell_s)
+            value = nearest if found is None else found[pick]
+            glyphs.append(bar(None if value is None else value / self.frame.full))
+        return glyphs

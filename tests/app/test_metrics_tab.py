@@ -1,0 +1,276 @@
+"""The charts by keyboard and mouse: which time, which lines, what is read; and the nodes at large."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from textual.events import MouseScrollUp
+from textual.pilot import Pilot
+
+from api_client.models import JobMetrics
+from support.dashboard import Dashboard, job_view, settle, text_of
+from support.sick_runs import SICKNESSES, sick_run
+from support.worlds import ONE_O_CLOCK, job_metrics, run
+from tui.screens.job.chart_deck import ChartDeck
+from tui.screens.job.screen import JobScreen
+from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.gpu_matrix import GpuMatrix
+
+WIDE = (120, 40)
+NOW = ONE_O_CLOCK.timestamp()
+
+
+def metrics_tab(sickness: str = "straggler", **options: Any) -> Dashboard:
+    return job_view(sick_run(sickness, **options), tab="metrics", lines=())
+
+
+def deck(app: Dashboard) -> ChartDeck:
+    return app.screen.query_one(ChartDeck)
+
+
+def screen(app: Dashboard) -> JobScreen:
+    assert isinstance(app.screen, JobScreen)
+    return app.screen
+
+
+def first_chart(app: Dashboard) -> LineChart:
+    found = deck(app).widget_of(deck(app).shown[0].id)
+    assert found is not None
+    return found
+
+
+def window(app: Dashboard) -> tuple[float, float]:
+    spec = deck(app).shown[0].spec
+    return spec.start, spec.end
+
+
+def asked(app: Dashboard) -> list[timedelta]:
+    spans: list[timedelta] = screen(app)._feed.spans  # type: ignore[attr-defined]
+    return spans
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    await pilot.press(*keys)
+    await settle(pilot)
+
+
+async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "m", "v", "left", "left")
+        tables = deck(app).shown
+        assert [table.id for table in tables] == ["util"]
+        at = screen(app).view.cursor
+        assert at is not None and NOW - 200 < at < NOW
+        assert "at │" in text_of(app)
+        newest = text_of(app)
+        await press(pilot, "shift+left")
+        assert screen(app).view.cursor < at  # type: ignore[operator]
+        assert text_of(app) != newest
+        await press(pilot, "v", "v")
+        assert all(chart.spec.cursor == screen(app).view.cursor for chart in deck(app).shown)
+        assert len(deck(app).shown) > 3
+        await press(pilot, "escape")
+        assert screen(app).view.cursor is None
+        assert isinstance(app.screen, JobScreen)
+
+
+async def test_the_checkpoint_under_the_cursor_is_named() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "v")
+        axis = next(line for line in text_of(app).splitlines() if "└" in line)
+        await pilot.click(offset=(axis.rindex("◆"), 8))
+        await settle(pilot)
+        assert "◆ checkpoint-4000" in text_of(app)
+
+
+async def test_the_window_is_panned_zoomed_and_follows_again() -> None:
+    app = metrics_tab("healthy")
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert window(app) == pytest.approx((NOW - 3600, NOW), abs=10)
+        await press(pilot, "less_than_sign")
+        assert window(app) == pytest.approx((NOW - 5400, NOW - 1800), abs=10)
+        assert "charts: 1 h to " in text_of(app)
+        await press(pilot, "minus")
+        assert window(app) == pytest.approx((NOW - 2700, NOW - 1800), abs=10)
+        await press(pilot, "g")
+        begin = screen(app).maker.reach(screen(app).snapshot)[0]  # type: ignore[arg-type]
+        assert window(app) == pytest.approx((begin, begin + 900), abs=10)
+        await press(pilot, "G")
+        assert window(app) == pytest.approx((NOW - 900, NOW), abs=10)
+        await press(pilot, *("plus",) * 6)
+        assert window(app) == pytest.approx((begin, NOW), abs=60)
+        assert "charts: all" in text_of(app)
+        assert asked(app)[-1] == pytest.approx(timedelta(seconds=NOW - begin), abs=timedelta(seconds=60))
+
+
+async def test_the_wheel_zooms_around_the_pointer_and_dragging_pans() -> None:
+    app = metrics_tab("healthy")
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "v")
+        chart = first_chart(app)
+        middle = chart._picture().left + chart.raster_cells // 2
+        await pilot._post_mouse_events([MouseScrollUp], chart, offset=(middle, 5), button=0)
+        await settle(pilot)
+        start, end = window(app)
+        assert end - start == pytest.approx(2880, abs=20)
+        assert (start + end) / 2 == pytest.approx(NOW - 1800, abs=60)
+        await pilot.mouse_down(chart, offset=(middle, 5))
+        await pilot.hover(chart, offset=(middle + 10, 5))
+        await pilot.mouse_up(chart, offset=(middle + 10, 5))
+        await settle(pilot)
+        dragged = window(app)
+        assert dragged[1] - dragged[0] == pytest.approx(end - start)
+        assert start - dragged[0] == pytest.approx(10 * (end - start) / chart.raster_cells, rel=0.05)
+        assert screen(app).view.cursor is None
+
+
+async def test_lines_are_chosen_switched_off_and_shown_alone() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "m", "v", "down", "down", "space")
+        assert screen(app).view.hidden == {"node-1"}
+        assert "· node-1" in text_of(app)
+        assert [one.name for one in deck(app).current_data()[0].series] == ["node-0", "node-2", "node-3"]
+        await press(pilot, "a", "i")
+        assert [one.name for one in deck(app).current_data()[0].series] == ["node-1"]
+        await press(pilot, "i")
+        assert len(deck(app).current_data()[0].series) == 4
+        line = next(y for y, text in enumerate(text_of(app).splitlines()) if "━ node-3" in text)
+        column = text_of(app).splitlines()[line].index("━ node-3")
+        await pilot.click(offset=(column + 3, line))
+        await settle(pilot)
+        assert screen(app).view.hidden == {"node-3"}
+
+
+async def test_curves_of_the_log_go_by_step_and_the_cursor_with_them() -> None:
+    app = metrics_tab("healthy")
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "x", "x", "x", "left")
+        charts = {chart.id: chart for chart in deck(app).current_data()}
+        assert charts["loss"].x == "step"
+        assert charts["util"].x == "time"
+        times = charts["loss"].series[0].times
+        assert times[-1] == 4119 and 110 <= len(times) <= 121
+        assert "step 4,1" in text_of(app)
+        assert "by step" in text_of(app)
+
+
+async def test_smoothing_and_logarithms_change_the_picture_and_are_said() -> None:
+    app = metrics_tab("healthy")
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "v")
+        plain = text_of(app)
+        await press(pilot, "M")
+        smooth = text_of(app)
+        assert smooth != plain and "smooth 0.6" in smooth
+        await press(pilot, "M", "M", "M", "L")
+        assert "log" in text_of(app).splitlines()[3]
+        await press(pilot, "L")
+        assert text_of(app) == plain
+
+
+async def test_a_chart_for_each_line_has_one_scale_and_pages() -> None:
+    app = metrics_tab(nodes=64)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "m", "v", "v")
+        shown = deck(app).shown
+        assert [chart.names for chart in shown][:2] == [("node-0",), ("node-1",)]
+        assert len({(chart.spec.y_min, chart.spec.y_max) for chart in shown}) == 1
+        await press(pilot, "up")
+        assert deck(app).shown[-1].names == ("node-63",)
+
+
+async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "n", "S")
+        rows = [line.split()[0] for line in text_of(app).splitlines() if line.startswith(" node-")]
+        assert rows[0] == "node-2"
+        assert "559 GiB" in text_of(app) and "40 %" in text_of(app)
+        await press(pilot, "H")
+        assert "-1h" in text_of(app)
+        await press(pilot, "enter")
+        matrix = app.screen.query_one(GpuMatrix)
+        assert "gpu 7" in text_of(app)
+        assert "GPU use, node-" in text_of(app)
+        await press(pilot, "enter", "u")
+        assert "GPU memory" in text_of(app)
+        assert matrix.selected in {"node-0", "node-2"}
+        await press(pilot, "escape")
+        assert not screen(app).nodes_large
+
+
+WORDS = {
+    "healthy": "✓ healthy",
+    "hang": "✗ no step and no log line for 25m",
+    "straggler": "▲ node-2 lags",
+    "nan": "✗ loss is nan",
+    "leak": "leaks",
+    "disk": "✗ disk of node-2",
+    "silent": "✗ node-2 has sent no metrics",
+}
+BESIDE = {"straggler": "▲", "leak": "↗", "disk": "▤", "silent": "✗"}
+
+
+@pytest.mark.parametrize("sickness", SICKNESSES)
+async def test_each_sickness_is_read_at_80_by_24_without_any_colour(
+    sickness: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = job_view(sick_run(sickness), lines=())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        said = text_of(app).splitlines()
+    assert "● llama-70b-sft-v3" in said[0] and "RUNNING 6h 12m" in said[0] and "GPU·h ≈ $" in said[0]
+    assert WORDS[sickness] in said[2]
+    assert "checkpoint-4000 12m ago" in said[2]
+    assert ("ETA" in said[1]) == (sickness not in {"hang", "nan"})
+    assert ("↓" in said[1]) == (sickness != "nan")
+    nodes = {line.split()[0]: line[:31] for line in said[5:9]}
+    marked = {name for name, line in nodes.items() if any(sign in line for sign in "▲↗▤✗")}
+    assert marked == ({"node-2"} if sickness in BESIDE else set())
+    if sickness in BESIDE:
+        assert BESIDE[sickness] in nodes["node-2"]
+
+
+async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
+    answer = job_metrics((0.9, 0.9, 0.9))
+    late, half = answer.per_node_metrics[1].metrics, answer.per_node_metrics[2].metrics
+    for series in late.gpu_utilization.values():
+        del series[:-5]
+    for gpu in ("4", "5", "6", "7"):
+        del half.gpu_utilization[gpu], half.gpu_memory_usage_bytes[gpu]
+    app = job_view(run(metrics=answer), tab="metrics")
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await press(pilot, "n")
+        rows = {line.split()[0]: line for line in text_of(app).splitlines() if line.startswith(" node-")}
+        assert rows["node-0"].count("▇") == rows["node-1"].count("▇") == 8
+        assert rows["node-2"].count("▇") == 4
+        await press(pilot, "H")
+        rows = {line.split()[0]: line for line in text_of(app).splitlines() if line.startswith(" node-")}
+        assert rows["node-1"].count("·") > rows["node-1"].count("▇") > 0
+        assert "·" not in rows["node-0"]
+
+
+@pytest.mark.parametrize("size", [(60, 20), (40, 10), (12, 4)])
+async def test_every_key_works_with_nothing_to_show_at_any_size(size: tuple[int, int]) -> None:
+    app = job_view(run(metrics=JobMetrics(), progress=None, checkpoints=None), tab="metrics", lines=())
+    keys = ("left", "right", "shift+left", "less_than_sign", "greater_than_sign", "g", "G", "down", "up")
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await press(pilot, *keys, "space", "i", "a", "M", "L", "x", "x", "x", "v", "v", "n", "S", "H", "m")
+        assert isinstance(app.screen, JobScreen)

@@ -1,0 +1,83 @@
+"""The window that charts share: it keeps its length and its place, and never leaves the run."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from tui.insight.series import Series
+from tui.screens.job.chart_view import PRESETS, ChartView, StepClock, longer, shorter, words
+from tui.widgets.charts.window import LEAST_SPAN, Window
+
+FIRST, LAST = 1000.0, 5000.0
+windows = st.one_of(
+    st.just(Window()),
+    st.builds(Window, st.floats(LEAST_SPAN, 3900)),
+    st.builds(Window, st.floats(LEAST_SPAN, 3900), st.floats(FIRST, LAST)),
+)
+
+
+def test_a_window_that_follows_moves_with_what_is_new() -> None:
+    assert Window(600).bounds(FIRST, LAST) == (4400, 5000)
+    assert Window(600).bounds(FIRST, LAST + 60) == (4460, 5060)
+    assert Window(600, 3000).bounds(FIRST, LAST + 60) == (2400, 3000)
+    assert Window().bounds(FIRST, LAST) == (FIRST, LAST)
+
+
+@given(windows, st.floats(0.2, 5), st.one_of(st.none(), st.floats(FIRST, LAST)))
+def test_zooming_keeps_the_place_and_stays_within_the_run(
+    window: Window, factor: float, around: float | None
+) -> None:
+    zoomed = window.zoomed(factor, around, FIRST, LAST)
+    start, end = zoomed.bounds(FIRST, LAST)
+    assert FIRST - 1e-6 <= start < end <= LAST + 1e-6
+    before = window.bounds(FIRST, LAST)
+    inside = around is not None and before[0] <= around <= before[1]
+    if inside and zoomed.end is not None and factor < 1 and start > FIRST + 1:
+        assert around is not None
+        share = (around - before[0]) / (before[1] - before[0])
+        assert (around - start) / (end - start) == approx(share, abs=0.02)
+
+
+@given(windows, st.floats(-5000, 5000))
+def test_panning_keeps_the_length_and_follows_again_at_the_newest(window: Window, by: float) -> None:
+    before = window.bounds(FIRST, LAST)
+    panned = window.panned(by, FIRST, LAST)
+    start, end = panned.bounds(FIRST, LAST)
+    assert end - start == approx(before[1] - before[0], rel=0.01)
+    assert start >= FIRST - 1e-6 and end <= LAST + 1e-6
+    assert panned.follows == (end == approx(LAST))
+
+
+@given(windows, st.floats(FIRST, LAST))
+def test_what_is_to_be_shown_is_shown(window: Window, x: float) -> None:
+    start, end = window.showing(x, FIRST, LAST).bounds(FIRST, LAST)
+    assert start - 1e-6 <= x <= end + 40  # at the newest a hundredth of the window counts as it
+
+
+def test_lengths_step_through_the_presets_from_wherever_they_are() -> None:
+    hour = Window(3600.0)
+    assert shorter(hour) == Window(900.0)
+    assert longer(hour) == Window(6 * 3600.0)
+    assert longer(Window(4000.0, 77.0)) == Window(6 * 3600.0, 77.0)
+    assert longer(Window(PRESETS[-1].total_seconds())) == Window()
+    assert shorter(Window()) == Window(PRESETS[-1].total_seconds())
+    assert shorter(Window(300.0)) == Window(300.0)
+
+
+def test_the_view_in_words() -> None:
+    assert words(ChartView()) == "1 h"
+    assert words(ChartView(Window(900.0))) == "15 min"
+    assert words(ChartView(Window(86400.0))) == "24 h"
+    view = ChartView(Window(), x_axis="step", smoothing=0.9, log=True, hidden=frozenset({"a"}))
+    assert words(view) == "all · by step · smooth 0.9 · log · 1 off"
+
+
+def test_steps_and_times_are_told_from_each_other() -> None:
+    clock = StepClock(Series("step", (0.0, 10.0, 20.0, 30.0), (0.0, 100.0, 50.0, 300.0)))
+    assert clock.step(5) == 50
+    assert clock.step(20) == 100  # going back keeps the highest step so far
+    assert clock.step(99) == 300 and clock.step(-1) == 0
+    assert clock.time(200) == 25
+    assert not StepClock(Series(""))

@@ -1,0 +1,118 @@
+"""Runs of six hours with a healthy history and one sickness each, for pictures of what a person sees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import timedelta
+
+from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
+from api_client.streams.records import LogLine
+from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job
+from tui.insight.health import FindingKind, health, nodes_found
+from tui.insight.node_metrics import MetricsFold
+from tui.insight.progress import ProgressFold
+from tui.insight.run import RunSnapshot
+
+HOURS = 6
+STEP_S = 30
+SICKNESSES = ("healthy", "hang", "straggler", "nan", "leak", "disk", "silent")
+
+
+def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
+    """The last six hours of a run up to one o'clock, as the fold of its log and its metrics."""
+    subject = (
+        JOBS[0] if nodes == 4 else job("large", name="llama-405b-pretrain", node_count=nodes, hours_ago=6.2)
+    )
+    progress = ProgressFold()
+    progress.add(_log(sickness))
+    metrics = MetricsFold().fold(_metrics(sickness, nodes, gpus))
+    told = progress.snapshot()
+    snapshot = RunSnapshot(
+        job=subject,
+        at=ONE_O_CLOCK,
+        seen_at=ONE_O_CLOCK,
+        progress=told,
+        metrics=metrics,
+        metrics_at=ONE_O_CLOCK,
+        vitals=metrics,
+        checkpoints=CHECKPOINTS,
+        history_known=True,
+        log_read=True,
+        price_per_minute=0.65,
+    )
+    found = health(snapshot)
+    return replace(
+        snapshot,
+        findings=found,
+        slow_nodes=nodes_found(found, FindingKind.STRAGGLER),
+        missing_nodes=nodes_found(found, FindingKind.NODE_MISSING),
+    )
+
+
+def _log(sickness: str) -> list[LogLine]:
+    lines = []
+    end_ns = int(ONE_O_CLOCK.timestamp() * 1e9)
+    steps = HOURS * 3600 // STEP_S
+    for number in range(steps):
+        ago_s = (steps - number) * STEP_S
+        if sickness == "hang" and ago_s < 1500:
+            break
+        loss = 0.8 + 1.6 * math.exp(-number / 250) + 0.03 * math.sin(number * 1.7)
+        shown = "nan" if sickness == "nan" and ago_s < 600 else f"{loss:.4f}"
+        text = (
+            f"step {3400 + number}/9000 loss={shown} grad_norm={0.6 + 0.1 * math.sin(number):.3f}"
+            f" lr={2e-5 * (1 - number / 2000):.3e} tokens_per_sec={41000 + 900 * math.sin(number / 9):.0f}"
+        )
+        lines.append(LogLine(end_ns - ago_s * 1_000_000_000, text, "node-0", None))
+    return lines
+
+
+def _metrics(sickness: str, nodes: int, gpus: int) -> JobMetrics:
+    return JobMetrics(
+        per_node_metrics=[
+            NodeMetrics(
+                node_id=f"node-{rank}",
+                metrics=_node(
+                    sickness if rank == min(2, nodes - 1) or sickness == "hang" else "", rank, gpus
+                ),
+            )
+            for rank in range(nodes)
+        ]
+    )
+
+
+def _node(sickness: str, rank: int, gpus: int) -> NodeSeries:
+    ages_s = range(3600, -1, -STEP_S)
+    if sickness == "silent":
+        ages_s = range(3600, 899, -STEP_S)
+
+    def use(gpu: int, age_s: int) -> float:
+        wave = 0.03 * math.sin(age_s / 70 + rank + gpu)
+        checkpoint = 0.5 if (age_s + 450) % 900 < STEP_S else 0.0
+        return (0.58 if sickness == "straggler" else 0.95) + wave - checkpoint
+
+    def memory(gpu: int, age_s: int) -> float:
+        grown = (3600 - age_s) / 3600 * 12e9 if sickness == "leak" else 0.0
+        return 62e9 + gpu * 2e8 + grown
+
+    def disk(age_s: int) -> float:
+        return 0.55 + (3600 - age_s) / 3600 * 0.4 if sickness == "disk" else 0.4
+
+    def samples(value: dict[int, float]) -> list[MetricSample]:
+        return [MetricSample(ONE_O_CLOCK - timedelta(seconds=age_s), one) for age_s, one in value.items()]
+
+    return NodeSeries(
+        gpu_utilization={
+            str(gpu): samples({age_s: use(gpu, age_s) for age_s in ages_s}) for gpu in range(gpus)
+        },
+        gpu_memory_usage_bytes={
+            str(gpu): samples({age_s: memory(gpu, age_s) for age_s in ages_s}) for gpu in range(gpus)
+        },
+        cpu_usage=samples(dict.fromkeys(ages_s, 30.0 + rank)),
+        cpu_memory_usage_bytes=samples(dict.fromkeys(ages_s, 6e11)),
+        ephemeral_storage=StorageMetrics(
+            usage_bytes=samples({age_s: disk(age_s) * 5e12 for age_s in ages_s}),
+            utilization=samples({age_s: disk(age_s) for age_s in ages_s}),
+        ),
+    )
