@@ -38,7 +38,7 @@ async def run_plan(
         return await client.downloads.run(plan, on_progress=show, existing=existing)
     except asyncio.CancelledError:
         line.clear()
-        output.remark("stopped; what has arrived is kept, and the same command goes on from there")
+        output.remark("stopped; the same command goes on from here")
         raise
     finally:
         line.clear()

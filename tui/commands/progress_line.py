@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from tui.insight.text import clip, inert
+from tui.insight.text import cell_width, clip, inert
 from tui.insight.units import bytes_iec, percent
 
 REDRAW_S = 0.1
 BAR_CELLS = 24
+SHORTEST_BAR_CELLS = 4
 FULL, EMPTY = "█", "░"
 TO_LINE_START, CLEAR_LINE = "\r", "\x1b[K"
 
@@ -36,7 +37,14 @@ class ProgressLine:
             return
         self._label, self._drawn_at_s, self._is_drawn = label, now_s, True
         columns = shutil.get_terminal_size().columns
-        text = clip(inert(progress_text(label, done_bytes, total_bytes, note)), columns - 1)
+        text = inert(progress_text(label, done_bytes, total_bytes, note))
+        # The bar gives way before the words do.
+        surplus = max(0, cell_width(text) - (columns - 1))
+        if surplus:
+            cells = max(SHORTEST_BAR_CELLS, BAR_CELLS - surplus)
+            text = clip(
+                inert(progress_text(label, done_bytes, total_bytes, note, bar_cells=cells)), columns - 1
+            )
         self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}{text}")
         self._stream.flush()
 
@@ -48,12 +56,14 @@ class ProgressLine:
             self._is_drawn = False
 
 
-def progress_text(label: str, done_bytes: int, total_bytes: int, note: str = "") -> str:
+def progress_text(
+    label: str, done_bytes: int, total_bytes: int, note: str = "", *, bar_cells: int = BAR_CELLS
+) -> str:
     """``uploading  ██████░░░░░░  50 %  1.00 MiB of 2.00 MiB``; the label alone where there is no total."""
     if not total_bytes:
         return f"{label} …" + (f"  {note}" if note else "")
     fraction = min(1.0, done_bytes / total_bytes)
-    full = int(fraction * BAR_CELLS)
-    bar = FULL * full + EMPTY * (BAR_CELLS - full)
+    full = int(fraction * bar_cells)
+    bar = FULL * full + EMPTY * (bar_cells - full)
     amount = f"{bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}"
     return f"{label}  {bar}  {percent(fraction)}  {amount}" + (f"  {note}" if note else "")
