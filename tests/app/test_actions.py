@@ -8,13 +8,24 @@ from tui.actions import ACTIONS, SCOPE_TITLES, Action, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.keymap import key_signs
 from tui.screens.base import AppScreen
+from tui.screens.cache.screen import CacheScreen
 from tui.screens.deploy.screen import DeployScreen
+from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import TAB_SCOPES, JobScreen
 from tui.screens.submit.screen import SubmitScreen
 
 README = Path(__file__).parents[2] / "README.md"
-SCREENS: tuple[type[AppScreen], ...] = (HomeScreen, JobScreen, SubmitScreen, DeployScreen)
+SCREENS: tuple[type[AppScreen], ...] = (
+    HomeScreen,
+    JobScreen,
+    CacheScreen,
+    FilesScreen,
+    DownloadsScreen,
+    SubmitScreen,
+    DeployScreen,
+)
 TOGETHER = {
     *(screen.SCOPES for screen in SCREENS if screen is not JobScreen),
     *((Scope.JOB, *scopes) for scopes in TAB_SCOPES.values()),

@@ -9,6 +9,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from support.dashboard import text_of
+from tui.widgets.file_tree import FileTreeView
 
 PATIENCE_S = 60.0
 LOOK_EVERY_S = 0.05
@@ -21,3 +22,11 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     while not condition():
         assert loop.time() < give_up, text_of(pilot.app)  # type: ignore[arg-type]
         await pilot.pause(LOOK_EVERY_S)
+
+
+async def until_quiet(pilot: Pilot[Any], tree: FileTreeView) -> None:
+    """Let a tree of files finish what it is arranging."""
+    await pilot.pause()
+    while tree.is_busy:
+        await asyncio.sleep(0)
+    await pilot.pause()

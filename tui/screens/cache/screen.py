@@ -19,7 +19,8 @@ from tui.actions import Scope
 from tui.feeds.cache import CacheFeed, CacheSnapshot
 from tui.insight.file_tree import ROOT, FileTree, Order, SortKey
 from tui.insight.text import inert
-from tui.insight.units import age, bytes_iec, count, percent
+from tui.insight.transfers import files_words
+from tui.insight.units import age, bytes_iec, percent
 from tui.keymap import bindings_of
 from tui.messages import CopyRequested
 from tui.screens.base import AppScreen
@@ -81,7 +82,7 @@ class CacheScreen(AppScreen):
     def on_mount(self) -> None:
         """Start the feed; it ends with the screen."""
         self._tree.focus()
-        self.watch_snapshot(None, self.snapshot)
+        self._show(None, self.snapshot)
         self.set_interval(10.0, self._show_header)  # its age goes on
         self.run_worker(self._feed.run(), name="cache feed", group="feed", exit_on_error=False)
 
@@ -93,10 +94,13 @@ class CacheScreen(AppScreen):
     def _take(self, message: CacheChanged) -> None:
         self.snapshot = message.snapshot
 
-    def watch_snapshot(self, before: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
+    def watch_snapshot(self, before: CacheSnapshot, snapshot: CacheSnapshot) -> None:
+        """Show what is known now."""
+        if self.is_mounted:
+            self._show(before, snapshot)
+
+    def _show(self, before: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
         """Loading, none, empty and failing are four sights; old data stays, marked, when a call fails."""
-        if not self.is_mounted:
-            return
         if before is None or before.entries is not snapshot.entries:
             self._tree.set_entries(snapshot.entries)
         self._show_header()
@@ -125,7 +129,7 @@ class CacheScreen(AppScreen):
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Cache ", "key"), (self._project, "strong")]]
         if snapshot.entries and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
-            facts.append([(f"{count(tree.file_count)} files", "plain")])
+            facts.append([(files_words(tree.file_count), "plain")])
         if snapshot.captured_s is not None:
             seconds = datetime.now(UTC).timestamp() - snapshot.captured_s
             facts.append([(f"captured {age(seconds)} ago", "muted")])
@@ -136,7 +140,7 @@ class CacheScreen(AppScreen):
             matches = rows.matches
             facts.insert(1, [("/", "key"), (inert(matches.pattern), "accent")])
             facts.insert(
-                2, [(f"{count(matches.file_count)} files, {bytes_iec(matches.total_bytes)}", "plain")]
+                2, [(f"{files_words(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")]
             )
         self.query_one("#header", FactLine).set_facts(facts)
         self._show_biggest()

@@ -19,7 +19,7 @@ from tui.actions import Scope
 from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
 from tui.insight.listed_files import checkpoint_entries
 from tui.insight.text import inert
-from tui.insight.transfers import Wanted
+from tui.insight.transfers import Wanted, files_words
 from tui.insight.units import bytes_iec, count
 from tui.keymap import bindings_of
 from tui.messages import CopyRequested, DownloadRequested
@@ -80,7 +80,7 @@ class FilesScreen(AppScreen):
     def on_mount(self) -> None:
         """Start the feed; it ends with the screen."""
         self._tree.focus()
-        self.watch_snapshot(None, self.snapshot)
+        self._show(None, self.snapshot)
         self.run_worker(self._feed.run(), name="file feed", group="feed", exit_on_error=False)
 
     @property
@@ -97,10 +97,13 @@ class FilesScreen(AppScreen):
     def _take(self, message: FilesChanged) -> None:
         self.snapshot = message.snapshot
 
-    def watch_snapshot(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
+    def watch_snapshot(self, before: FilesSnapshot, snapshot: FilesSnapshot) -> None:
+        """Show what is known now."""
+        if self.is_mounted:
+            self._show(before, snapshot)
+
+    def _show(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
         """Loading, none and failing are different sights; old files stay, marked, when a call fails."""
-        if not self.is_mounted:
-            return
         if before is None or before.files is not snapshot.files:
             self._files = snapshot.files or ()
             by_rank = len({file.node_rank for file in self._files}) > 1
@@ -143,10 +146,10 @@ class FilesScreen(AppScreen):
         if rows is not None and rows.matches is not None and self._tree.pattern:
             matches = rows.matches
             facts.append([("/", "key"), (inert(matches.pattern), "accent")])
-            facts.append([(f"{count(matches.file_count)} files, {bytes_iec(matches.total_bytes)}", "plain")])
+            facts.append([(f"{files_words(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")])
         elif tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
-            facts.append([(f"{count(tree.file_count)} file{'' if tree.file_count == 1 else 's'}", "plain")])
+            facts.append([(files_words(tree.file_count), "plain")])
         if self.snapshot.is_loading:
             facts.append([("↻ listing", "muted")])
         if (checkpoint.sync_status or "").upper() == "SYNCING":

@@ -327,7 +327,8 @@ class FileTreeView(ScrollView, can_focus=True):
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     def _emptiness(self, y: int, width: int) -> Strip:
-        words = self._busy_with or (self.empty_text if self._granted is not None else "")
+        has_answer = self._granted is not None and self._granted.entries is not None
+        words = self._busy_with or (self.empty_text if has_answer else "")
         if y != max(1, self.size.height // 2) or not words:
             return Strip.blank(width, self.rich_style)
         words = clip(inert(words), width)

@@ -1,0 +1,199 @@
+"""The tree of files by keyboard and mouse, over files that a server might list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from support.waiting import until_quiet
+from tui.insight.file_tree import FileEntry, Order, SortKey
+from tui.widgets.file_tree import FileTreeView
+
+NOW_S = 1_800_000_000.0
+FILES = (
+    FileEntry("hub/models--a/model-00001.safetensors", 3_000_000, NOW_S - 60),
+    FileEntry("hub/models--a/model-00002.safetensors", 2_000_000, NOW_S - 3600),
+    FileEntry("hub/models--a/config.json", 800, NOW_S - 7200),
+    FileEntry("hub/models--b/weights.bin", 900_000, NOW_S - 86_400),
+    FileEntry("pip/wheel.whl", 40_000, NOW_S - 3),
+    FileEntry("empty.txt", 0),
+)
+
+
+class TreeApp(App[None]):
+    def __init__(self, entries: Sequence[FileEntry] | None) -> None:
+        super().__init__()
+        self.first = entries
+        self.heard: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield FileTreeView(now_s=lambda: NOW_S, empty_text="nothing fits")
+
+    def on_mount(self) -> None:
+        self.tree_view.set_entries(self.first)
+        self.tree_view.focus()
+
+    @property
+    def tree_view(self) -> FileTreeView:
+        return self.query_one(FileTreeView)
+
+    def lines(self) -> list[str]:
+        found = [self.tree_view.render_line(y).text.rstrip() for y in range(self.tree_view.size.height)]
+        return [line for line in found if line]
+
+    def names(self) -> list[str]:
+        return [_name(line) for line in self.lines()[1:]]
+
+    def on_file_chosen(self) -> None:
+        self.heard.append(f"chosen {self.tree_view.cursor_path}")
+
+
+def _name(line: str) -> str:
+    return next(part for part in line.replace("✓", " ").split() if part not in ("▸", "▾"))
+
+
+async def at_rest(pilot: Pilot[Any]) -> TreeApp:
+    app = pilot.app
+    assert isinstance(app, TreeApp)
+    await until_quiet(pilot, app.tree_view)
+    return app
+
+
+async def test_directories_open_and_close_and_carry_totals() -> None:
+    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
+        app = await at_rest(pilot)
+        assert app.names() == ["empty.txt", "hub/", "pip/"]
+        hub = app.lines()[2]
+        assert "5.63 MiB" in hub and "99 %" in hub and "1m" in hub
+        await pilot.press("j", "right")
+        assert app.names() == ["empty.txt", "hub/", "models--a/", "models--b/", "pip/"]
+        await pilot.press("right", "l")
+        assert app.names()[3:6] == ["config.json", "model-00001.safetensors", "model-00002.safetensors"]
+        await pilot.press("right", "left")
+        assert app.tree_view.cursor_path == "hub/models--a"
+        await pilot.press("h", "h", "h")
+        assert app.names() == ["empty.txt", "hub/", "pip/"]
+        assert app.tree_view.cursor_path == "hub"
+
+
+async def test_the_cursor_stays_on_its_node_through_sorting_and_newer_files() -> None:
+    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
+        app = await at_rest(pilot)
+        await pilot.press("j", "right", "j", "right", "j", "j")
+        assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
+        app.tree_view.toggle_mark()
+        app.tree_view.action_cursor_by(-1)
+        app.tree_view.set_order(Order(SortKey.SIZE, descending=True))
+        await at_rest(pilot)
+        assert app.names()[:3] == ["hub/", "models--a/", "model-00001.safetensors"]
+        assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
+        newer = (FileEntry("aaa/first.bin", 10**9), *FILES[:3], *FILES[4:])
+        app.tree_view.set_entries(newer)
+        await at_rest(pilot)
+        assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
+        assert "models--a/" in app.names()
+        assert "models--b/" not in app.names()
+        marked = [line for line in app.lines() if line.startswith("✓")]
+        assert [_name(line) for line in marked] == ["model-00001.safetensors"]
+
+
+async def test_a_filter_keeps_the_way_to_its_matches_and_gives_the_place_back() -> None:
+    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
+        app = await at_rest(pilot)
+        await pilot.press("j")
+        app.tree_view.set_pattern("*.safetensors")
+        await at_rest(pilot)
+        assert app.names() == ["hub/", "models--a/", "model-00001.safetensors", "model-00002.safetensors"]
+        assert app.tree_view.cursor_path == "hub/models--a/model-00001.safetensors"
+        assert "4.77 MiB" in app.lines()[1]
+        app.tree_view.set_pattern("no such thing")
+        await at_rest(pilot)
+        assert app.lines()[1:] == [app.lines()[-1]]
+        assert app.lines()[-1].strip() == "nothing fits"
+        app.tree_view.set_pattern("")
+        await at_rest(pilot)
+        assert app.names() == ["empty.txt", "hub/", "pip/"]
+
+
+async def test_everything_below_opens_and_closes_at_once() -> None:
+    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
+        app = await at_rest(pilot)
+        await pilot.press("j")
+        app.tree_view.open_below()
+        await at_rest(pilot)
+        assert len(app.names()) == 3 + 2 + 4
+        app.tree_view.open_below()
+        await at_rest(pilot)
+        assert app.names() == ["empty.txt", "hub/", "pip/"]
+
+
+async def test_the_mouse_opens_chooses_and_sorts() -> None:
+    async with TreeApp(FILES).run_test(size=(90, 20)) as pilot:
+        app = await at_rest(pilot)
+        await pilot.click(FileTreeView, offset=(5, 2))
+        assert app.names()[1:3] == ["hub/", "models--a/"]
+        await pilot.click(FileTreeView, offset=(5, 1))
+        assert app.heard == []
+        await pilot.click(FileTreeView, offset=(5, 1))
+        await pilot.pause()
+        assert app.heard == ["chosen empty.txt"]
+        size_at = app.lines()[0].index("size")
+        await pilot.click(FileTreeView, offset=(size_at, 0))
+        await at_rest(pilot)
+        assert app.names()[0] == "hub/"
+
+
+async def test_names_are_data() -> None:
+    hostile = (
+        FileEntry("../../etc/passwd", 1),
+        FileEntry("[bold red]x[/]/\x1b[31mred\x1b[0m\n.txt", 2),
+        FileEntry("/absolute//twice", 3),
+        FileEntry("same", 4),
+        FileEntry("same", 5),
+        FileEntry("same/below", 6),
+        FileEntry("/".join(["deep"] * 3000), 7),
+        FileEntry("nul\0byte", -1),
+    )
+    async with TreeApp(hostile).run_test(size=(70, 24)) as pilot:
+        app = await at_rest(pilot)
+        for _ in range(3):
+            await pilot.press("G")
+            app.tree_view.open_below()
+            await at_rest(pilot)
+            await pilot.press("g")
+            app.tree_view.open_below()
+            await at_rest(pilot)
+        await pilot.press("G")
+        text = "\n".join(app.lines())
+        assert "\x1b" not in text and "\0" not in text
+        assert all(len(line) <= 70 for line in app.lines())
+        assert app.tree_view.file_tree is not None
+        assert app.tree_view.file_tree.file_count == len(hostile)
+
+
+async def test_keys_work_while_many_files_are_being_arranged() -> None:
+    many = [FileEntry(f"d{n % 40}/e{n % 400}/file-{n}.bin", n) for n in range(30_000)]
+    async with TreeApp(many).run_test(size=(90, 20)) as pilot:
+        app = await at_rest(pilot)
+        app.tree_view.set_pattern("file-1")
+        await asyncio.sleep(0)
+        app.tree_view.action_cursor_by(1)
+        assert app.tree_view.is_busy
+        assert app.tree_view.cursor_path == "d1"
+        app.tree_view.set_pattern("file-29999")  # overtakes the one that is not done
+        await at_rest(pilot)
+        assert app.names()[-1] == "file-29999.bin"
+        assert len(app.names()) == 3
+
+
+async def test_before_the_first_files_there_is_nothing_and_no_claim() -> None:
+    async with TreeApp(None).run_test(size=(60, 10)) as pilot:
+        app = await at_rest(pilot)
+        assert app.lines()[1:] == []
+        app.tree_view.set_entries(())
+        await at_rest(pilot)
+        assert app.lines()[-1].strip() == "nothing fits"
