@@ -1,23 +1,68 @@
-"""What people do with the log of a run; the pane does it."""
+"""What people do with the log of a run; the pane and its views do it."""
 
 from __future__ import annotations
 
-from textual.widget import Widget
+from textual import on
+from textual.reactive import var
 
+from api_client.errors import RequestError
+from api_client.streams.records import LogGap, stamp_ns
+from tui.feeds.run import RunFeed
+from tui.screens.job.log_choice import LogChoice
+from tui.screens.job.log_error_line import FirstErrorLine
 from tui.screens.job.log_pane import LogPane
+from tui.screens.job.log_taking import LogTaking
+
+MINUTE_S = 60
+HOUR_S = 3600
+NO_BOOKMARK = "There is no bookmark; b sets one."
 
 
-class LogActions(Widget):
-    """The job screen's actions on its log."""
+class LogActions(LogTaking):
+    """The job screen's actions on its log; the screen watches ``node``."""
 
-    @property
-    def log_pane(self) -> LogPane:
-        """The pane they work on."""
-        return self.query_one(LogPane)
+    _feed: RunFeed
+    node: var[str | None] = var(None, init=False)
+    # Reading on
 
     def action_toggle_follow(self) -> None:
         """Follow the end of the log, or not."""
-        self.log_pane.toggle_follow()
+        view = self.log_pane.view
+        view.follow = not view.follow
+
+    def action_oldest_line(self) -> None:
+        """Go to the oldest line."""
+        self.log_pane.view.action_first()
+
+    def action_newest_line(self) -> None:
+        """Go to the newest line and follow."""
+        self.log_pane.view.action_last()
+
+    def action_go_to_time(self) -> None:
+        """Type a time to go to."""
+        self.log_pane.open_field("time")
+
+    def action_minute_back(self) -> None:
+        """A minute back."""
+        self._jump(-MINUTE_S)
+
+    def action_minute_on(self) -> None:
+        """A minute on."""
+        self._jump(MINUTE_S)
+
+    def action_hour_back(self) -> None:
+        """An hour back."""
+        self._jump(-HOUR_S)
+
+    def action_hour_on(self) -> None:
+        """An hour on."""
+        self._jump(HOUR_S)
+
+    def _jump(self, seconds: int) -> None:
+        for view in self.log_pane.columns.views:
+            view.jump(seconds)
+
+    # Looking for something
 
     def action_find_in_log(self) -> None:
         """Type a text to look for."""
@@ -35,10 +80,136 @@ class LogActions(Widget):
         """The previous line with the text."""
         self.log_pane.view.action_previous_match()
 
+    @on(FirstErrorLine.Chosen)
+    def action_first_error(self) -> None:
+        """Go to the first error of all nodes."""
+        pane = self.log_pane
+        first = pane.view.first_error
+        if first is None:
+            self.notify("No error in the log so far.")
+            return
+        went = [view.go_to_first_error() for view in pane.columns.views]
+        for view, has_it in zip(pane.columns.views, went, strict=True):
+            if not has_it:
+                view.go_to_time(stamp_ns(first))  # what the others did at that time
+        if not any(went):
+            self.notify("The first error is not among the lines shown; esc shows more.")
+
+    def action_next_error(self) -> None:
+        """The next error."""
+        self._told(self.log_pane.view.next_error(), "No error further down.")
+
+    def action_previous_error(self) -> None:
+        """The previous error."""
+        self._told(self.log_pane.view.next_error(backwards=True), "No error further up.")
+
+    def action_toggle_bookmark(self) -> None:
+        """Set a bookmark, or take it away."""
+        self.log_pane.view.toggle_bookmark()
+
+    def action_next_bookmark(self) -> None:
+        """The next bookmark."""
+        self._told(self.log_pane.view.go_to_bookmark(), NO_BOOKMARK)
+
+    def action_previous_bookmark(self) -> None:
+        """The previous bookmark."""
+        self._told(self.log_pane.view.go_to_bookmark(backwards=True), NO_BOOKMARK)
+
+    def _told(self, went: bool, words: str) -> None:
+        if not went:
+            self.notify(words)
+
+    # What is shown
+
+    def action_next_level(self) -> None:
+        """Another least level."""
+        self._choose(self.log_pane.choice.with_next_level())
+
+    def action_shorter_log(self) -> None:
+        """A shorter span of the log."""
+        self._choose(self.log_pane.choice.with_next_span(1))
+
+    def action_longer_log(self) -> None:
+        """A longer span of the log."""
+        self._choose(self.log_pane.choice.with_next_span(-1))
+
+    def _choose(self, choice: LogChoice) -> None:
+        self.log_pane.choose(choice)
+
+    def action_hide_node(self) -> None:
+        """Hide the node of the line under the cursor."""
+        self.log_pane.hide_node()
+
+    def action_show_all_nodes(self) -> None:
+        """All nodes again."""
+        self.log_pane.show_all_nodes()
+
+    def action_split_log(self) -> None:
+        """Nodes side by side, or one log."""
+        self.log_pane.toggle_split()
+
+    def action_next_column(self) -> None:
+        """Keys go to the next column."""
+        self.log_pane.columns.focus_next(1)
+
+    def action_previous_column(self) -> None:
+        """Keys go to the previous column."""
+        self.log_pane.columns.focus_next(-1)
+
+    @on(LogPane.NodeWanted)
+    def _node_wanted(self, message: LogPane.NodeWanted) -> None:
+        self.node = message.node
+
+    # How it is shown
+
     def action_toggle_wrap(self) -> None:
         """Wrap long lines, or cut them."""
-        self.log_pane.toggle_wrap()
+        self._switch_log("wrap")
+
+    def action_toggle_tracebacks(self) -> None:
+        """Fold tracebacks, or not."""
+        self._switch_log("fold_tracebacks")
+
+    def action_toggle_progress(self) -> None:
+        """Progress bars by their last state, or all states."""
+        self._switch_log("collapse_progress")
+
+    def action_toggle_repeats(self) -> None:
+        """Fold the same line of many ranks, or not."""
+        self._switch_log("fold_repeats")
+
+    def _switch_log(self, name: str) -> None:
+        pane = self.log_pane
+        wanted = not getattr(pane.view, name)
+        for view in pane.columns.views:
+            setattr(view, name, wanted)
+        pane.show_standing()
 
     def action_next_time_mode(self) -> None:
         """Another way to show times."""
-        self.log_pane.next_time_mode()
+        pane = self.log_pane
+        pane.view.action_next_time_mode()
+        for view in pane.columns.views:
+            view.time_mode = pane.view.time_mode
+        pane.show_standing()
+
+    def action_toggle_fold(self) -> None:
+        """Open or close the line under the cursor."""
+        self.log_pane.view.action_open_row()
+
+    @on(LogPane.GapWanted)
+    def _gap_wanted(self, message: LogPane.GapWanted) -> None:
+        self.notify("Reading the gap again…")
+        self.run_worker(
+            self._read_gap(message.gap),
+            name="reading of the gap",
+            group="gap",
+            exclusive=True,
+            exit_on_error=False,
+        )
+
+    async def _read_gap(self, gap: LogGap) -> None:
+        try:
+            await self._feed.retry(gap)
+        except RequestError as error:
+            self.notify(str(error), title="The gap stays", severity="warning")

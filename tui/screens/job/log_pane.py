@@ -1,201 +1,294 @@
-"""The log of a run: one line that says what is shown, and the view."""
+"""The log of a run: what is shown in words, where the trouble began, and the lines."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import datetime
-from typing import Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.widgets import Input, Static
+from textual.message import Message
+from textual.widgets import Static
 
-from api_client.streams.records import LogLine
+from api_client.streams.records import LogGap, LogLine, stamp_ns
 from tui.feeds.run_log import LogPart
-from tui.insight.natural import natural_key
-from tui.insight.text import inert
+from tui.insight.log_moment import LogTimes, moment_of
+from tui.insight.log_pattern import LogPattern
 from tui.insight.units import count
-from tui.widgets.line import FactLine
-from tui.widgets.log_view.messages import FollowChanged, MatchChanged, UnseenChanged
-from tui.widgets.log_view.view import LogView
-from tui.widgets.tones import Span
+from tui.screens.job.log_bar import LogBar, LogStanding
+from tui.screens.job.log_choice import LogChoice
+from tui.screens.job.log_columns import LogColumns
+from tui.screens.job.log_error_line import FirstErrorLine
+from tui.screens.job.log_field import FieldPurpose, FieldSwitches, LogField
+from tui.screens.job.log_shown import NANOSECONDS, LogShown
+from tui.widgets.log_view.messages import (
+    FirstErrorChanged,
+    FollowChanged,
+    GapRetryRequested,
+    MatchChanged,
+    UnseenChanged,
+)
 
-NANOSECONDS = 1_000_000_000
-FieldPurpose = Literal["find", "filter"]
-PLACEHOLDERS: dict[FieldPurpose, str] = {
-    "find": "find in the log; n and N go to the next match",
-    "filter": "show only lines that contain…",
-}
 
-
-class LogPane(Vertical):
-    """All nodes' lines in one time order; knows which node and which text is shown alone."""
+class LogPane(LogShown):
+    """All nodes' lines in one time order, or nodes side by side."""
 
     DEFAULT_CSS = """
     LogPane {
-        & > #log-bar { height: 1; padding: 0 1; color: $text-muted; }
-        & > #log-field { display: none; background: $panel; padding: 0 1; }
-        & > #log-field.-open { display: block; }
-        & > LogView { height: 1fr; margin-left: 1; }
+        & > LogColumns { height: 1fr; }
         & > #no-log { height: 1fr; content-align: center middle; color: $text-muted; }
     }
     """
 
+    class GapWanted(Message):
+        """Read this gap again."""
+
+        def __init__(self, gap: LogGap) -> None:
+            super().__init__()
+            self.gap = gap
+
+    class SaveWanted(Message):
+        """Save the lines shown, or all, to the file of this name."""
+
+        def __init__(self, path: str, *, everything: bool) -> None:
+            super().__init__()
+            self.path = path
+            self.everything = everything
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._node_names: tuple[str, ...] = ()
-        self._node: str | None = None
-        self._filter = ""
-        self._match = ""
-        self._needle = ""
+        self._before_field = LogChoice()
+        self._pattern: LogPattern | None = None
+        self._match: MatchChanged | None = None
         self._origin: datetime | None = None
-        self._purpose: FieldPurpose = "find"
         self._ended = False
+        self._read_part: float | None = None
+        self._held: list[LogPart] | None = None
 
     def compose(self) -> ComposeResult:
-        """What is shown, the text to look for, and the lines."""
-        yield FactLine(id="log-bar")
-        yield Input(id="log-field", compact=True)
-        yield LogView(id="log-view")
+        """What is shown, where it went wrong, the lines, and a field to type into."""
+        yield LogBar(id="log-bar")
+        yield FirstErrorLine(id="log-first-error")
+        yield LogColumns()
         yield Static("Reading the log…", id="no-log")
+        yield LogField(id="log-field")
 
     def on_mount(self) -> None:
         """Nothing has come yet."""
-        self._show_bar()
+        self.show_standing()
+
+    # What there is
 
     @property
-    def view(self) -> LogView:
-        """The lines."""
-        return self.query_one(LogView)
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The names of the nodes known, from metrics and from the log itself."""
-        return self._node_names
+    def field(self) -> LogField:
+        """Where people type."""
+        return self.query_one(LogField)
 
     def set_origin(self, begin: datetime | None) -> None:
         """Elapsed times count from there."""
         if begin is not None and begin != self._origin:
             self._origin = begin
-            self.view.set_origin(int(begin.timestamp() * NANOSECONDS))
-
-    def set_nodes(self, names: Collection[str]) -> None:
-        """Learn of nodes, from the metrics or from the lines themselves."""
-        if not set(names) <= set(self._node_names):
-            self._node_names = tuple(sorted({*self._node_names, *names}, key=natural_key))
+            self.columns.set_origin(int(begin.timestamp() * NANOSECONDS))
 
     def take(self, part: LogPart) -> None:
         """Show one more part."""
-        view = self.view
+        if self._held is not None:
+            self._held.append(part)
+            return
+        view = self.columns.main
         if part.restarted:
             view.clear()
-            self._ended = False
+            self._ended, self._match = False, None
+            self.forget_times()
+        elif part.filled is not None:
+            if view.replace_gap(part.filled, part.entries) and not self.view.follow:
+                self.view.go_to_time(part.filled.start_ns)  # to see what the reader asked for
+            self._tell_filled(part)
         elif part.older:
             view.prepend(part.entries)
         else:
             view.append(part.entries)
         self._ended = self._ended or part.ended
+        if part.read_part is not None:
+            self._read_part = part.read_part
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
-        self._show_bar()
+        if part.entries:
+            self.learn_times(part.entries)
+        self.show_standing()
 
-    def show_node(self, node: str | None) -> None:
-        """One node alone, or all."""
-        self._node = node
-        self.view.set_visible_nodes(None if node is None else {node})
-        self._show_bar()
+    def _tell_filled(self, part: LogPart) -> None:
+        gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
+        lines = len(part.entries) - gaps
+        if gaps:
+            self.notify(f"{count(lines)} lines came; some are still missing.", severity="warning")
+        else:
+            self.notify(f"The gap is filled: {count(lines)} lines.")
 
-    def toggle_follow(self) -> None:
-        """Follow the end, or stay."""
-        self.view.follow = not self.view.follow
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What comes meanwhile is shown afterwards: who goes through all lines finds them as they were."""
+        self._held = []
+        try:
+            yield
+        finally:
+            waiting, self._held = self._held, None
+            for part in waiting:
+                self.take(part)
 
-    def toggle_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
-        self.view.wrap = not self.view.wrap
+    # The way out
 
-    def next_time_mode(self) -> None:
-        """Another way to show times."""
-        self.view.action_next_time_mode()
+    def leave(self) -> bool:
+        """One step out: of field, selection, search, restrictions, columns; whether there was one."""
+        if self.field.is_open:
+            self.close_field()
+            self.choose(self._before_field)
+            return True
+        if self.view.clear_selection():
+            return True
+        if self._pattern is not None:
+            self._find(None)
+            return True
+        looser = self._choice.loosened()
+        if looser is not None:
+            self.choose(looser)
+            return True
+        if self.is_split:
+            self.toggle_split()
+            return True
+        return False
 
     def focus_view(self) -> None:
         """Keys go to the lines."""
         self.view.focus()
 
-    def open_field(self, purpose: FieldPurpose) -> None:
-        """Type a text to look for, or one that all lines shown must contain."""
-        self._purpose = purpose
-        field = self.query_one("#log-field", Input)
-        field.placeholder = PLACEHOLDERS[purpose]
-        field.value = self._filter if purpose == "filter" else ""
-        field.add_class("-open")
-        field.focus()
+    # What is typed
 
-    def submit(self) -> None:
-        """The text is complete: look for it, or keep the filter; keys go to the lines again."""
-        field = self.query_one("#log-field", Input)
-        field.remove_class("-open")
+    def open_field(self, purpose: FieldPurpose, text: str = "") -> None:
+        """Type a text to look for, one that all lines shown must match, a time, or a path."""
+        self._before_field = self._choice
+        known = self._choice.pattern if purpose == "filter" else None
+        switches = self.field.switches
+        if purpose == "filter":
+            switches = replace(switches, invert=self._choice.invert, context_lines=self._choice.context_lines)
+        if known:
+            text, switches = known.text, replace(switches, regex=known.regex, case=known.case)
+        self.field.open(purpose, text, switches if purpose != "save" else FieldSwitches())
+
+    def close_field(self) -> None:
+        """Nobody types any more; keys go to the lines."""
+        self.field.close()
         self.focus_view()
-        if self._purpose == "find" and field.value:
-            self._needle = field.value
-            self.view.find(field.value, backwards=True)
 
-    def leave(self) -> bool:
-        """Close the field, else forget what was found, else drop the filter; whether there was any of it."""
-        field = self.query_one("#log-field", Input)
-        was_open = field.has_class("-open")
-        field.remove_class("-open")
-        self.focus_view()
-        if was_open and self._purpose == "find":
-            return True
-        if self._match:
-            self._match = ""
-            self.view.find("")
-            self._show_bar()
-            return True
-        had_filter = bool(self._filter)
-        self._set_filter("")
-        return was_open or had_filter
+    @on(LogField.Typed)
+    def _typed(self, message: LogField.Typed) -> None:
+        message.stop()
+        field = self.field
+        if message.purpose not in ("find", "filter"):
+            return
+        pattern = field.pattern
+        field.problem = pattern.problem if pattern else ""
+        if message.purpose == "filter" and not field.problem:
+            switches = field.switches
+            self.choose(
+                replace(
+                    self._choice,
+                    pattern=pattern,
+                    invert=switches.invert and bool(pattern),
+                    context_lines=switches.context_lines if pattern else 0,
+                )
+            )
 
-    @on(Input.Changed, "#log-field")
-    def _typed(self, event: Input.Changed) -> None:
-        if self._purpose == "filter":
-            self._set_filter(event.value)
+    @on(LogField.Given)
+    def _given(self, message: LogField.Given) -> None:
+        message.stop()
+        if self.field.problem and message.purpose != "save":
+            return
+        if message.purpose == "time":
+            self._go_to(message.text)
+        elif message.purpose == "save":
+            self.post_message(self.SaveWanted(message.text, everything=self.field.switches.everything))
+        else:
+            self.close_field()
+            if message.purpose == "find" and self.field.pattern:
+                self._find(self.field.pattern)
 
-    def _set_filter(self, text: str) -> None:
-        self._filter = text
-        self.view.set_filter(text)
-        self._show_bar()
+    def _find(self, pattern: LogPattern | None) -> None:
+        self._pattern, self._match = pattern, None
+        for view in self.columns.views:
+            if view is not self.view:
+                view.find(None)
+        self.view.find(pattern)
+        self.show_standing()
+
+    def _go_to(self, typed: str) -> None:
+        entry = self.current_entry
+        newest = _moment(self.newest_ns)
+        times = LogTimes(
+            oldest=self._origin or _moment(self.oldest_ns),
+            newest=newest,
+            here=_moment(stamp_ns(entry)) if entry is not None else newest,
+            timezone=UTC if self.view.time_mode == "utc" else None,
+        )
+        try:
+            moment = moment_of(typed, times)
+            time_ns = int(moment.timestamp() * NANOSECONDS)
+        except (ValueError, OverflowError) as error:
+            self.field.problem = str(error)
+            return
+        self.close_field()
+        for view in self.columns.views:
+            view.go_to_time(time_ns)
+
+    # What the view tells
 
     @on(MatchChanged)
     def _searched(self, message: MatchChanged) -> None:
-        if not message.text:
-            return
-        self._match = f"/{self._needle}" if message.entry is not None else f"/{self._needle}: not found"
-        self._show_bar()
+        if self._pattern is not None:
+            self._match = message
+            self.show_standing()
 
+    @on(GapRetryRequested)
+    def _gap_opened(self, message: GapRetryRequested) -> None:
+        self.post_message(self.GapWanted(message.gap))
+
+    @on(FirstErrorChanged)
     @on(FollowChanged)
     @on(UnseenChanged)
     def _view_moved(self) -> None:
-        self._show_bar()
+        self.show_standing()
 
-    def _show_bar(self) -> None:
-        view = self.view
-        empty = view.line_count == 0
+    def show_standing(self) -> None:
+        """Say what is shown, and how."""
+        main = self.columns.main
+        empty = main.line_count == 0
         self.query_one("#no-log", Static).display = empty
-        view.display = not empty
+        self.columns.display = not empty
         if empty:
             self.query_one("#no-log", Static).update(
                 "The job has ended without a line of log." if self._ended else "No log lines yet."
             )
-        nodes: list[Span] = [("Log ", "title"), (inert(self._node) if self._node else "all nodes", "plain")]
-        follow: list[Span] = [("following", "good")] if view.follow else [("paused", "warn")]
-        if self._ended:
-            follow = [("complete", "muted")]
-        if not view.follow and view.unseen:
-            follow.append((f" ↓ {count(view.unseen)} new", "accent"))
-        facts = [nodes, follow, [(f"{count(view.line_count)} lines", "muted")]]
-        if self._filter:
-            facts.append([("only ", "muted"), (self._filter, "accent")])
-        if self._match:
-            facts.append([(self._match, "accent")])
-        self.query_one("#log-bar", FactLine).set_facts(facts)
+        self.query_one(FirstErrorLine).show(main.store, main.time_mode)
+        self.query_one(LogBar).show(
+            LogStanding(
+                choice=self._choice,
+                columns=self.columns.nodes,
+                following=self.view.follow,
+                unseen=self.view.unseen,
+                ended=self._ended,
+                read_part=self._read_part,
+                lines=main.line_count,
+                shown=self.view.shown_count,
+                pattern=self._pattern,
+                match=self._match,
+                view=self.view,
+            )
+        )
+
+
+def _moment(time_ns: int) -> datetime:
+    try:
+        return datetime.fromtimestamp(time_ns // NANOSECONDS, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, UTC)

@@ -31,6 +31,11 @@ def default_path(job_name: str, job_id: str) -> Path:
     return Path(f"{name}.log")
 
 
+def own_path(typed: str) -> Path:
+    """The path that a person typed, ``~`` made theirs."""
+    return Path(typed.strip()).expanduser()
+
+
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
     """How entries are written to a file of that name: as records of JSON, or as text."""
     if path.suffix.lower() in RECORD_SUFFIXES:

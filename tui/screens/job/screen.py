@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
@@ -294,10 +294,6 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     @on(RowTable.Selected, "#checkpoint-table")
     def _checkpoint_chosen(self) -> None:
         self.action_open_checkpoint()
-
-    @on(Input.Submitted)
-    def _log_filter_kept(self) -> None:
-        self.query_one(LogPane).submit()
 
     # Actions
 

@@ -97,7 +97,8 @@ class LogFinder(LogReader):
             row = self._model.reveal(hits.found)
             self._page = None
             self._seek_row(row)
-        self._tell_hits(hits)
+        if not (self._model.visible.is_complete and hits.count(time_left)):
+            self._tell_hits(hits)
         await self._count(hits)
 
     async def _count(self, hits: Hits) -> None:
@@ -175,6 +176,7 @@ class LogFinder(LogReader):
         """Go to the first row at or after a time (epoch nanoseconds), else to the last one."""
         model = self._model
         row = min(model.visible.index_at(time_ns), max(0, len(model) - 1))
+        self.follow = False  # before the cursor is put: the end of following puts it on the last row
         model.set_cursor(row)
         self._read_at(Place(row), keep_cursor=True)
 

@@ -206,6 +206,7 @@ class LogReader(LogCanvas, can_focus=True):
 
     def action_first(self) -> None:
         """Go to the oldest line held."""
+        self.follow = False
         self._model.set_cursor(0)
         self._read_at(Place(), keep_cursor=True)
         self._ask_older()

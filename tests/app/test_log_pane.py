@@ -1,0 +1,407 @@
+"""Everything that can be done with the log of a run, by keyboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app.log_stories import END, SECOND, line, story
+from textual.message import Message
+from textual.pilot import Pilot
+
+from api_client.streams.records import LogEntry, LogGap, LogLine, stamp_ns
+from support.dashboard import Dashboard, job_view, settle, text_of
+from support.waiting import until
+from tui.actions import Scope, actions_of
+from tui.app import BtTuiApp
+from tui.feeds.run_log import LogPart
+from tui.insight.text import inert
+from tui.messages import CopyRequested
+from tui.screens.job.log_pane import LogPane
+from tui.screens.job.screen import JobScreen
+
+NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)
+HEADER_LINES = 4
+"""Of the job screen, above the pane, on the tab Logs."""
+
+
+class Reader:
+    """Presses keys and reads the screen."""
+
+    def __init__(self, pilot: Pilot[Any]) -> None:
+        self.pilot = pilot
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await settle(self.pilot)
+
+    async def type(self, text: str) -> None:
+        await self.press(*text)
+
+    @property
+    def pane(self) -> LogPane:
+        return self.pilot.app.screen.query_one(LogPane)
+
+    @property
+    def screen(self) -> str:
+        return text_of(self.pilot.app)  # type: ignore[arg-type]
+
+    @property
+    def bar(self) -> str:
+        return next(row for row in self.screen.splitlines() if row.startswith(" Log "))
+
+    @property
+    def rows(self) -> list[str]:
+        """The lines of the log that are seen."""
+        return [row for row in self.screen.splitlines() if row[2:4].isdigit() and row[4:5] == ":"]
+
+    @property
+    def notices(self) -> str:
+        """What was said in passing."""
+        return "\n".join(notice.message for notice in self.pilot.app._notifications)
+
+    @property
+    def own(self) -> str:
+        """The line under the cursor, as it is on the screen."""
+        entry = self.pane.view.cursor_entry
+        assert entry is not None
+        clock = f"{datetime.fromtimestamp(stamp_ns(entry) // SECOND, UTC):%H:%M:%S}"
+        said = inert(entry.message) if isinstance(entry, LogLine) else entry.reason
+        return next(row for row in self.screen.splitlines() if clock in row and said[:20] in row)
+
+
+@asynccontextmanager
+async def reading(
+    entries: tuple[LogEntry, ...] | None = None,
+    size: tuple[int, int] = NORMAL,
+    hook: Callable[[Message], None] | None = None,
+    tab: str = "logs",
+) -> AsyncIterator[Reader]:
+    app: Dashboard = job_view(lines=story() if entries is None else entries, tab=tab)
+    async with app.run_test(size=size, message_hook=hook) as pilot:
+        await settle(pilot)
+        yield Reader(pilot)
+
+
+async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -> None:
+    async with reading(size=NARROW) as reader:
+        pinned = next(row for row in reader.screen.splitlines() if "first error" in row)
+        assert "e 12:50:00 node-2 torch.OutOfMemoryError" in pinned
+        await reader.press("e")
+        assert "12:50:00 n2 E" in reader.own
+        await reader.press("x")
+        assert "NCCL watchdog" in reader.own
+        await reader.press("x", "X")
+        assert "NCCL watchdog" in reader.own
+
+
+async def test_without_an_error_nothing_is_pinned() -> None:
+    async with reading((line(1, "fine"),)) as reader:
+        assert "✗ first error" not in reader.screen
+        await reader.press("e")
+        assert "No error in the log so far." in reader.notices
+
+
+async def test_finding_counts_goes_around_and_is_forgotten_by_esc() -> None:
+    async with reading() as reader:
+        await reader.press("slash")
+        await reader.type("worker 3")
+        await reader.press("enter")
+        assert "/worker 3 12 of 12" in reader.bar
+        await reader.press("n")
+        await until(reader.pilot, lambda: "1 of 12 wrapped around" in reader.bar)
+        await reader.press("N", "N")
+        assert "11 of 12" in reader.bar
+        await reader.press("slash")
+        await reader.type("nothing like it")
+        await reader.press("enter")
+        assert "not found" in reader.bar
+        await reader.press("escape")
+        assert "nothing like it" not in reader.bar
+
+
+async def test_a_filter_by_expression_inverted_with_context_and_case() -> None:
+    async with reading(size=NARROW) as reader:
+        await reader.press("ampersand")
+        await reader.type("Worker (3|4)")
+        await reader.press("ctrl+r")
+        assert "regex on" in reader.screen and "case smart" in reader.screen
+        assert reader.rows == []  # a capital letter minds case
+        await reader.press("ctrl+t", "ctrl+t")
+        assert "case aa" in reader.screen
+        assert reader.rows and all("worker 3" in row for row in reader.rows)
+        await reader.press("ctrl+o")
+        assert "context 1" in reader.screen
+        assert any("'loss'" in row for row in reader.rows)
+        await reader.press("ctrl+o", "ctrl+o", "ctrl+o", "ctrl+n")
+        assert "invert on" in reader.screen
+        assert reader.rows and not any("worker 3" in row for row in reader.rows)
+        await reader.press("enter")
+        assert "without /Worker (3|4)/" in reader.bar
+        await reader.press("escape")
+        assert "without" not in reader.bar
+
+
+async def test_a_bad_expression_says_so_where_it_is_typed() -> None:
+    async with reading(size=NARROW) as reader:
+        await reader.press("ampersand", "ctrl+r")
+        await reader.type("loss (")
+        assert "✗ missing )" in reader.screen
+        await reader.press("enter")
+        assert "✗ missing )" in reader.screen  # not taken
+        await reader.press("escape")
+        assert "only" not in reader.bar
+
+
+async def test_esc_in_the_field_brings_back_what_was_shown_before() -> None:
+    async with reading() as reader:
+        await reader.press("ampersand", *"saving", "enter")
+        await reader.press("ampersand", *"zzz")
+        assert "only zzz " in reader.bar
+        await reader.press("escape")
+        assert "only saving " in reader.bar
+
+
+async def test_what_was_typed_before_comes_back_with_the_arrow() -> None:
+    async with reading() as reader:
+        await reader.press("slash", *"loss", "enter", "slash", *"step", "enter", "slash", "up", "up", "enter")
+        assert "/loss" in reader.bar
+
+
+async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_one() -> None:
+    async with reading(size=WIDE) as reader:
+        await reader.press("l", "l")
+        assert "≥ WARNING" in reader.bar
+        assert all(" W " in row or " E " in row for row in reader.rows)
+        await reader.press("v", "v", "v", "v")
+        assert "last 15 min" in reader.bar
+        assert not any("worker 3" in row for row in reader.rows)
+        await reader.press("V")
+        assert "last 1 h" in reader.bar
+        await reader.press("e", "h")
+        assert "hidden node-2" in reader.bar
+        assert not any(" n2 " in row for row in reader.rows)
+        for left in ("≥ WARNING", "last 1 h", "hidden node-2"):
+            assert left in reader.bar
+            await reader.press("escape")
+            assert left not in reader.bar
+        assert "205 lines" in reader.bar
+
+
+async def test_all_nodes_come_back_and_the_last_one_stays() -> None:
+    async with reading((line(2, "a", 0), line(1, "b", 1))) as reader:
+        await reader.press("h")
+        assert [row.split()[2] for row in reader.rows] == ["a"]
+        reader.pane.choose(replace(reader.pane.choice, hidden=frozenset({"node-1", "node-2", "node-3"})))
+        await reader.press("h")
+        assert "last node" in reader.notices
+        await reader.press("H")
+        assert len(reader.rows) == 2
+
+
+async def test_a_span_moves_on_with_the_log() -> None:
+    async with reading() as reader:
+        await reader.press("v", "v", "v", "v", "v")
+        before = reader.rows
+        later = tuple(
+            LogLine(END + step * 100 * SECOND, f"later {step}", "node-0", None) for step in range(4)
+        )
+        reader.pilot.app.screen.post_message(JobScreen.LogArrived(LogPart(later)))
+        await settle(reader.pilot)
+        assert any("exit code 1" in row for row in before)
+        assert [row for row in reader.rows if "exit code 1" in row] == []
+        assert sum("later" in row for row in reader.rows) == 4
+
+
+async def test_times_are_local_utc_ages_elapsed_or_off() -> None:
+    async with reading() as reader:
+        assert "12:58:20 n2" in reader.screen
+        await reader.press("t")
+        assert "UTC" in reader.bar and "12:58:20Z" in reader.screen
+        await reader.press("t")
+        assert "ages" in reader.bar
+        await reader.press("t")
+        assert "since start" in reader.bar
+        await reader.press("t")
+        assert "no times" in reader.bar and "12:58:20 n2" not in reader.screen
+        await reader.press("t")
+        assert "no times" not in reader.bar
+
+
+async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
+    async with reading() as reader:
+        await reader.press("at")
+        assert "12:30 · 2026-11-21 12:30" in reader.screen
+        await reader.type("99:99")
+        await reader.press("enter")
+        assert "no such time: 99:99" in reader.screen
+        await reader.press("ctrl+u", *"11:30", "enter")
+        assert "11:30:00" in reader.own
+        await reader.press("right_curly_bracket")
+        assert "11:31:00" in reader.own
+        await reader.press("left_curly_bracket")
+        assert "11:30:00" in reader.own
+        await reader.press("right_parenthesis")
+        assert "12:30:00" in reader.own
+        await reader.press("left_parenthesis")
+        assert "11:30:00" in reader.own
+        await reader.press("at", *"+2m", "enter")
+        assert "11:32:00" in reader.own
+        await reader.press("g")
+        assert "11:00:00" in reader.own
+        await reader.press("G")
+        assert "following" in reader.bar
+
+
+async def test_folds_open_and_close_and_json_spreads_out() -> None:
+    async with reading() as reader:
+        shown = "\n".join(reader.rows)
+        await reader.press("g")
+        top = "\n".join(reader.rows)
+        assert top.count("Loading shards") == 1 and top.count("NCCL version") == 1
+        await reader.press("P")
+        assert "all bars" in reader.bar
+        assert "\n".join(reader.rows).count("Loading shards") > 10
+        await reader.press("P", "D", "g")
+        assert "all repeats" in reader.bar and "\n".join(reader.rows).count("NCCL version") == 4
+        await reader.press("D", "e")
+        assert "train.py" not in "\n".join(reader.rows)
+        await reader.press("enter")
+        assert "train.py" in "\n".join(reader.rows)
+        await reader.press("enter", "S")
+        assert "all tracebacks" in reader.bar and "train.py" in "\n".join(reader.rows)
+        await reader.press("S", "at", *"12:28", "enter")
+        assert '"event"' in reader.own
+        await reader.press("enter")
+        assert '"accuracy": 0.74' in reader.screen and '"metrics": {' in reader.screen
+        assert shown
+
+
+async def test_bookmarks_survive_a_filter() -> None:
+    async with reading() as reader:
+        await reader.press("apostrophe")
+        assert "There is no bookmark" in reader.notices
+        await reader.press("e", "b", "x", "b", "G", "apostrophe")
+        first = reader.own
+        await reader.press("l", "l", "apostrophe", "quotation_mark")
+        assert reader.own[2:20] == first[2:20]
+        await reader.press("apostrophe", "b", "quotation_mark", "b", "apostrophe")
+        assert "There is no bookmark" in reader.notices
+
+
+async def test_wrapping_and_panning() -> None:
+    long = line(1, "begin " + "x" * 200 + " end")
+    async with reading((long,)) as reader:
+        assert " end" not in reader.rows[0]
+        await reader.press("w")
+        assert "wrapped" in reader.bar and " end" in reader.screen
+        await reader.press("w", *["right"] * 12)
+        assert " end" in reader.rows[0]
+        await reader.press(*["left"] * 12)
+        assert "begin" in reader.rows[0]
+
+
+async def test_nodes_side_by_side_where_there_is_room() -> None:
+    async with reading(size=WIDE) as reader:
+        await reader.press("vertical_line")
+        titles = next(row for row in reader.screen.splitlines() if row.startswith(" node-0"))
+        assert titles.split() == ["node-0", "node-1", "node-2"]
+        assert "Log node-0 … node-2" in reader.bar
+        await reader.press("full_stop", "e")
+        await reader.press("right_square_bracket", "right_square_bracket")
+        titles = next(row for row in reader.screen.splitlines() if row.startswith(" node-1"))
+        assert titles.split() == ["node-1", "node-2", "node-3"]
+        await reader.press("comma", "vertical_line")
+        assert "Log node-1 ·" in reader.bar
+        await reader.pilot.resize_terminal(*NARROW)
+        await settle(reader.pilot)
+        await reader.press("vertical_line")
+        assert "Side by side needs 76 columns; this log has 60." in reader.notices
+
+
+async def test_copying_a_line_or_several() -> None:
+    copied: list[str] = []
+
+    def listen(message: Message) -> None:
+        if isinstance(message, CopyRequested):
+            copied.append(message.text)
+
+    async with reading(hook=listen) as reader:
+        await reader.press("e", "enter", "Y")
+        await reader.press("x", "x", "shift+up", "Y")
+        await reader.press("escape")
+    assert copied[0].startswith("Traceback (most recent call last):")
+    assert copied[-1] == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
+
+
+async def test_saving_what_is_shown_or_everything_never_over_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with reading() as reader:
+        await reader.press("ampersand", *"worker 3", "enter", "W")
+        assert "llama-70b-sft-v3.log" in reader.screen and "the lines shown" in reader.screen
+        await reader.press("enter")
+        await until(reader.pilot, (tmp_path / "llama-70b-sft-v3.log").exists)
+        await settle(reader.pilot)
+        assert "Saved 13 lines" in reader.notices  # the gap is told too
+        await reader.press("W", "enter")
+        await until(reader.pilot, lambda: "enter once more replaces it" in reader.screen)
+        await reader.press("ctrl+u", *"all.ndjson", "ctrl+l")
+        assert "the whole log" in reader.screen
+        await reader.press("enter")
+        await until(reader.pilot, (tmp_path / "all.ndjson").exists)
+    shown = (tmp_path / "llama-70b-sft-v3.log").read_text("utf-8").splitlines()
+    assert len(shown) == 13 and all("worker 3" in row or "-- gap" in row for row in shown)
+    records = [json.loads(row) for row in (tmp_path / "all.ndjson").read_text("utf-8").splitlines()]
+    assert len(records) == len(story())
+    assert any(
+        record.get("message") == "\x1b[1;32mSaving checkpoint\x1b[0m to /mnt/ckpts/checkpoint-1200"
+        for record in records
+    )
+
+
+async def test_a_terminal_that_cannot_be_lent_says_so() -> None:
+    async with reading() as reader:
+        await reader.press("O")
+        assert "cannot be lent" in reader.notices
+
+
+async def test_a_gap_is_read_again_from_its_line() -> None:
+    asked: list[LogGap] = []
+    async with reading() as reader:
+        screen = reader.pilot.app.screen
+
+        async def retry(gap: LogGap) -> None:
+            asked.append(gap)
+            found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
+            screen.post_message(JobScreen.LogArrived(LogPart((found,), filled=gap)))
+
+        screen._feed.retry = retry  # type: ignore[attr-defined]
+        await reader.press("at", *"12:21:30", "enter")
+        await reader.press("enter")
+        await settle(reader.pilot)
+        assert [gap.reason for gap in asked] == ["the server answered 503"]
+        assert "The gap is filled: 1 lines." in reader.notices
+        assert "found after all" in reader.screen and "── gap" not in reader.screen
+
+
+async def test_every_function_is_listed_in_help() -> None:
+    async with reading(size=(100, 100)) as reader:
+        await reader.press("question_mark")
+        listed = reader.screen
+    for action in actions_of(Scope.LOGS):
+        assert action.help in listed
+
+
+async def test_the_pane_beside_charts_has_the_same_functions() -> None:
+    async with reading(tab="live") as reader:
+        await reader.press("l", "l", "e")
+        assert "≥ WARNING" in reader.bar and "paused" in reader.bar
+        assert isinstance(reader.pilot.app, BtTuiApp)

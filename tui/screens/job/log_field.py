@@ -1,0 +1,252 @@
+"""The line to type into below a log: what to find, what to show, where to go, where to save.
+
+Toggles are switched by control keys while typing, and by clicking them; their state is always in sight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import Input, Static
+
+from tui.insight.log_moment import EXAMPLES
+from tui.insight.log_pattern import LogPattern
+from tui.screens.job.log_choice import CONTEXT_STOPS
+from tui.widgets.line import FactLine
+from tui.widgets.tones import Span
+
+FieldPurpose = Literal["find", "filter", "time", "save"]
+
+PROMPTS: dict[FieldPurpose, str] = {"find": "/", "filter": "&", "time": "@", "save": "save to"}
+PLACEHOLDERS: dict[FieldPurpose, str] = {
+    "find": "find in the log; n and N go to the next match",
+    "filter": "show only lines that match",
+    "time": EXAMPLES,
+    "save": "a path; .ndjson keeps every field",
+}
+CASE_STOPS: tuple[bool | None, ...] = (None, True, False)
+CASE_WORDS = {None: "smart", True: "Aa", False: "aa"}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSwitches:
+    """How what is typed is meant."""
+
+    regex: bool = False
+    case: bool | None = None
+    invert: bool = False
+    context_lines: int = 0
+    everything: bool = False
+
+
+class LogField(Vertical):
+    """Shown while somebody types; says what it was given, and what is wrong with it."""
+
+    DEFAULT_CSS = """
+    LogField {
+        height: 2; display: none; background: $panel; padding: 0 1;
+        &.-open { display: block; }
+        & > Horizontal { height: 1; }
+        & #log-prompt { width: auto; color: $accent; text-style: bold; padding-right: 1; }
+        & #log-input { width: 1fr; background: $panel; padding: 0; }
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "switch('regex')", show=False, id="log_field.regex"),
+        Binding("ctrl+t", "switch('case')", show=False, id="log_field.case"),
+        Binding("ctrl+n", "switch('invert')", show=False, id="log_field.invert"),
+        Binding("ctrl+o", "switch('context')", show=False, id="log_field.context"),
+        Binding("ctrl+l", "switch('everything')", show=False, id="log_field.everything"),
+        Binding("up", "recall(1)", show=False, id="log_field.earlier"),
+        Binding("down", "recall(-1)", show=False, id="log_field.later"),
+    ]
+
+    switches: var[FieldSwitches] = var(FieldSwitches(), init=False)
+    problem: var[str] = var("", init=False)
+    """What is wrong with what is typed; shown in place of the switches."""
+
+    class Typed(Message):
+        """What is typed, or a switch, has changed."""
+
+        def __init__(self, purpose: FieldPurpose, text: str) -> None:
+            super().__init__()
+            self.purpose = purpose
+            self.text = text
+
+    class Given(Message):
+        """What is typed is complete."""
+
+        def __init__(self, purpose: FieldPurpose, text: str) -> None:
+            super().__init__()
+            self.purpose = purpose
+            self.text = text
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._purpose: FieldPurpose = "find"
+        self._history: dict[FieldPurpose, list[str]] = {}
+        self._recalled = 0
+
+    def compose(self) -> ComposeResult:
+        """What is asked, the text, and the switches or what is wrong."""
+        with Horizontal():
+            yield Static(id="log-prompt")
+            yield Input(id="log-input", compact=True)
+        yield _SwitchLine(self._clicked, id="log-switches")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody types."""
+        return self.has_class("-open")
+
+    @property
+    def purpose(self) -> FieldPurpose:
+        """What for."""
+        return self._purpose
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return self.query_one(Input).value
+
+    @property
+    def pattern(self) -> LogPattern | None:
+        """What is typed, as a pattern; None for nothing."""
+        return LogPattern(self.text, self.switches.regex, self.switches.case) if self.text else None
+
+    def open(self, purpose: FieldPurpose, text: str = "", switches: FieldSwitches | None = None) -> None:
+        """Let somebody type; ``text`` is there to begin with."""
+        self._purpose, self._recalled = purpose, 0
+        self.query_one("#log-prompt", Static).update(PROMPTS[purpose])
+        field = self.query_one(Input)
+        field.placeholder = PLACEHOLDERS[purpose]
+        with self.prevent(Input.Changed):
+            field.value = text
+        field.cursor_position = len(text)
+        self.problem = ""
+        if switches is not None:
+            self.switches = switches
+        self.add_class("-open")
+        self._show()
+        field.focus()
+
+    def close(self) -> None:
+        """Nobody types any more."""
+        self.remove_class("-open")
+
+    def action_switch(self, name: str) -> None:
+        """Switch one thing to its next state."""
+        now = self.switches
+        if name == "everything":
+            if self._purpose == "save":
+                self.switches = replace(now, everything=not now.everything)
+            return
+        if self._purpose not in ("find", "filter"):
+            return
+        if name == "regex":
+            self.switches = replace(now, regex=not now.regex)
+        elif name == "case":
+            after = CASE_STOPS.index(now.case) + 1
+            self.switches = replace(now, case=CASE_STOPS[after % len(CASE_STOPS)])
+        elif self._purpose == "filter" and name == "invert":
+            self.switches = replace(now, invert=not now.invert)
+        elif self._purpose == "filter" and name == "context":
+            after = CONTEXT_STOPS.index(now.context_lines) + 1 if now.context_lines in CONTEXT_STOPS else 0
+            self.switches = replace(now, context_lines=CONTEXT_STOPS[after % len(CONTEXT_STOPS)])
+
+    def action_recall(self, by: int) -> None:
+        """What was typed here before."""
+        known = self._history.get(self._purpose, [])
+        self._recalled = max(0, min(len(known), self._recalled + by))
+        self.query_one(Input).value = known[-self._recalled] if self._recalled else ""
+        self.query_one(Input).cursor_position = len(self.text)
+
+    def watch_switches(self) -> None:
+        """Show their state; what is typed means something else now."""
+        self._show()
+        if self.is_open:
+            self.post_message(self.Typed(self._purpose, self.text))
+
+    def watch_problem(self) -> None:
+        """Say it."""
+        self._show()
+
+    @on(Input.Changed, "#log-input")
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.problem = ""
+        if self.is_open:
+            self.post_message(self.Typed(self._purpose, event.value))
+
+    @on(Input.Submitted, "#log-input")
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if event.value:
+            known = self._history.setdefault(self._purpose, [])
+            if event.value in known:
+                known.remove(event.value)
+            known.append(event.value)
+        self.post_message(self.Given(self._purpose, event.value))
+
+    def _clicked(self, position: int) -> None:
+        names = [name for name, _ in self._switch_words()]
+        if position < len(names):
+            self.action_switch(names[position])
+
+    def _switch_words(self) -> list[tuple[str, list[Span]]]:
+        now = self.switches
+        if self._purpose == "save":
+            what = "the whole log" if now.everything else "the lines shown"
+            return [("everything", [("^l ", "key"), (what, "accent")])]
+        if self._purpose == "time":
+            return []
+        words: list[tuple[str, list[Span]]] = [
+            ("regex", _switch("^r", "regex", "on" if now.regex else "off", now.regex)),
+            ("case", _switch("^t", "case", CASE_WORDS[now.case], now.case is not None)),
+        ]
+        if self._purpose == "filter":
+            words += [
+                ("invert", _switch("^n", "invert", "on" if now.invert else "off", now.invert)),
+                ("context", _switch("^o", "context", str(now.context_lines), now.context_lines > 0)),
+            ]
+        return words
+
+    def _show(self) -> None:
+        line = self.query_one("#log-switches", _SwitchLine)
+        if self.problem:
+            line.set_facts([[("✗ ", "bad"), (self.problem, "bad")]])
+        elif self._purpose == "time":
+            line.set_facts([[(EXAMPLES, "muted")]])
+        else:
+            line.set_facts([words for _, words in self._switch_words()])
+
+
+def _switch(key: str, name: str, state: str, on: bool) -> list[Span]:
+    return [(f"{key} ", "key"), (f"{name} ", "muted"), (state, "accent" if on else "plain")]
+
+
+class _SwitchLine(FactLine):
+    """The switches; a click on one switches it."""
+
+    def __init__(self, clicked: Callable[[int], None], *, id: str) -> None:
+        super().__init__(id=id, separator="  ")
+        self._told = clicked
+
+    def on_click(self, event: events.Click) -> None:
+        """Which one is where the mouse is."""
+        begin = 0
+        for position, fact in enumerate(self._facts):
+            end = begin + sum(len(text) for text, _ in fact)
+            if begin <= event.x < end:
+                self._told(position)
+                return
+            begin = end + len(self._separator)

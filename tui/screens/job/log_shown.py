@@ -1,0 +1,180 @@
+"""What is shown of a log: which nodes, levels, lines and times, in one view or side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from textual.containers import Vertical
+from textual.message import Message
+
+from api_client.streams.records import LogEntry, LogLine, stamp_ns
+from tui.insight.natural import natural_key
+from tui.screens.job.log_choice import SPANS, LogChoice
+from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
+from tui.widgets.log_view.line_filter import LineFilter
+from tui.widgets.log_view.view import LogView
+
+NANOSECONDS = 1_000_000_000
+SPAN_STEPS = 20
+"""The beginning of a span that is shown moves on with the log, by such a part of it."""
+
+
+class LogShown(Vertical):
+    """Knows the nodes and times of a log and what the reader chose to see of it; the views follow."""
+
+    class NodeWanted(Message):
+        """Show this node alone, or all."""
+
+        def __init__(self, node: str | None) -> None:
+            super().__init__()
+            self.node = node
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._node_names: tuple[str, ...] = ()
+        self._choice = LogChoice()
+        self._since_ns: int | None = None
+        self.newest_ns = 0
+        """The time of the newest line, epoch nanoseconds; 0 while there is none."""
+        self.oldest_ns = 0
+        self.is_split = False
+        """Whether nodes stand side by side."""
+
+    def show_standing(self) -> None:
+        """Say what is shown, and how."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> LogColumns:
+        """The views."""
+        return self.query_one(LogColumns)
+
+    @property
+    def view(self) -> LogView:
+        """The view that keys go to."""
+        return self.columns.current
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes known, from metrics and from the log itself."""
+        return self._node_names
+
+    @property
+    def choice(self) -> LogChoice:
+        """What the reader chose to see."""
+        return self._choice
+
+    @property
+    def current_entry(self) -> LogEntry | None:
+        """The line under the cursor."""
+        return self.view.cursor_entry
+
+    def set_nodes(self, names: Collection[str]) -> None:
+        """Learn of nodes, from the metrics or from the lines themselves."""
+        if not set(names) <= set(self._node_names):
+            self._node_names = tuple(sorted({*self._node_names, *names}, key=natural_key))
+
+    def forget_times(self) -> None:
+        """There are no lines any more."""
+        self.newest_ns = self.oldest_ns = 0
+
+    def learn_times(self, entries: tuple[LogEntry, ...]) -> None:
+        """Lines of these times are there now; a span that is shown moves on with them."""
+        first, last = stamp_ns(entries[0]), stamp_ns(entries[-1])
+        self.oldest_ns = min(self.oldest_ns, first) if self.oldest_ns else first
+        self.newest_ns = max(self.newest_ns, last)
+        span = SPANS[self._choice.span]
+        if span is not None:
+            step_ns = int(span.total_seconds() * NANOSECONDS) // SPAN_STEPS
+            if self._since_ns is None or self.newest_ns - step_ns * (SPAN_STEPS + 1) > self._since_ns:
+                self._apply()
+
+    # What is shown of it
+
+    def choose(self, choice: LogChoice) -> None:
+        """Show something else."""
+        if choice != self._choice:
+            self._choice = choice
+            self._apply()
+            self.show_standing()
+
+    def _apply(self) -> None:
+        choice, span = self._choice, SPANS[self._choice.span]
+        self._since_ns = None
+        if span is not None and self.newest_ns:
+            self._since_ns = self.newest_ns - int(span.total_seconds() * NANOSECONDS)
+        pattern = choice.pattern
+        self.columns.set_filter(
+            LineFilter(
+                nodes=None if choice.node is None else frozenset({choice.node}),
+                hidden=choice.hidden,
+                min_level=choice.min_level,
+                pattern=pattern if pattern and not pattern.problem else None,
+                invert=choice.invert,
+                context_lines=choice.context_lines,
+                since_ns=self._since_ns,
+            )
+        )
+
+    def show_node(self, node: str | None) -> None:
+        """One node alone, or all; side by side, those from it on."""
+        hidden = self._choice.hidden - {node} if node is not None else self._choice.hidden
+        self.choose(replace(self._choice, node=node, hidden=hidden))
+        if self.is_split:
+            self._arrange()
+
+    def hide_node(self) -> None:
+        """Hide the node of the line under the cursor, unless it is the last one shown."""
+        entry = self.current_entry
+        node = entry.replica if isinstance(entry, LogLine) else None
+        hidden = self._choice.hidden | {node} if node else self._choice.hidden
+        if node is None:
+            self.notify("The line under the cursor has no node.")
+        elif set(self._node_names) <= hidden:
+            self.notify("This is the last node that is shown.")
+        else:
+            self.choose(replace(self._choice, node=None, hidden=hidden))
+            self.post_message(self.NodeWanted(None))
+            if self.is_split:
+                self._arrange()
+
+    def show_all_nodes(self) -> None:
+        """No node is hidden, none alone."""
+        self.choose(replace(self._choice, node=None, hidden=frozenset()))
+        self.post_message(self.NodeWanted(None))
+        if self.is_split:
+            self._arrange()
+
+    def toggle_split(self) -> None:
+        """The nodes side by side, or one log again."""
+        if self.is_split:
+            self.is_split = False
+        elif len(self._node_names) < 2:
+            self.notify("There is only one node in this log.")
+            return
+        elif self.columns.room() < 2:
+            self.notify(
+                f"Side by side needs {2 * COLUMN_CELLS} columns; this log has {self.columns.size.width}."
+            )
+            return
+        else:
+            self.is_split = True
+        self._arrange()
+
+    def on_resize(self) -> None:
+        """Another number of columns may fit."""
+        if self.is_split:
+            self.call_after_refresh(self._arrange)
+
+    def _arrange(self) -> None:
+        self.run_worker(self._columns_anew(), group="log columns", exclusive=True, exit_on_error=False)
+
+    async def _columns_anew(self) -> None:
+        nodes: list[str] = []
+        if self.is_split:
+            shown = [name for name in self._node_names if name not in self._choice.hidden]
+            first = shown.index(self._choice.node) if self._choice.node in shown else 0
+            nodes = (shown[first:] + shown[:first])[: max(1, self.columns.room())]
+        await self.columns.split(nodes)
+        self.show_standing()

@@ -1,0 +1,119 @@
+"""Taking lines of a log elsewhere: to the clipboard, into a file, a pager, an editor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import UTC
+from pathlib import Path
+
+from textual import on
+from textual.app import SuspendNotSupported
+from textual.widget import Widget
+
+from api_client.models import TrainingJob
+from api_client.streams.records import LogEntry
+from tui.clipboard import LONGEST_COPY_BYTES
+from tui.insight.log_text.written import message_text, written
+from tui.insight.text import inert
+from tui.insight.units import count
+from tui.messages import CopyRequested
+from tui.screens.job.log_outside import Program, program_of, show_in
+from tui.screens.job.log_pane import LogPane
+from tui.screens.job.log_saving import default_path, own_path, save_entries
+
+
+class LogTaking(Widget):
+    """The job screen's actions that take lines out of the dashboard."""
+
+    job: TrainingJob
+    _replaceable: Path | None = None
+    """A file that is there already; saving to it once more replaces it."""
+
+    @property
+    def log_pane(self) -> LogPane:
+        """The pane that holds the lines."""
+        return self.query_one(LogPane)
+
+    def action_extend_down(self) -> None:
+        """Select one line more, downwards."""
+        self.log_pane.view.action_extend_selection(1)
+
+    def action_extend_up(self) -> None:
+        """Select one line more, upwards."""
+        self.log_pane.view.action_extend_selection(-1)
+
+    def action_copy_lines(self) -> None:
+        """Copy the line under the cursor, or the selection."""
+        entries = self.log_pane.view.selected_entries()
+        if not entries:
+            self.notify("There is no line to copy.")
+            return
+        text = "\n".join(message_text(entry) for entry in entries)
+        if len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
+            self.notify(
+                f"{count(len(entries))} lines are too long for the clipboard; W saves lines to a file."
+            )
+            return
+        what = "line" if len(entries) == 1 else f"{count(len(entries))} lines:"
+        self.post_message(CopyRequested(text, what))
+
+    def action_save_log(self) -> None:
+        """Ask where to."""
+        self._replaceable = None
+        self.log_pane.open_field("save", str(default_path(self.job.name or "", self.job.id)))
+
+    @on(LogPane.SaveWanted)
+    def _save(self, message: LogPane.SaveWanted) -> None:
+        self.run_worker(
+            self._saving(own_path(message.path), everything=message.everything),
+            name="saving of the log",
+            group="save log",
+            exclusive=True,
+            exit_on_error=False,
+        )
+
+    async def _saving(self, path: Path, *, everything: bool) -> None:
+        pane = self.log_pane
+        replace = path == self._replaceable
+        zone = UTC if pane.view.time_mode == "utc" else None
+        try:
+            with pane.held():
+                entries = pane.view.entries(filtered=not everything)
+                lines = await save_entries(entries, path, timezone=zone, replace=replace)
+        except FileExistsError:
+            self._replaceable = path
+            pane.field.problem = f"{path} exists; enter once more replaces it"
+            return
+        except (OSError, ValueError) as error:
+            pane.field.problem = f"not saved: {getattr(error, 'strerror', None) or error}"
+            return
+        pane.close_field()
+        self.notify(f"Saved {count(lines)} lines to {path}.")
+
+    def action_page_log(self) -> None:
+        """Open the lines shown in the pager."""
+        self._show_outside("pager")
+
+    def action_edit_log(self) -> None:
+        """Open the lines shown in the editor."""
+        self._show_outside("editor")
+
+    def _show_outside(self, kind: Program) -> None:
+        command = program_of(kind, os.environ)
+        if command is None:
+            self.notify(f"There is no {kind}; set ${kind.upper()}.", severity="warning")
+            return
+        zone = UTC if self.log_pane.view.time_mode == "utc" else None
+
+        def row(entry: LogEntry) -> str:
+            return written(entry, zone)
+
+        entries = self.log_pane.view.entries(filtered=True)
+        try:
+            with self.app.suspend():
+                show_in(command, map(row, entries), default_path(self.job.name or "", self.job.id).stem)
+        except SuspendNotSupported:
+            self.notify("This terminal cannot be lent to another program.", severity="warning")
+        except (OSError, subprocess.SubprocessError) as error:
+            self.notify(f"{inert(command[0])} did not start: {error}", severity="error")
