@@ -8,7 +8,14 @@ from contextlib import suppress
 from datetime import timedelta
 
 from api_client.errors import NotFound, RequestError, Unauthorized
-from api_client.models import RUNNABLE_STATUSES, JobStatus, LogRecord, TrainingJob, TrainingProject
+from api_client.models import (
+    RUNNABLE_STATUSES,
+    Checkpoint,
+    JobStatus,
+    LogRecord,
+    TrainingJob,
+    TrainingProject,
+)
 from api_client.streams.records import LogLine
 from tui.feeds.publisher import Publisher
 from tui.feeds.session import Session
@@ -37,7 +44,9 @@ GLANCED_JOBS = 24
 """At most so many running jobs are looked at, the newest first."""
 GLANCE_LINES = 200
 GLANCE_SPAN = timedelta(minutes=30)
-"""Long enough to see a leak; the checkpoints, which would be one more request a job, are not looked at."""
+"""Long enough to see a leak."""
+CHECKPOINTS_AGE_S = 300.0
+"""A job's checkpoints are listed no more often: one request more in ten looks."""
 GLANCE_STEP_S = 60
 CLOCK_SKEW = timedelta(minutes=5)
 
@@ -54,6 +63,7 @@ class FleetFeed:
     ) -> None:
         self._rules = rules
         self._offset = ClockOffset()
+        self._checkpoint_lists: dict[str, tuple[float, tuple[Checkpoint, ...]]] = {}
         self._session = session
         self._publish_snapshot = publish
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
@@ -174,6 +184,8 @@ class FleetFeed:
             job.project_id, job.id, start_ms=start_ms, end_ms=_millis(now.timestamp()), step_s=GLANCE_STEP_S
         )
         snapshot = await asyncio.to_thread(MetricsFold().fold, answer)
+        if snapshot.at is not None:
+            self._offset.saw(snapshot.at, now.timestamp(), GLANCE_STEP_S)
         progress = fold.snapshot()
         run = RunSnapshot(
             job,
@@ -184,9 +196,20 @@ class FleetFeed:
             metrics_at=now,
             history_known=True,
             log_read=True,
+            checkpoints=await self._checkpoints(job),
+            clock_ahead_s=self._offset.ahead_s,
         )
         earlier = self._glances.get(job.id, Glance()).findings
         return Glance(progress, _trace(snapshot), health(run, self._rules, earlier))
+
+    async def _checkpoints(self, job: TrainingJob) -> tuple[Checkpoint, ...]:
+        """Those of a job, listed anew once in a while: to see one that is overdue."""
+        now = self._session.clock.monotonic()
+        listed = self._checkpoint_lists.get(job.id)
+        if listed is None or now - listed[0] >= CHECKPOINTS_AGE_S:
+            found = await self._session.client.checkpoints.list(job.project_id, job.id)
+            listed = self._checkpoint_lists[job.id] = (now, tuple(found))
+        return listed[1]
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

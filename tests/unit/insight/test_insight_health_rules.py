@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -427,5 +427,9 @@ def test_what_is_found_does_not_come_and_go_while_the_run_goes_on():
         found = look(second, vitals=replace(slow, at=START_S + second - 300), previous=found)
         seen.append(kinds(found))
     assert seen == [["straggler"]] * len(seen)
-    assert found[0].since is not None
-    assert found[0].since <= moment(3600) + timedelta(seconds=1)
+    assert found[0].since == moment(3000), "since it was first seen, not since the newest look"
+
+
+def test_gpus_that_nobody_ever_saw_work():
+    assert kinds(look(vitals=metrics(series(gpu=0.0)))) == ["gpu-idle"]
+    assert look(1200, vitals=metrics(series(range(0, 1260, 60), gpu=0.0))) == (), "it may still be loading"

@@ -56,7 +56,11 @@ def _idle_since(context: Context, utilization: Series, at: float, *, worked: boo
     ):
         return None
     earlier = value_range(values[:first])
-    if worked or (earlier is not None and earlier[1] >= rules.active_from):
+    if (
+        worked
+        or at - times[first] >= rules.idle_never_s
+        or (earlier is not None and earlier[1] >= rules.active_from)
+    ):
         return times[first]
     return None
 

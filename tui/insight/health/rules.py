@@ -50,6 +50,8 @@ class HealthRules:
     """GPUs below that utilisation do nothing."""
     idle_after_s: float = 5 * MINUTE_S
     """GPUs doing nothing for that long are idle."""
+    idle_never_s: float = 25 * MINUTE_S
+    """GPUs that did nothing in all that is seen are idle after that long, though nobody saw them work."""
     active_from: float = 0.2
     """GPUs that once reached that utilisation had begun their work."""
 
