@@ -22,6 +22,7 @@ from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
 from tui.app_downloads import DownloadKeeper
 from tui.browser import open_in_browser
+from tui.clipboard import copy_through_tmux
 from tui.feeds.cache import CacheFeed
 from tui.feeds.checkpoint_files import CheckpointFilesFeed, list_files
 from tui.feeds.deployment import DeployFeed
@@ -268,6 +269,7 @@ class BtTuiApp(DownloadKeeper):
     @on(CopyRequested)
     def _copy(self, message: CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
+        self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
         self.notify(f"Copied the {message.what} {clip(inert(message.text), COPIED_CELLS)}.", markup=False)
 
     @on(BrowserRequested)

@@ -27,8 +27,7 @@ def line(
 def story() -> tuple[LogEntry, ...]:
     """Two hours of it, in time order."""
     entries: list[LogEntry] = []
-    for node in range(4):
-        entries.append(line(7200 - node, f"NCCL version 2.21.5+cuda12.4, rank {node}", node))
+    entries += [line(7200 - node, f"NCCL version 2.21.5+cuda12.4, rank {node}", node) for node in range(4)]
     for percent in range(0, 101, 4):
         bar = "█" * (percent // 10)
         entries.append(
@@ -44,10 +43,10 @@ def story() -> tuple[LogEntry, ...]:
     entries.append(line(1900, '{"event": "eval", "metrics": {"loss": 0.91, "accuracy": 0.74}}', 1, "INFO"))
     entries.append(line(1800, "\x1b[1;32mSaving checkpoint\x1b[0m to /mnt/ckpts/checkpoint-1200", 0))
     entries.append(line(900, "all_gather took 42 ms", 3, late=True))
-    for number, text in enumerate(CRASH.splitlines()):
-        entries.append(line(600 - number / 100, text, 2))
-    for number in range(1, 31):
-        entries.append(line(590 - number * 10, f"waiting for node-2, {number * 10} s", number % 2))
+    entries += [line(600 - number / 100, text, 2) for number, text in enumerate(CRASH.splitlines())]
+    entries += [
+        line(590 - number * 10, f"waiting for node-2, {number * 10} s", number % 2) for number in range(1, 31)
+    ]
     entries.append(line(200, "NCCL watchdog: collective timed out", 1, "ERROR"))
     entries.append(line(100, "exit code 1", 2, "ERROR"))
     return tuple(entries)
