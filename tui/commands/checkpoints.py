@@ -30,6 +30,7 @@ from tui.commands.session import run_on_remote
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import Checkpoint
+    from tui.commands.checkpoint_scores import Losses
 
 SORTS = ("checkpoint-id", "size", "created", "type")
 
@@ -67,9 +68,10 @@ def list_checkpoints(
     order: str,
     output_format: str,
 ) -> ExitCode:
-    """List the checkpoints of a job; the table marks the newest one, and tells which are still uploaded.
+    """List the checkpoints of a job; the table marks the newest and the best, and those still uploaded.
 
-    Which one is best is told by "bt-tui checkpoints show", from what the trainer kept beside it.
+    The best is told by the trainer_state.json of the newest, where the trainer keeps one: by the loss of
+    evaluations, else of training.
     """
     if checkpoint_name is not None:
         given = {"job_id": job_id, "project": project, "project_id": project_id}
@@ -88,7 +90,9 @@ def list_checkpoints(
         elif output_format == CSV:
             output.data(_csv(job.id, found, output))
         elif found:
-            output.data(_table(found, output))
+            from tui.commands.checkpoint_scores import losses_of
+
+            output.data(_table(found, await losses_of(client, job, found), output))
         if not found:
             output.remark(f"job {job.id} has no checkpoints")
         return ExitCode.OK
@@ -163,13 +167,15 @@ def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
     return text.getvalue()
 
 
-def _table(found: Sequence[Checkpoint], output: Output) -> str:
+def _table(found: Sequence[Checkpoint], losses: Losses, output: Output) -> str:
     from tui.commands.tables import Cell, Column, render_table
     from tui.insight.checkpoint_facts import checkpoint_facts
     from tui.insight.units import UNKNOWN, bytes_iec, count
 
+    facts = checkpoint_facts(found, loss_by_step=losses.training, eval_loss_by_step=losses.evaluation)
     columns = (
-        Column("CHECKPOINT", shrinks=True),
+        Column("CHECKPOINT"),
+        Column("", shrinks=True),
         Column("STEP", right=True),
         Column("TYPE", shrinks=True),
         Column("SIZE", right=True),
@@ -179,7 +185,8 @@ def _table(found: Sequence[Checkpoint], output: Output) -> str:
     )
     rows = [
         [
-            Cell(one.name + (" (newest)" if one.is_newest else ""), "strong" if one.is_newest else None),
+            Cell(one.name, "strong" if one.marks else None),
+            Cell(one.marks, "good"),
             Cell(count(one.step)),
             Cell(one.kind),
             Cell(bytes_iec(one.checkpoint.size_bytes)),
@@ -187,7 +194,7 @@ def _table(found: Sequence[Checkpoint], output: Output) -> str:
             Cell(one.sync, "caution" if one.sync == "uploading" else None),
             Cell(one.checkpoint.base_model or UNKNOWN, "muted"),
         ]
-        for one in checkpoint_facts(found)
+        for one in facts
     ]
     return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
 

@@ -1,0 +1,250 @@
+"""bt-tui checkpoints list, files, show, urls and snippet, against a server and a store not of ours."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from support.object_host import ObjectHost
+from support.stranger import Answer, Asked, Stranger, job
+
+JOB = "/v1/training_projects/proj1/jobs/job1"
+TENSORS = {
+    "__metadata__": {"format": "pt"},
+    "big": {"dtype": "BF16", "shape": [100, 50], "data_offsets": [0, 10_000]},
+    "small": {"dtype": "F32", "shape": [4], "data_offsets": [10_000, 10_016]},
+}
+
+
+def safetensors(tensors: dict[str, object], data_bytes: int) -> bytes:
+    header = json.dumps(tensors).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(data_bytes)
+
+
+def checkpoint(name: str, hour: int, **more: object) -> dict[str, object]:
+    return {
+        "checkpoint_id": name,
+        "created_at": f"2026-03-01T{hour:02}:00:00Z",
+        "checkpoint_type": "full",
+        "base_model": None,
+        "lora_adapter_config": None,
+        "size_bytes": 10,
+        "training_job_id": "job1",
+    } | more
+
+
+@pytest.fixture
+def store() -> Iterator[ObjectHost]:
+    history = [
+        {"step": 100, "eval_loss": 1.5},
+        {"step": 200, "eval_loss": 1.9},
+        {"step": 200, "loss": float("nan")},
+    ]
+    with ObjectHost() as host:
+        host.objects = {
+            "checkpoint-200/model.safetensors": safetensors(TENSORS, 10_016),
+            "checkpoint-200/adapter_config.json": b'{"r": 16, "lora_alpha": 32}',
+            "checkpoint-200/trainer_state.json": json.dumps(
+                {"global_step": 200, "log_history": history}
+            ).encode(),
+            "checkpoint-100/empty.bin": b"",
+            "config.json": b"{}",
+        }
+        yield host
+
+
+@pytest.fixture
+def saved(stranger: Stranger, store: ObjectHost) -> Stranger:
+    """A job with checkpoints, whose files are listed three to a page."""
+
+    def page(asked: Asked) -> Answer:
+        start = int(asked.query["page_token"])
+        names = list(store.objects)
+        files = [
+            {
+                "url": store.url(name),
+                "relative_file_name": name,
+                "node_rank": 0,
+                "size_bytes": len(store.objects[name]),
+                "last_modified": "2026-03-01T12:00:00Z",
+            }
+            for name in names[start : start + 3]
+        ]
+        following = start + 3 if start + 3 < len(names) else None
+        return Answer(body={"presigned_urls": files, "next_page_token": following, "total_count": len(names)})
+
+    stranger.on("GET", JOB + "/checkpoint_files", page)
+    checkpoints = [
+        checkpoint(
+            "checkpoint-200", 2, checkpoint_type="lora", lora_adapter_config={"r": 16}, size_bytes=2000
+        ),
+        checkpoint("checkpoint-100", 1),
+        checkpoint(".", 0, sync_status="SYNCING", size_bytes=None, checkpoint_type=None),
+    ]
+    stranger.on("GET", JOB + "/checkpoints", Answer(body={"training_job": job(), "checkpoints": checkpoints}))
+    return stranger
+
+
+def test_list_as_the_official_document(cli, saved):
+    document = json.loads(cli("checkpoints", "list", "--job-id", "job1", "-o", "json").out)
+    assert (document["job_id"], document["total_checkpoints"]) == ("job1", 3)
+    assert [each["checkpoint_id"] for each in document["checkpoints"]] == [
+        ".",
+        "checkpoint-100",
+        "checkpoint-200",
+    ]
+    last = document["checkpoints"][-1]
+    assert last == {
+        "job_id": "job1",
+        "id": "",
+        "checkpoint_id": "checkpoint-200",
+        "checkpoint_type": "lora",
+        "base_model": "",
+        "size_bytes": 2000,
+        "size_human_readable": "2.00 KB",
+        "created_at": "2026-03-01 02:00:00",
+        "sync_status": None,
+        "lora_adapter_config": {"r": 16},
+    }
+    by_size = cli(
+        "checkpoints", "list", "--project", "llama-sft", "--sort", "size", "--order", "desc", "-o", "csv"
+    )
+    rows = list(csv.DictReader(io.StringIO(by_size.out)))
+    assert [row["Checkpoint Name"] for row in rows] == ["checkpoint-200", "checkpoint-100", "."]
+
+
+def test_the_table_marks_the_newest_and_the_best(cli, saved):
+    lines = cli("checkpoints", "list", "--job-id", "job1").out.splitlines()
+    assert "uploading" in lines[1]
+    assert "best: eval loss 1.50 at step 100" in lines[2]
+    assert "newest" in lines[3]
+    assert "LoRA r=16" in lines[3]
+
+
+@pytest.mark.parametrize("listed", [None, []])
+def test_no_checkpoints(cli, stranger, listed):
+    stranger.on("GET", JOB + "/checkpoints", Answer(body={"checkpoints": listed}))
+    result = cli("checkpoints", "list", "--job-id", "job1", "-o", "json")
+    assert (result.code, json.loads(result.out)["total_checkpoints"]) == (0, 0)
+    assert "has no checkpoints" in result.err
+
+
+def test_three_thousand_checkpoints(cli, stranger):
+    listed = [checkpoint(f"checkpoint-{number}", number % 24) for number in range(3000)]
+    stranger.on("GET", JOB + "/checkpoints", Answer(body={"checkpoints": listed}))
+    stranger.on("GET", JOB + "/checkpoint_files", Answer(body={"presigned_urls": None}))
+    assert len(cli("checkpoints", "list", "--job-id", "job1").out.splitlines()) == 3001
+
+
+def test_files_of_all_of_one_and_of_the_root(cli, saved):
+    def listed(*arguments: str) -> list[str]:
+        result = cli("checkpoints", "files", *arguments, "--job-id", "job1", "-o", "json")
+        assert "generation" not in result.out
+        return [file["relative_file_name"] for file in json.loads(result.out)["files"]]
+
+    assert len(listed()) == 5
+    assert listed("checkpoint-100") == ["checkpoint-100/empty.bin"]
+    assert listed(".") == ["config.json"]
+    same = cli("checkpoints", "list", "--checkpoint-name", "checkpoint-100", "--job-id", "job1")
+    assert "checkpoint-100/empty.bin" in same.out
+    absent = cli("checkpoints", "files", "checkpoint-1", "--job-id", "job1")
+    assert (absent.code, "no checkpoint 'checkpoint-1'" in absent.err) == (7, True)
+
+
+@pytest.mark.parametrize("ignores_ranges", [False, True])
+def test_show_reads_headers_alone_and_sends_no_key(cli, saved, store, ignores_ranges):
+    store.ignores_ranges = ignores_ranges
+    result = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1", "-o", "json")
+    assert result.code == 0, result.err
+    document = json.loads(result.out)
+    assert document["weights"]["parameters_by_dtype"] == {"BF16": 5000, "F32": 4}
+    assert document["weights"]["largest_tensors"][0] == {
+        "name": "big",
+        "dtype": "BF16",
+        "shape": [100, 50],
+        "size_bytes": 10_000,
+    }
+    assert document["adapter_config"]["r"] == 16
+    assert document["trainer_state"]["last"] == {"eval_loss": 1.9, "loss": None}
+    assert all("authorization" not in map(str.lower, each.headers) for each in store.fetched)
+    table = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1").out
+    assert "5,004 (5,000 BF16, 4 F32)" in table
+    assert "100 × 50" in table
+
+
+def test_a_large_file_costs_its_header(cli, saved, store):
+    far = {"big": {"dtype": "U8", "shape": [5_000_000], "data_offsets": [0, 5_000_000]}}
+    store.objects["checkpoint-200/model.safetensors"] = safetensors(far, 5_000_000)
+    assert cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1").code == 0
+    assert sum(each.sent_bytes for each in store.fetched if each.name.endswith("safetensors")) < 100_000
+
+
+def test_an_expired_url_is_renewed_by_listing_again(cli, saved, store):
+    listings = saved._own_routes[:]
+    (files,) = [route for method, pattern, route in listings if pattern.pattern.endswith("files")]
+    first = []
+
+    def stale_once(asked: Asked) -> Answer:
+        answer = files(asked)
+        if len(first) < 2:  # the two pages that the command lists first
+            first.append(asked)
+            for file in answer.body["presigned_urls"]:
+                file["url"] = file["url"].replace("generation=", "generation=9")
+        return answer
+
+    saved.on("GET", JOB + "/checkpoint_files", stale_once)
+    result = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1", "-o", "json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["weights"]["parameter_count"] == 5004
+    listed = [asked for asked in saved.asked if asked.path.endswith("checkpoint_files")]
+    assert len(listed) == 4  # two pages, and the same two again: once for all files
+
+
+def test_a_hostile_header_is_a_sentence_and_the_rest_is_shown(cli, saved, store):
+    store.objects["checkpoint-200/model.safetensors"] = b"\xff" * 100
+    store.objects["checkpoint-200/model.safetensors.index.json"] = (
+        b'{"weight_map": {"a": "gone.safetensors"}}'
+    )
+    result = cli("checkpoints", "show", "checkpoint-200", "--job-id", "job1")
+    assert result.code == 0
+    assert "the format allows" in result.err
+    assert "checkpoint-200/gone.safetensors is named by the index" in result.err
+    assert "lora_alpha" in result.out
+
+
+def test_urls_are_written_as_the_official_file(cli, saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saved.jobs = [job(training_project={"id": "proj1", "name": "../my project"})]
+    result = cli("get_checkpoint_urls", "--job-id", "job1")
+    assert result.code == 0
+    (path,) = tmp_path.glob("*.json")
+    assert result.out.strip() == str(path)
+    assert path.name == "_my-project_job1_checkpoints.json"
+    assert path.stat().st_mode & 0o077 == 0
+    document = json.loads(path.read_text())
+    assert set(document) == {"timestamp", "job", "checkpoint_artifacts"}
+    assert [set(each) for each in document["checkpoint_artifacts"]] == [
+        {"url", "relative_file_name", "node_rank", "size_bytes", "last_modified"}
+    ] * 5
+    assert cli("checkpoints", "urls", "--job-id", "job1").code == 0
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_snippet_of_the_newest_or_a_named_one(cli, saved):
+    assert 'checkpoint_name="checkpoint-200"' in cli("checkpoints", "snippet", "--job-id", "job1").out
+    assert 'checkpoint_name="."' in cli("checkpoints", "snippet", ".", "--job-id", "job1").out
+    assert cli("checkpoints", "snippet", "nope", "--job-id", "job1").code == 7
+
+
+def test_which_job_is_meant(cli, saved):
+    saved.jobs = [
+        job("job0", created_at="2025-01-01T00:00:00Z"),
+        job("job1", created_at="2025-02-01T00:00:00Z"),
+    ]
+    newest = json.loads(cli("checkpoints", "list", "--project", "llama-sft", "-o", "json").out)
+    assert newest["job_id"] == "job1"
+    assert cli("checkpoints", "list").code == 2
+    assert cli("checkpoints", "list", "--job-id", "nope").code == 7
+    assert cli("checkpoints", "list", "--job-id", "job1", "--project", "other").code == 7

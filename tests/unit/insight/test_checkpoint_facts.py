@@ -1,0 +1,160 @@
+"""Checkpoints: steps, kinds, the newest, the best, two compared, the lines that resume from one."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client.config_file.loading import load_training_project
+from api_client.models import Checkpoint, CheckpointFile
+from tui.insight.checkpoint_comparison import compare_checkpoints
+from tui.insight.checkpoint_facts import checkpoint_facts, kind_words, step_of, sync_state
+from tui.insight.resume_snippet import resume_snippet
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def checkpoint(name: str, minutes: float | None = 0.0, **more: object) -> Checkpoint:
+    created = None if minutes is None else NOON + timedelta(minutes=minutes)
+    return Checkpoint.model_validate({"checkpoint_id": name, "created_at": created, **more})
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("checkpoint-400", 400),
+        ("run/v0-checkpoint-400", 400),
+        ("checkpoint-2-1000", 1000),
+        ("checkpoint-1000-2", 1000),
+        ("global_step_100", 100),
+        ("iter_0004000", 4000),
+        ("epoch=1-step=250", 250),
+        ("step-7", 7),
+        ("merged", None),
+        (".", None),
+        ("", None),
+    ],
+)
+def test_the_step_is_in_the_name(name: str, step: int | None) -> None:
+    assert step_of(name) == step
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"checkpoint_type": "lora", "lora_adapter_config": {"r": 16}}, "LoRA r=16"),
+        ({"checkpoint_type": "lora", "lora_adapter_config": {"r": "16"}}, "LoRA"),
+        ({"checkpoint_type": "LORA", "lora_adapter_config": None}, "LoRA"),
+        ({"checkpoint_type": "full"}, "full"),
+        ({"checkpoint_type": "whisper"}, "whisper"),
+        ({"checkpoint_type": "mamba"}, "mamba"),
+        ({}, "other"),
+    ],
+)
+def test_kinds_in_words(fields: dict[str, object], words: str) -> None:
+    assert kind_words(checkpoint("x", **fields)) == words
+
+
+def test_both_spellings_of_a_finished_upload() -> None:
+    states = [
+        sync_state(checkpoint("x", sync_status=word)) for word in ("SYNCING", "COMPLETE", "COMPLETED", None)
+    ]
+    assert states == ["uploading", "stored", "stored", "unknown"]
+
+
+def test_the_newest_by_time_and_the_best_by_the_loss_told_before_it() -> None:
+    found = [checkpoint(f"checkpoint-{step}", step) for step in (300, 100, 200)]
+    losses = [(90, 2.0), (190, 0.5), (200, math.nan), (299, 0.9), (305, 0.1)]
+    facts = checkpoint_facts(found, loss_by_step=losses)
+    assert [(one.name, one.is_newest, one.is_best) for one in facts] == [
+        ("checkpoint-300", True, False),
+        ("checkpoint-100", False, False),
+        ("checkpoint-200", False, True),
+    ]
+    assert facts[2].marks == "best: loss 0.500 at step 190"
+    assert facts[0].marks == "newest"
+
+
+def test_evaluations_are_preferred_and_a_loss_counts_for_one_checkpoint() -> None:
+    found = [checkpoint("checkpoint-100"), checkpoint("checkpoint-200", 1), checkpoint("checkpoint-300", 2)]
+    facts = checkpoint_facts(found, loss_by_step=[(100, 0.1)], eval_loss_by_step=[(100, 1.5), (200, 1.2)])
+    assert [one.is_best for one in facts] == [False, True, False]
+    assert facts[2].score is None
+
+
+def test_without_times_or_losses_nothing_is_made_up() -> None:
+    facts = checkpoint_facts([checkpoint("checkpoint-2", None), checkpoint("checkpoint-1", None)])
+    assert [(one.is_newest, one.is_best, one.score) for one in facts] == [
+        (True, False, None),
+        (False, False, None),
+    ]
+    assert checkpoint_facts([]) == []
+    (alone,) = checkpoint_facts([checkpoint("checkpoint-1")], loss_by_step=[(1, 1.0)])
+    assert not alone.is_best
+
+
+def test_two_checkpoints_side_by_side() -> None:
+    left = checkpoint(
+        "checkpoint-1", size_bytes=1024, lora_adapter_config={"r": 8, "target_modules": ["q", "k"]}
+    )
+    right = checkpoint(
+        "checkpoint-2", size_bytes=2048, lora_adapter_config={"r": 16, "target_modules": ["k", "q"]}
+    )
+    files = [
+        [
+            CheckpointFile(url="", relative_file_name=f"{one}/model", size_bytes=5),
+            CheckpointFile(url="", relative_file_name=f"{one}/state", size_bytes=size),
+        ]
+        for one, size in (("checkpoint-1", 1), ("checkpoint-2", 2))
+    ]
+    lines = compare_checkpoints(*checkpoint_facts([left, right]), left_files=files[0], right_files=files[1])
+    differing = {line.what: (line.left, line.right) for line in lines if line.differs}
+    assert differing == {
+        "step": ("1", "2"),
+        "size": ("1.00 KiB", "2.00 KiB"),
+        "state": ("1 B", "2 B"),
+        "adapter r": ("8", "16"),
+    }
+
+
+@given(st.text(max_size=30), st.text(max_size=12))
+def test_the_snippet_is_python_that_means_these_names(name: str, job_id: str) -> None:
+    from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig
+
+    scope: dict[str, object] = {
+        "BasetenCheckpoint": BasetenCheckpoint,
+        "LoadCheckpointConfig": LoadCheckpointConfig,
+    }
+    text = resume_snippet(job_id, name)
+    exec(text.partition("\n")[2], scope)
+    config = scope["load_checkpoint_config"]
+    assert isinstance(config, LoadCheckpointConfig)
+    assert config.enabled
+    assert config.checkpoints == [BasetenCheckpoint.from_named_checkpoint(name, job_id)]
+
+
+def test_a_config_with_the_snippet_loads(tmp_path: Path) -> None:
+    config = tmp_path / "config.py"
+    config.write_text(
+        resume_snippet("abc1234", "checkpoint-24")
+        + """
+from truss_train import Compute, Image, Runtime, TrainingJob, TrainingProject
+
+project = TrainingProject(
+    name="resumed",
+    job=TrainingJob(
+        image=Image(base_image="x"),
+        compute=Compute(),
+        runtime=Runtime(start_commands=["true"], load_checkpoint_config=load_checkpoint_config),
+    ),
+)
+"""
+    )
+    loaded = load_training_project(config).job.runtime.load_checkpoint_config
+    assert loaded is not None
+    assert loaded.checkpoints[0].model_dump()["checkpoint_name"] == "checkpoint-24"

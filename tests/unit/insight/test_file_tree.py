@@ -1,0 +1,201 @@
+"""Files as a tree: totals, hostile paths, order, filter, what is on show, and no step that takes long."""
+
+from __future__ import annotations
+
+import posixpath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.insight.file_tree import (
+    BY_NAME,
+    ROOT,
+    FileEntry,
+    FileTree,
+    Order,
+    SortKey,
+    VisibleRows,
+    build,
+    build_steps,
+    filter_steps,
+    finish,
+)
+
+
+def names(tree: FileTree, nodes: list[int]) -> list[str]:
+    return [tree.names[node] for node in nodes]
+
+
+def shown(tree: FileTree, order: Order = BY_NAME, open_all: bool = True) -> list[str]:
+    rows = VisibleRows(tree, order=order)
+    finish(rows.show_steps(open_all=open_all))
+    return names(tree, rows.nodes)
+
+
+def node_at(tree: FileTree, path: str) -> int:
+    node = tree.node_of(path)
+    assert node is not None, path
+    return node
+
+
+HUB = [
+    FileEntry("hub", 4096, 5.0, "directory"),
+    FileEntry("hub/llama/model-2.safetensors", 300, 20.0),
+    FileEntry("hub/llama/model-10.safetensors", 100, 10.0),
+    FileEntry("hub/llama/config.json", 1, 30.0),
+    FileEntry("hub/qwen/model.safetensors", 50, None),
+    FileEntry("notes.txt", 49, 1.0),
+    FileEntry("empty", 4096, 2.0, "directory"),
+]
+
+
+def test_directories_have_the_totals_of_the_files_below_them() -> None:
+    tree = build(HUB)
+    hub, llama = node_at(tree, "hub"), node_at(tree, "hub/llama")
+    assert (tree.total_bytes, tree.file_count) == (500, 5)
+    assert (tree.sizes[hub], tree.file_counts[hub], tree.newest_s[hub]) == (451, 4, 30.0)
+    assert tree.share_of_parent(llama) == pytest.approx(401 / 451)
+    assert tree.share_of_total(llama) == pytest.approx(401 / 500)
+    assert tree.is_directory(node_at(tree, "empty"))
+    assert names(tree, tree.largest_directories(5)) == ["hub", "llama", "qwen"]
+    assert len(tree.files_below(hub)) == 4
+
+
+def test_a_directory_that_only_leads_to_another_is_no_place_where_room_goes() -> None:
+    tree = build([FileEntry("a/b/c/big", 100), FileEntry("a/small", 1)])
+    assert names(tree, tree.largest_directories(5)) == ["c"]
+
+
+def test_orders() -> None:
+    tree = build(HUB)
+    by_name = ["empty", "hub", "llama", "config.json", "model-2.safetensors", "model-10.safetensors"]
+    assert shown(tree)[:6] == by_name
+    assert shown(tree, Order(SortKey.SIZE, descending=True), open_all=False) == ["hub", "notes.txt", "empty"]
+    assert shown(tree, Order(SortKey.TIME), open_all=False) == ["empty", "notes.txt", "hub"]
+    assert shown(tree, Order(SortKey.TYPE), open_all=False) == ["empty", "hub", "notes.txt"]
+    assert Order(SortKey.NAME).next() == Order(SortKey.SIZE, descending=True)
+
+
+def test_opening_and_closing_keep_the_rows_of_a_tree_that_was_flattened_whole() -> None:
+    tree = build(HUB)
+    rows = VisibleRows(tree)
+    finish(rows.show_steps())
+    assert names(tree, rows.nodes) == ["empty", "hub", "notes.txt"]
+    assert finish(rows.open_steps(1)) == 2
+    assert finish(rows.open_steps(2)) == 3
+    assert names(tree, rows.nodes) == [name for name in shown(tree) if name != "model.safetensors"]
+    kept = rows.open_paths()
+    assert kept == {"hub", "hub/llama"}
+    assert rows.close(1) == 5
+    assert finish(rows.open_steps(1)) == 5  # what was open in it is open again
+    again = VisibleRows(build(list(reversed(HUB))))
+    finish(again.show_steps(open_paths=kept))
+    assert names(again.tree, again.nodes) == names(tree, rows.nodes)
+    assert finish(again.reveal_steps(node_at(again.tree, "hub/qwen/model.safetensors"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kept", "total"),
+    [
+        ("MODEL", {"model-2.safetensors", "model-10.safetensors", "model.safetensors"}, 450),
+        ("*.json", {"config.json"}, 1),
+        ("llama", {"model-2.safetensors", "model-10.safetensors", "config.json"}, 401),
+        ("hub/q", {"model.safetensors"}, 50),
+        ("nothing like it", set(), 0),
+    ],
+)
+def test_a_filter_keeps_matches_their_directories_and_what_is_in_matching_ones(
+    pattern: str, kept: set[str], total: int
+) -> None:
+    tree = build(HUB)
+    matches = finish(filter_steps(tree, pattern))
+    rows = VisibleRows(tree, matches=matches)
+    finish(rows.show_steps(open_all=True))
+    files = {tree.names[node] for node in rows.nodes if not tree.is_directory(node)}
+    assert (files, matches.total_bytes, matches.file_count) == (kept, total, len(kept))
+    for node in rows.nodes:
+        assert tree.parents[node] == ROOT or tree.parents[node] in rows.nodes
+
+
+@pytest.mark.parametrize(
+    ("path", "steps"),
+    [
+        ("../../etc/passwd", ["..", "..", "etc", "passwd"]),
+        ("/root/.cache/x", ["root", ".cache", "x"]),
+        ("a//b/./c", ["a", "b", "c"]),
+        ("[red]x[/red]/\x00\x1b[2J", ["[red]x[", "red]", "\x00\x1b[2J"]),
+        ("", [""]),
+        ("a/..", ["a", ".."]),
+        ("a/", ["a", "a/"]),
+    ],
+)
+def test_a_path_is_data_and_leads_nowhere_but_down(path: str, steps: list[str]) -> None:
+    tree = build([FileEntry(path, 7)])
+    assert shown(tree) == steps
+    assert tree.path(len(tree) - 1) == path
+    assert tree.total_bytes == 7
+
+
+def test_a_path_listed_twice_or_as_file_and_directory_is_there_twice() -> None:
+    tree = build(
+        [FileEntry("a", 1), FileEntry("a", 2), FileEntry("a/b", 4), FileEntry("a", 0, None, "directory")]
+    )
+    assert tree.file_count == 3
+    assert tree.total_bytes == 7
+    assert sorted(shown(tree)) == ["a", "a", "a", "b"]
+
+
+def test_ten_thousand_levels_are_only_levels() -> None:
+    tree = build([FileEntry("d/" * 10_000 + "f", 3)])
+    rows = VisibleRows(tree)
+    finish(rows.show_steps(open_all=True))
+    assert len(rows) == 10_001
+    assert tree.depths[rows.nodes[-1]] == 10_000
+    assert finish(filter_steps(tree, "f")).file_count == 1
+    assert rows.close(0) == 10_000
+
+
+SEGMENTS = st.text(alphabet="ab.-1/ \x00", min_size=0, max_size=8)
+ENTRIES = st.lists(
+    st.builds(
+        FileEntry,
+        SEGMENTS,
+        st.integers(-5, 100),
+        st.none() | st.floats(0, 9),
+        st.sampled_from(("file", "directory")),
+    )
+)
+
+
+@given(ENTRIES, st.sampled_from(list(SortKey)), st.booleans(), st.sampled_from(("a", "*b", "a/", "1")))
+def test_nothing_is_lost_or_counted_twice(
+    entries: list[FileEntry], key: SortKey, descending: bool, pattern: str
+) -> None:
+    tree = build(entries)
+    files = [entry for entry in entries if not entry.is_directory]
+    assert tree.file_count == len(files)
+    assert tree.total_bytes == sum(max(0, entry.size_bytes) for entry in files)
+    rows = VisibleRows(tree, order=Order(key, descending))
+    finish(rows.show_steps(open_all=True))
+    assert sorted(rows.nodes) == list(range(1, len(tree)))
+    matches = finish(filter_steps(tree, pattern))
+    kept = [node for node in range(1, len(tree)) if matches.kept[node] and not tree.is_directory(node)]
+    assert matches.file_count == len(kept)
+    assert matches.total_bytes == sum(tree.sizes[node] for node in kept)
+
+
+def test_every_way_through_many_files_pauses_often() -> None:
+    entries = [FileEntry(f"flat/{number % 977:04}-{number}", number) for number in range(20_000)]
+
+    def pauses(steps: object) -> int:
+        return sum(1 for _ in steps)  # type: ignore[attr-defined]
+
+    assert pauses(build_steps(entries)) >= 60
+    tree = build(entries)
+    rows = VisibleRows(tree, order=Order(SortKey.SIZE, descending=True))
+    assert pauses(rows.show_steps(open_all=True)) >= 60
+    sizes = [tree.sizes[node] for node in rows.nodes[1:]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert pauses(filter_steps(tree, "77")) >= 60
+    assert posixpath.basename(tree.path(rows.nodes[1])) == "0459-19999"
