@@ -116,7 +116,7 @@ async def measure_view(lines: list[LogLine]) -> tuple[float, float, float]:
     first, last = lines[0].timestamp_ns, lines[-1].timestamp_ns
 
     def jump(share: float) -> None:
-        view.scroll_to_time(int(first + share * (last - first)))
+        view.go_to_time(int(first + share * (last - first)))
 
     return await measure(view, lines, view.append, jump)
 

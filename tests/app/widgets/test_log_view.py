@@ -220,7 +220,7 @@ async def test_nodes_and_text_filter_together() -> None:
 
 async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
-        view.scroll_to_time(START_NS + 100 * NS_PER_S)
+        view.go_to_time(START_NS + 100 * NS_PER_S)
         view.set_visible_nodes({"node-2"})
         view.flush()
         await pilot.pause()
@@ -295,7 +295,7 @@ async def test_time_modes_take_turns() -> None:
         await pilot.press("t")
         assert shown(view)[1] == "  n0   b"
         await pilot.press("t")
-        assert shown(view)[1] == "22:14:25 n0   b"
+        assert shown(view)[1] == " 22:14:25 n0   b"
 
 
 HOSTILE = (
@@ -333,7 +333,7 @@ async def test_memory_is_bounded() -> None:
 
 async def test_resizing_keeps_the_top_line_and_the_size() -> None:
     async with running(list(lines(0, 100)), size=(100, 30)) as (view, pilot, _):
-        view.scroll_to_time(START_NS + 40 * NS_PER_S)
+        view.go_to_time(START_NS + 40 * NS_PER_S)
         for size in ((60, 20), (30, 5), (10, 2), (120, 40)):
             await pilot.resize_terminal(*size)
             await pilot.pause()

@@ -149,7 +149,7 @@ class LogStore:
     def chapters(self, low: int, high: int) -> Iterator[tuple[int, Chapter]]:
         """The first number of each block that holds lines ``low <= seq < high``, and what is known of it."""
         at = max(0, bisect_right(self._starts, low) - 1)
-        while at < len(self._starts) and self._starts[at] < high:
+        while low < high and at < len(self._starts) and self._starts[at] < high:
             yield self._starts[at], self._chapters[at]
             at += 1
 
