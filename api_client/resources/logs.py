@@ -16,6 +16,7 @@ from api_client.models import LogRecord, LogsPage, TrainingJob
 from api_client.resources.jobs import Jobs, job_route
 from api_client.streams.follow_options import FollowOptions
 from api_client.streams.logs import fill_gap, follow_logs, read_logs
+from api_client.streams.patience import readable
 from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap
 
 LOG_PAGE = TypeAdapter(LogsPage)
@@ -109,7 +110,7 @@ class Logs:
             return await self._jobs.get(project_id, job_id, retry=retry)
 
         if start is None:
-            start = start_of(await fetch_job(), self._clock)
+            start = start_of(await readable(fetch_job, clock=self._clock), self._clock)
         fetch = _Window(self, project_id, job_id, retry)
         options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
         stream = follow_logs(fetch, fetch_job, clock=self._clock, start_ms=epoch_ms(start), options=options)

@@ -52,3 +52,13 @@ async def patiently(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
                 raise
             failures += 1
             await clock.sleep(wait_s(failures, error))
+
+
+async def readable(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
+    """The call's result, called again after answers that cannot be read. Raises its RequestErrors."""
+    for failures in range(1, INVALID_ANSWERS_IN_A_ROW):
+        try:
+            return await call()
+        except InvalidAnswer as error:
+            await clock.sleep(wait_s(failures, error))
+    return await call()

@@ -84,6 +84,13 @@ class LineFilter:
         self._before.append(entry)
         return []
 
+    def take_around(self, entry: LogEntry) -> list[Shown]:
+        """As ``take``, but for what stands around the last match alone: no more matches are wanted."""
+        if isinstance(entry, LogGap) or not self._is_chosen(entry.replica):
+            return []
+        self._after -= 1
+        return [Shown(entry, is_context=True)]
+
     def _is_match(self, line: LogLine) -> bool:
         if self._min_rank is not None and rank_of(line.message, line.level) < self._min_rank:
             return False

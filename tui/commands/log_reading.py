@@ -112,14 +112,10 @@ class Reading:
         )
         async with aclosing(stream) as batches:
             async for entry in _newest_first(batches):
-                backwards += chosen.take(entry)
-                count -= bool(backwards) and backwards[-1].entry is entry and _is_match(backwards[-1])
+                shown = chosen.take(entry) if count else chosen.take_around(entry)
+                backwards += shown
+                count -= sum(map(_is_match, shown))
                 if count == 0 and not chosen.is_open:
-                    break
-                if count < 0:
-                    # The next match ends the context of the last one wanted.
-                    while backwards[-1].entry is entry or backwards[-1].after_skipped:
-                        backwards.pop()
                     break
         self._count(backwards)
         separators = [each.after_skipped for each in backwards[1:]] + [False]

@@ -92,7 +92,8 @@ async def _print(
     finally:
         line.clear()
     if reading.gap_count:
-        output.remark(f"{reading.gap_count} stretches of the log could not be read; each is marked as a gap")
+        stretches = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
+        output.remark(f"{stretches} of the log could not be read, marked as a gap in the output")
     if request.target.file is not None:
         output.remark(f"saved {reading.line_count:,} lines to {request.target.file}")
     return code

@@ -1,0 +1,225 @@
+"""What can be asked of logs: parts of it, some lines of it, other forms of it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from support.stranger import LONG_AGO_MS, Answer, job, line, project
+
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def filled(stranger):
+    """Ten minutes of two nodes, a line a minute and node."""
+    stranger.logs["job1"] = [
+        line(
+            f"step {minute} of rank {rank}" if minute != 4 else "RuntimeError: CUDA error",
+            at_ms=LONG_AGO_MS + minute * MINUTE_MS + rank,
+            replica=f"node-{rank}",
+            level="WARNING" if minute == 7 else None,
+        )
+        for minute in range(10)
+        for rank in range(2)
+    ]
+    return stranger
+
+
+def messages(result):
+    assert result.code == 0, result.err
+    return [json.loads(each).get("message") for each in result.out.splitlines()]
+
+
+def test_from_and_to_a_time(cli, filled):
+    def between(*arguments):
+        return messages(cli("logs", "job1", "-o", "ndjson", "--node", "0", *arguments))
+
+    assert between("--start", "2025-03-01T12:08:00Z") == ["step 8 of rank 0", "step 9 of rank 0"]
+    assert between("--start", "2025-03-01 12:01", "--end", "2025-03-01 12:03") == [
+        "step 1 of rank 0",
+        "step 2 of rank 0",
+    ]
+    assert between("--start", "9m") == ["step 9 of rank 0"]
+    assert between("--end", str(LONG_AGO_MS + MINUTE_MS)) == ["step 0 of rank 0"]
+    assert between("--since", "2h") == []
+
+
+def test_since_counts_from_now(cli, stranger):
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    stranger.logs["job1"] = [
+        line("old", at_ms=now_ms - 90 * MINUTE_MS),
+        line("new", at_ms=now_ms - MINUTE_MS),
+    ]
+
+    assert messages(cli("logs", "job1", "-o", "ndjson", "--since", "1h")) == ["new"]
+    assert messages(cli("logs", "job1", "-o", "ndjson", "--since", "1h45m")) == ["old", "new"]
+
+
+def test_the_last_lines_are_read_from_the_end_and_no_further(cli, stranger):
+    hours_ago = datetime.now(UTC) - timedelta(hours=5)
+    stranger.jobs = [job("job1", created_at=hours_ago.isoformat())]
+    begin_ms = int(hours_ago.timestamp() * 1000)
+    stranger.logs["job1"] = [line(f"line {n}", at_ms=begin_ms + n) for n in range(9_000)]
+
+    found = messages(cli("logs", "job1", "--last", "3", "-o", "ndjson"))
+
+    assert found == ["line 8997", "line 8998", "line 8999"]
+    pages = [asked for asked in stranger.asked if asked.path.endswith("/logs")]
+    assert len(pages) < 6
+    assert messages(cli("logs", "job1", "--last", "0", "-o", "ndjson")) == []
+
+
+def test_the_last_matches_with_what_is_around_them(cli, filled):
+    out = cli("logs", "job1", "--node", "1", "--grep", "step [2-8]", "--last", "2", "--context", "1").out
+    shown = [text.split("node-1  ")[1] for text in out.splitlines()]
+    assert shown == ["step 6 of rank 1", "step 7 of rank 1", "step 8 of rank 1", "step 9 of rank 1"]
+
+
+def test_lines_around_matches_are_told_apart(cli, filled):
+    result = cli(
+        "logs", "job1", "--grep", "CUDA|step 9", "--context", "1", "--node", "node-0", "-o", "ndjson"
+    )
+    records = [json.loads(each) for each in result.out.splitlines()]
+    assert [(each["message"][:6], each.get("context", False)) for each in records] == [
+        ("step 3", True),
+        ("Runtim", False),
+        ("step 5", True),
+        ("step 8", True),
+        ("step 9", False),
+    ]
+    text = cli("logs", "job1", "--grep", "CUDA|step 9", "--context", "1", "--node", "0", "--time", "off").out
+    assert text.splitlines()[3] == "--"
+    assert text.count("--\n") == 1
+
+
+def test_patterns_levels_and_nodes(cli, filled):
+    def some(*arguments):
+        return messages(cli("logs", "job1", "-o", "ndjson", *arguments))
+
+    assert some("--min-level", "error") == ["RuntimeError: CUDA error"] * 2
+    assert some("--min-level", "WARNING", "--node", "1") == ["RuntimeError: CUDA error", "step 7 of rank 1"]
+    assert some("--grep", "cuda") == []
+    assert len(some("--grep", "cuda", "-i")) == 2
+    assert len(some("--grep", "step", "--invert")) == 2
+    assert len(some("--node", "0", "--node", "node-1")) == 20
+    assert some("--node", "7") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--grep", "(unclosed"], "missing )"),
+        (["--start", "yesterdayish"], "not a time"),
+        (["--since", "soon"], "not a time"),
+        (["--min-level", "LOUD"], "'LOUD'"),
+        (["--last", "-1"], "-1"),
+        (["--since", "1h", "--start", "12:00"], "give one"),
+        (["--follow", "--end", "12:00"], "--end"),
+        (["-o", "jsn"], "./jsn"),
+        (["-o", "raw", "-o", "text"], "one format"),
+        (["--job-id", "other"], "two different"),
+        (["--time", "swatch"], "swatch"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_is_asked(cli, stranger, arguments, told):
+    result = cli("logs", "job1", *arguments)
+
+    assert (result.code, result.out) == (2, "")
+    assert told in result.err
+    assert stranger.asked == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "stamp"),
+    [
+        ("utc", "2025-03-01 12:01:00.000Z  node-0"),
+        ("local", "2025-03-01 12:01:00.000  node-0"),
+        ("elapsed", "+0:01:00.0  node-0"),
+        ("off", "node-0  step 1"),
+    ],
+)
+def test_times_as_wanted(cli, filled, mode, stamp):
+    out = cli("logs", "job1", "--time", mode, "--grep", "step 1 ", "--node", "0").out
+    assert out.startswith(stamp)
+
+
+def test_relative_times_count_back_from_now(cli, stranger):
+    ago = datetime.now(UTC) - timedelta(hours=1)
+    stranger.logs["job1"] = [line("x", at_ms=int(ago.timestamp() * 1000))]
+
+    assert cli("logs", "job1", "--time", "relative").out.startswith("-1:00:0")
+
+
+def test_raw_is_what_the_job_wrote(cli, stranger):
+    stranger.logs["job1"] = [line("a\x1b[31mb\tc\n  d"), line("{}\n", at_ms=LONG_AGO_MS + 1)]
+
+    assert cli("logs", "job1", "-o", "raw").out == "a\x1b[31mb\tc\n  d\n{}\n"
+
+
+def test_saved_to_a_file_and_never_over_another(cli, filled, tmp_path):
+    file = tmp_path / "run.log"
+
+    saved = cli("logs", "job1", "--output", str(file), "--node", "0", "--time", "off")
+
+    assert (saved.code, saved.out) == (0, "")
+    assert f"saved 10 lines to {file}" in saved.err
+    assert file.read_text().splitlines()[0] == "node-0  step 0 of rank 0"
+    again = cli("logs", "job1", "--save", str(file))
+    assert (again.code, len(file.read_text().splitlines())) == (2, 10)
+    assert "--force" in again.err
+    assert cli("logs", "job1", "--save", str(file), "--force").code == 0
+    assert len(file.read_text().splitlines()) == 20
+    records = tmp_path / "run.ndjson"
+    assert cli("logs", "job1", "-o", str(records)).code == 0
+    assert json.loads(records.read_text().splitlines()[0])["replica"] == "node-0"
+    nowhere = cli("logs", "job1", "--save", str(tmp_path / "no" / "such"))
+    assert (nowhere.code, nowhere.out) == (2, "")
+
+
+def test_the_newest_job_of_a_project(cli, stranger):
+    stranger.projects = [project(), project("proj2", "other")]
+    stranger.jobs = [
+        job("old", created_at="2025-02-01T00:00:00Z"),
+        job("new", created_at="2025-02-02T00:00:00Z"),
+        job("elsewhere", created_at="2025-02-03T00:00:00Z", training_project_id="proj2"),
+    ]
+    for name in ("old", "new", "elsewhere"):
+        stranger.logs[name] = [line(f"of {name}")]
+
+    assert messages(cli("logs", "-o", "ndjson")) == ["of elsewhere"]
+    assert messages(cli("logs", "--project", "llama-sft", "-o", "ndjson")) == ["of new"]
+    assert messages(cli("logs", "--project-id", "proj2", "-o", "ndjson")) == ["of elsewhere"]
+    assert messages(cli("logs", "--job-id", "old", "-o", "ndjson")) == ["of old"]
+
+
+def test_follow_begins_with_the_last_lines(cli, stranger):
+    stranger.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS + n) for n in range(3_000)]
+
+    assert messages(cli("logs", "job1", "-f", "--last", "2", "-o", "ndjson")) == ["line 2998", "line 2999"]
+
+
+def test_what_cannot_be_read_is_a_gap_in_every_form(cli, stranger):
+    stranger.logs["job1"] = [line(f"line {n}", at_ms=LONG_AGO_MS) for n in range(2_500)]
+
+    result = cli("logs", "job1", "-o", "ndjson")
+    gaps = [json.loads(each)["gap"] for each in result.out.splitlines() if "gap" in json.loads(each)]
+    assert len(gaps) == 1
+    assert "1 stretch of the log could not be read" in result.err
+    assert "-- gap 2025-03-01" in cli("logs", "job1").out
+    raw = cli("logs", "job1", "-o", "raw")
+    assert "gap" not in raw.out
+    assert "gap 2025-03-01" in raw.err
+
+
+def test_answers_that_cannot_be_read_are_asked_for_again(cli, stranger):
+    stranger.logs["job1"] = [line("there")]
+    wrong = iter([b'{"training_jobs": [', b"<html>"])
+
+    def search(_asked):
+        broken = next(wrong, None)
+        return Answer(body=broken if broken is not None else {"training_jobs": stranger.jobs})
+
+    stranger.on("POST", "/v1/training_jobs/search", search)
+
+    assert messages(cli("logs", "job1", "-o", "ndjson")) == ["there"]
