@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from log_lines import START_NS
 from rich.cells import cell_len
 
-from tui.widgets.log_view.gutter import NodeLabels, TimeColumn, level_of
-from tui.widgets.log_view.layout import SHOWN_CHARACTERS, message_rows
+from tui.widgets.log_view.gutter import NodeLabels, TimeColumn
+from tui.widgets.log_view.layout import SHOWN_CHARACTERS
+from tui.widgets.log_view.layout import message_rows as styled_rows
+
+
+def message_rows(message: str, cells: int | None, *, pretty: bool = False) -> tuple[str, ...]:
+    return tuple(row.text for row in styled_rows(message, cells, pretty=pretty))
+
 
 hostile = st.text(st.characters(), max_size=80).map(lambda text: text + "\x1b[31m\x00\u202e\ud800 z")
 
@@ -50,16 +56,6 @@ def test_a_huge_progress_bar_shows_its_last_state() -> None:
     assert message_rows(message, None) == ("199999%",)
 
 
-def test_levels_come_from_the_server_or_from_the_line() -> None:
-    assert level_of("anything", "ERROR") == "error"
-    assert level_of("ERROR: x", "INFO") == ""
-    assert level_of("2026-01-01 [WARNING] slow", None) == "warning"
-    assert level_of("Traceback (most recent call last):", None) == "error"
-    assert level_of("RuntimeError: CUDA out of memory", None) == "error"
-    assert level_of("{'loss': 0.3, 'error_rate': 0.1}", None) == ""
-    assert level_of("x" * 500 + " ERROR", None) == ""
-
-
 def test_labels_are_short_steady_and_distinct() -> None:
     labels = NodeLabels()
     assert labels.get("node-0")[0] == "n0"
@@ -82,6 +78,24 @@ def test_times_are_shown_in_the_chosen_way() -> None:
     times.mode = "elapsed"
     assert times.text(START_NS + 3_725_000_000_000) == " 1:02:05"
     assert times.text(START_NS - 5_000_000_000) == "-0:00:05"
+    times.mode = "utc"
+    assert times.text(START_NS) == "22:13:20Z"
     times.mode = "off"
     assert times.text(START_NS) == ""
     assert times.clock(10**30) == "--:--:--"
+
+
+def test_the_jobs_colours_stay_with_their_words_where_lines_wrap() -> None:
+    (row,) = styled_rows("ok \x1b[31mred words\x1b[0m end", None)
+    assert row.text == "ok red words end"
+    assert [(row.text[start:end], look.foreground) for start, end, look in row.runs] == [("red words", 1)]
+    wrapped = styled_rows("ok \x1b[31mred words\x1b[0m end", 5)
+    assert [row.text for row in wrapped] == ["ok re", "d wor", "ds en", "d"]
+    red = "".join(row.text[start:end] for row in wrapped for start, end, _ in row.runs)
+    assert red == "red words"
+
+
+def test_an_object_is_spread_on_demand() -> None:
+    assert message_rows('{"a": 1}', None) == ('{"a": 1}',)
+    assert message_rows('{"a": 1}', None, pretty=True) == ("{", '  "a": 1', "}")
+    assert message_rows("no object", None, pretty=True) == ("no object",)
