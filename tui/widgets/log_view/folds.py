@@ -137,7 +137,8 @@ class FoldReader:
             self._rows.append(seq)
             return True
         if isinstance(known, int):
-            known = self._open[key] = self._folds[known] = Fold("traceback", known, known)
+            fold = self._folds[known] = Fold("traceback", known, known)
+            known = self._open[key] = fold
         if found.part is TracebackPart.END:
             known.shown = seq
         self._hide(known, seq)
