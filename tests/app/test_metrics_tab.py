@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -244,6 +245,18 @@ async def test_each_sickness_is_read_at_80_by_24_without_any_colour(
     assert marked == ({"node-2"} if sickness in BESIDE else set())
     if sickness in BESIDE:
         assert BESIDE[sickness] in nodes["node-2"]
+
+
+async def test_what_is_found_later_is_marked_beside_its_node_at_once() -> None:
+    sick = sick_run("straggler")
+    app = job_view(replace(sick, findings=(), slow_nodes=frozenset()), lines=())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert "▲" not in text_of(app)
+        screen(app).post_message(JobScreen.RunChanged(sick))
+        await settle(pilot)
+        row = next(line for line in text_of(app).splitlines() if line.startswith(" node-2"))
+        assert "▲" in row[:31]
 
 
 async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:

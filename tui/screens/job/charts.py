@@ -51,7 +51,7 @@ class ChartMaker:
             smoothing=view.smoothing,
             log=view.log,
             marks=_marks(run.events),
-            cursor=view.cursor,
+            cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             hidden=view.hidden,
             selected=view.selected,
             emphasis=run.slow_nodes | run.missing_nodes,

@@ -51,12 +51,15 @@ class Window:
     def panned(self, by: float, first: float, last: float) -> Window:
         """Moved by so much of the axis' unit, to the right when positive; at the newest it follows."""
         start, end = self.bounds(first, last)
-        return _placed(end - start, end + by, first, last)
+        # A run that is shorter than the window has nowhere to go: it keeps the length that was chosen.
+        return self if end - start >= last - first else _placed(end - start, end + by, first, last)
 
     def at_begin(self, first: float, last: float) -> Window:
         """As long, from the very beginning on."""
         start, end = self.bounds(first, last)
-        return _placed(end - start, first + (end - start), first, last)
+        return (
+            self if end - start >= last - first else _placed(end - start, first + (end - start), first, last)
+        )
 
     def at_end(self) -> Window:
         """As long, following the newest."""
