@@ -166,7 +166,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         """Show what changed, and only on the panels that are seen."""
         if snapshot is None:
             return
-        if before is None or before.metrics is not snapshot.metrics:
+        if before is None or before.metrics is not snapshot.metrics or before.findings != snapshot.findings:
             self._show_nodes(snapshot)
         if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
             self._show_checkpoints(snapshot)
