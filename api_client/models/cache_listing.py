@@ -7,8 +7,14 @@ soon as it is read, which takes a third of the memory.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
+
+WINDOW_BYTES = 1024 * 1024
+_LIST_NAME = "file_summaries"
+_LIST = re.compile(rb'"file_summaries"\s{0,9}:\s{0,9}\[\s{0,99}')
+_GAP = re.compile(r"\s{0,99},\s{0,99}")
 
 
 class NotAListing(ValueError):
@@ -40,9 +46,11 @@ def read_listing(content: bytes) -> CacheListing | None:
 
     Raises NotAListing.
     """
-    text = content.decode("utf-8-sig", errors="replace")
     try:
-        summary = json.loads(text, object_hook=_record, strict=False)
+        summary = _read_in_windows(content)
+        if summary is None:
+            text = content.decode("utf-8-sig", errors="replace")
+            summary = json.loads(text, object_hook=_record, strict=False)
     except RecursionError:
         raise NotAListing("it is nested too deeply") from None
     except ValueError:
@@ -55,6 +63,56 @@ def read_listing(content: bytes) -> CacheListing | None:
     if not isinstance(files, list) or not all(isinstance(file, ListedPath) for file in files):
         raise NotAListing("file_summaries is not a list of files with a path")
     return CacheListing(_text(summary.get("timestamp")), _text(summary.get("project_id")), files)
+
+
+def _read_in_windows(content: bytes) -> dict[str, Any] | None:
+    """The document, its long list read piece by piece; None where it is not of the usual form.
+
+    Whole, the text would take as much room as the bytes once more.
+    """
+    opening = _LIST.search(content)
+    if opening is None or _LIST.search(content, opening.end()):
+        return None
+    decoder = json.JSONDecoder(object_hook=_record, strict=False)
+    files: list[Any] = []
+    place = opening.end()
+    while content[place : place + 1] != b"]":
+        window = content[place : place + WINDOW_BYTES]
+        try:
+            text = window[: window.rfind(b"}") + 1].decode()
+        except UnicodeDecodeError:
+            return None
+        used = _read_objects(decoder, text, files)
+        if not used:
+            return None
+        place += used if text.isascii() else len(text[:used].encode())
+        place = _skipped(content, place)
+    rest = json.loads(content[: opening.end()] + content[place:])
+    if not isinstance(rest, dict) or rest.get(_LIST_NAME) != []:
+        return None
+    return {**rest, _LIST_NAME: files}
+
+
+def _read_objects(decoder: json.JSONDecoder, text: str, files: list[Any]) -> int:
+    """Append the objects that the text begins with; returns where the last whole one ends."""
+    used = 0
+    while True:
+        following = _GAP.match(text, used)
+        start = following.end() if following is not None else used
+        if (files and following is None) or (following and not files) or not text.startswith("{", start):
+            return used
+        try:
+            value, used = decoder.raw_decode(text, start)
+        except ValueError:
+            return used  # cut off by the window, or broken: the next window tells
+        files.append(value)
+
+
+def _skipped(content: bytes, place: int) -> int:
+    """Behind the comma that must be followed by another entry, or at the end of the list."""
+    while content[place : place + 1].isspace():
+        place += 1
+    return place
 
 
 def _record(entry: dict[str, Any]) -> Any:
