@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from api_client.emulator.server import EmulatorAddress
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
+URL_LIFETIME_S, LONGEST_URL_LIFETIME_S = 900, 7 * 86_400
+MOST_CACHE_FILES = 1_000_000
 SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
 
 world_option = click.option(
@@ -53,9 +55,31 @@ speed_option = click.option(
 )
 @world_option
 @speed_option
+@click.option(
+    "--url-lifetime",
+    "url_lifetime_s",
+    type=click.IntRange(1, LONGEST_URL_LIFETIME_S),
+    default=URL_LIFETIME_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long presigned URLs of checkpoint files and archives work.",
+)
+@click.option(
+    "--cache-files",
+    type=click.IntRange(0, MOST_CACHE_FILES),
+    default=0,
+    metavar="N",
+    help="Put so many files into the demo's cache of the project pretraining.",
+)
 @click.pass_obj
 def emulator(
-    settings: Settings, port: int | None, data_dir: Path | None, world: str, speed: float
+    settings: Settings,
+    port: int | None,
+    data_dir: Path | None,
+    world: str,
+    speed: float,
+    url_lifetime_s: int,
+    cache_files: int,
 ) -> ExitCode:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
 
@@ -66,7 +90,14 @@ def emulator(
     from api_client.emulator.server import EmulatorOptions, serve
 
     folder = data_dir if data_dir is not None else default_data_dir(world)
-    options = EmulatorOptions(data_dir=folder, port=port, world=world, speed=speed)
+    options = EmulatorOptions(
+        data_dir=folder,
+        port=port,
+        world=world,
+        speed=speed,
+        url_lifetime_s=url_lifetime_s,
+        cache_files=cache_files,
+    )
     try:
         serve(options, on_ready=lambda address: announce(settings.output, address))
     except EmulatorRefused as refusal:
