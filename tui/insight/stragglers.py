@@ -11,7 +11,6 @@ A node whose clocks are throttled looks like the others: only step times by rank
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 
 from tui.insight.node_metrics import MetricsSnapshot
 from tui.insight.series import mean_between
@@ -74,10 +73,11 @@ def lagging_nodes(
             for node in snapshot.nodes
             if (mean := mean_between(node.mean_utilization, end - part_s, end)) is not None
         }
+        ordered = sorted(means.values())
         found = {
             name: lag
-            for name in means
-            if (lag := _lag(name, means, share_held if name in held else share, busy)) is not None
+            for name, own in means.items()
+            if (lag := _lag(own, ordered, share_held if name in held else share, busy)) is not None
         }
         if lagging is None:
             lagging = found
@@ -90,15 +90,16 @@ def lagging_nodes(
     return lagging or {}
 
 
-def _lag(name: str, means: dict[str, float], share: float, busy: float) -> Lag | None:
-    own = means[name]
-    others = [mean for other, mean in means.items() if other != name]
+def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | None:
+    """Whether a node is off the others; ``ordered`` are the means of all nodes, ascending."""
+    others = ordered.copy()
+    others.remove(own)
     if not others:
         return None
-    usual = median(others)
+    usual = (others[(len(others) - 1) // 2] + others[len(others) // 2]) / 2
     if usual >= busy and own < share * usual:
         return Lag(own, usual)
-    alike = max(others) - min(others) <= ALIKE
+    alike = others[-1] - others[0] <= ALIKE
     if len(others) >= _LEAST_WAITING and alike and own >= WAITED_FOR and usual < share * own:
         return Lag(own, usual, busier=True)
     return None

@@ -22,6 +22,12 @@ def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, fl
     if not series.times or series.times[0] > at - window_s * (1 - 0.5 / PARTS):
         return None
     part_s = window_s / PARTS
+    first, last = (
+        mean_between(series, at - window_s, at - window_s + part_s),
+        mean_between(series, at - part_s, at),
+    )
+    if first is None or last is None or last <= first:
+        return None  # at once, as with almost all
     means = [
         mean_between(series, at - (PARTS - part) * part_s, at - (PARTS - part - 1) * part_s)
         for part in range(PARTS)

@@ -1,0 +1,132 @@
+"""How judging a run scales: 64 nodes of 8 GPUs, and 72 hours watched. Prints ratios and sizes.
+
+    python benchmarks/insight.py [HOURS]
+
+Time is simulated: samples a minute apart and log lines five seconds apart, folded as the feeds do it.
+"""
+
+# ruff: noqa: T201 (what a benchmark prints is its product)
+
+from __future__ import annotations
+
+import gc
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from api_client.emulator.fleet import FleetBackend, Tempo
+from api_client.emulator.fleet.scenarios.live import many_nodes
+from api_client.emulator.store.database import Database
+from api_client.models import TrainingJob
+from api_client.streams.records import LogLine
+from tui.feeds.vitals import VITALS_POINTS
+from tui.insight.health import health
+from tui.insight.node_metrics import MetricsFold
+from tui.insight.progress import ProgressFold
+from tui.insight.run import RunSnapshot
+
+EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
+NODES = 64
+ROUNDS = 5
+STEP_S = 60
+LOOK_MIN = 10
+"""Minutes between two looks at the run that is watched."""
+
+
+class Fleet:
+    """The demo world with one run on 64 nodes, on a clock that this script moves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = EPOCH
+        self.backend = FleetBackend(
+            Database(folder / "state.db"),
+            tempo=Tempo(EPOCH),
+            now=lambda: self.now,
+            more_plans=(many_nodes(NODES),),
+        )
+
+    def job(self, name: str) -> TrainingJob:
+        """The job of that name."""
+        return next(job for job in self.backend.jobs() if job.name == name)
+
+
+def median_ms(work: Callable[[], object]) -> float:
+    """The median time of a few rounds in milliseconds."""
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - start) * 1000)
+    return sorted(times)[ROUNDS // 2]
+
+
+def judge(fleet: Fleet) -> None:
+    """One look at an hour of the large run, beside one at a run of four nodes."""
+    took = {}
+    for name, nodes in ((f"titan-{NODES}-nodes", NODES), ("llama-70b-sft-v3", 4)):
+        job, end_s = fleet.job(name), fleet.now.timestamp()
+        answer = fleet.backend.metrics(job.id, start_s=end_s - 3900, end_s=end_s, step_s=STEP_S)
+        fold = MetricsFold(max_points=VITALS_POINTS)
+        fold.fold(answer)
+        run = RunSnapshot(job, fleet.now, fleet.now, vitals=fold.snapshot)
+        newest = fleet.backend.metrics(job.id, start_s=end_s - 180, end_s=end_s, step_s=STEP_S)
+        took[nodes] = median_ms(lambda run=run: health(run))
+        more = median_ms(lambda fold=fold, newest=newest: fold.fold(newest))
+        print(f"{nodes:3} nodes: health {took[nodes]:7.1f} ms   folding an increment {more:7.1f} ms")
+    print(f"64 nodes cost {took[NODES] / took[4]:.1f} times four nodes (16 times the GPUs)")
+
+
+def watch(fleet: Fleet, hours: int) -> None:
+    """Memory after a quarter of the time and at the end, of the folds of one run that is watched on."""
+    job = fleet.job("llama-70b-sft-v3")
+    metrics, progress = MetricsFold(max_points=VITALS_POINTS), ProgressFold()
+    found = ()
+    tracemalloc.start()
+    sizes = []
+    looks = hours * 60 // LOOK_MIN
+    for look in range(looks):
+        minute = look * LOOK_MIN
+        now = EPOCH + timedelta(minutes=minute)
+        end_s = EPOCH.timestamp()
+        answer = fleet.backend.metrics(job.id, start_s=end_s - 900, end_s=end_s, step_s=STEP_S)
+        for node in answer.per_node_metrics:  # the same samples, moved on in time
+            for samples in (
+                *node.metrics.gpu_utilization.values(),
+                *node.metrics.gpu_memory_usage_bytes.values(),
+            ):
+                for place, sample in enumerate(samples):
+                    samples[place] = type(sample)(sample.timestamp + timedelta(minutes=minute), sample.value)
+        metrics.fold(answer)
+        start_ns = int(now.timestamp() * 1e9)
+        progress.add(
+            LogLine(
+                start_ns + n * 5_000_000_000, f"step={minute * 12 + n} loss={1 + n / 100}", "node-0", None
+            )
+            for n in range(LOOK_MIN * 12)
+        )
+        run = RunSnapshot(job, now, now, progress=progress.snapshot(), vitals=metrics.snapshot)
+        found = health(run, previous=found)
+        if look in (looks // 2, looks - 1):
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    print(
+        f"{hours} h watched: {sizes[0] / 2**20:.1f} MiB at half time, {sizes[1] / 2**20:.1f} MiB at the end"
+    )
+
+
+def main() -> None:
+    """Both."""
+    hours = int(sys.argv[1]) if len(sys.argv) > 1 else 72
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder))
+        judge(fleet)
+        watch(fleet, hours)
+
+
+if __name__ == "__main__":
+    main()
