@@ -31,6 +31,8 @@ from tui.widgets.file_tree.slices import Sliced
 from tui.widgets.tones import tone_styles
 
 _HEADING = 1
+TELL_EVERY_S = 0.15
+"""How often it says how far it has got: painting takes time from what it tells of."""
 Work = Callable[[], Steps[object] | None]
 
 
@@ -90,6 +92,7 @@ class FileTreeView(ScrollView, can_focus=True):
         self._tasks_waiting: deque[Work] = deque()
         self._is_busy = False
         self._busy_with = ""
+        self._told_s = 0.0
         self._cursor = 0
         self._cursor_node: int | None = None  # rows move; the cursor stays on its node
         self._hover: int | None = None
@@ -261,9 +264,10 @@ class FileTreeView(ScrollView, can_focus=True):
             self._start()
 
     def _note_progress(self, what: str, done: float) -> None:
-        told = f"{what} {percent(done)}"
-        if told != self._busy_with:
-            self._busy_with = told
+        now_s = time.monotonic()
+        if now_s - self._told_s >= TELL_EVERY_S:
+            self._told_s = now_s
+            self._busy_with = f"{what} {percent(done)}"
             self.refresh(
                 Region(0, 0, self.size.width, self.size.height if not self._shown_nodes else _HEADING)
             )

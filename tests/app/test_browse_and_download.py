@@ -1,0 +1,192 @@
+"""The whole way on a real emulator, by keyboard at 80×24: cache, checkpoint, headers, download."""
+
+# ruff: noqa: ASYNC240 (tests look at small files of their own)
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from api_client import TrainingClient
+from api_client.emulator.child import EmulatorChild
+from support.dashboard import text_of
+from support.emulator import running_emulator
+from support.remotes import remote_of
+from support.waiting import until, until_quiet
+from tui.app import BtTuiApp
+from tui.screens.cache.screen import CacheScreen
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.downloads.ask import ExistingScreen, WhereScreen
+from tui.screens.files.screen import FilesScreen
+from tui.screens.job.screen import JobScreen
+from tui.widgets.file_tree import FileTreeView
+
+SIZE = (80, 24)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory of the test's own: what is proposed to download to lies below it."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def dashboard(emulator: EmulatorChild) -> BtTuiApp:
+    return BtTuiApp(remote_of(emulator), readonly=True)  # reading and downloading change nothing there
+
+
+async def sees(pilot: Pilot[Any], *words: str) -> None:
+    app = pilot.app
+    assert isinstance(app, BtTuiApp)
+    await until(pilot, lambda: all(word in text_of(app) for word in words))
+
+
+async def to_file(pilot: Pilot[Any], name: str) -> None:
+    """Walk down to a file of the tree that is shown."""
+    tree = pilot.app.screen.query_one(FileTreeView)
+    await until_quiet(pilot, tree)
+    await pilot.press("g")
+    while not (tree.cursor_path or "").endswith(name):
+        before = tree.cursor_path
+        await pilot.press("j")
+        assert tree.cursor_path != before, f"no {name} in the tree"
+
+
+async def test_the_demo_world_from_the_cache_to_a_file_on_disk(here: Path) -> None:
+    with running_emulator("demo") as emulator:
+        app = dashboard(emulator)
+        async with app.run_test(size=SIZE, notifications=True) as pilot:
+            await sees(pilot, "llama-70b-sft-v3")
+            # The cache: its largest directory stands first.
+            await pilot.press("slash", *"llama-70b-sft-v3", "enter", "C")
+            await until(pilot, lambda: isinstance(app.screen, CacheScreen))
+            await sees(pilot, "captured", "huggingface/")
+            tree = app.screen.query_one(FileTreeView)
+            await until_quiet(pilot, tree)
+            assert tree.rows is not None
+            largest = max(tree.rows.nodes, key=tree.rows.size_bytes)
+            assert tree.cursor_node == largest
+            # A finished job's adapter.
+            await pilot.press("escape", "escape", "slash", *"products", "enter")
+            await sees(pilot, "flux-lora-produc")
+            await pilot.press("enter", "4")
+            await sees(pilot, "newest", "★ best", "LoRA r=16")
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, FilesScreen))
+            await sees(pilot, "adapter_model.safetensors")
+            await to_file(pilot, "adapter_config.json")
+            await sees(pilot, "rank r", "16", "target modules", "q_proj")
+            await to_file(pilot, "trainer_state.json")
+            await sees(pilot, "loss", "┤")
+            await to_file(pilot, "adapter_model.safetensors")
+            await sees(pilot, "33,619,968 parameters", "456 tensors", "BF16")
+            await pilot.press("D")
+            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+            await pilot.press("enter", "T")
+            await sees(pilot, "Downloads", "adapter_model.safetensors", "done", "100 %")
+            (arrived,) = here.rglob("adapter_model.safetensors")
+            content = arrived.read_bytes()
+            (header_bytes,) = struct.unpack("<Q", content[:8])
+            assert len(json.loads(content[8 : 8 + header_bytes])) >= 456
+            # The same again, of other content now: it asks.
+            arrived.write_bytes(b"mine")
+            await pilot.press("escape", "D")
+            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, ExistingScreen))
+            await pilot.press("b")
+            await until(pilot, lambda: len(list(here.rglob("adapter_model*.safetensors"))) == 2)
+            assert arrived.read_bytes() == b"mine"
+            other = next(path for path in here.rglob("adapter_model*.safetensors") if path != arrived)
+            await until(pilot, lambda: other.exists() and other.stat().st_size == len(content))
+            assert hashlib.sha256(other.read_bytes()).digest() == hashlib.sha256(content).digest()
+
+
+WRITES = """
+import json, os, struct
+folder = os.path.join(os.environ["BT_CHECKPOINT_DIR"], "checkpoint-7")
+os.makedirs(folder)
+header = json.dumps({"w": {"dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32]}}).encode()
+with open(folder + "/adapter_model.safetensors", "wb") as weights:
+    weights.write(struct.pack("<Q", len(header)) + header + bytes(range(32)))
+with open(folder + "/adapter_config.json", "w") as config:
+    json.dump({"r": 8, "lora_alpha": 32, "target_modules": ["up"]}, config)
+open(folder + "/empty", "w").close()
+print("{'loss': 0.25, 'step': 7}")
+"""
+
+
+async def test_a_real_job_from_its_checkpoint_to_a_directory_on_disk(here: Path) -> None:
+    source = here / "writes.py"
+    source.write_text(WRITES)
+    body: dict[str, Any] = {
+        "name": "writes-one",
+        "image": {"base_image": "python:3.11"},
+        "compute": {"cpu_count": 1, "memory": "1Gi"},
+        "runtime": {
+            "start_commands": [f"{sys.executable} {source}"],
+            "checkpointing_config": {"enabled": True},
+        },
+    }
+    with running_emulator("empty") as emulator:
+        async with TrainingClient(remote_of(emulator)) as client:
+            project = await client.projects.upsert("real")
+            await client.jobs.create(project.id, body)
+        app = dashboard(emulator)
+        async with app.run_test(size=SIZE, notifications=True) as pilot:
+            await sees(pilot, "writes-one", "completed")
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, JobScreen))
+            await pilot.press("4")
+            await sees(pilot, "checkpoint-7", "LoRA r=8", "stored")
+            await pilot.press("enter")
+            await sees(pilot, "adapter_model.safetensors")
+            await to_file(pilot, "adapter_model.safetensors")
+            await sees(pilot, "8 parameters in 1 tensors", "4 × 2")
+            await to_file(pilot, "empty")
+            await sees(pilot, "The file is empty.")
+            await pilot.press("escape", "D")
+            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+            await pilot.press("enter", "T")
+            await sees(pilot, "3 files", "100 %", "1 done")
+        written = {path.name: path.stat().st_size for path in here.rglob("checkpoint-7/*")}
+        assert written["empty"] == 0
+        (weights,) = here.rglob("adapter_model.safetensors")
+        assert weights.read_bytes()[-32:] == bytes(range(32))
+
+
+async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_arrived(here: Path) -> None:
+    with running_emulator("demo") as emulator:
+        app = dashboard(emulator)
+        async with app.run_test(size=SIZE, notifications=True) as pilot:
+            await sees(pilot, "llama-70b-sft-v3")
+            await pilot.press("slash", *"qwen3-grpo-7", "enter", "enter", "4")
+            await sees(pilot, "newest")
+            await pilot.press("enter")
+            await sees(pilot, "rank-0/")
+            await pilot.press("slash", *"optim*rank_0.pt", "enter")
+            await to_file(pilot, ".pt")  # some gigabytes: it takes longer than what follows
+            await pilot.press("D")
+            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+            await pilot.press("enter")
+            await until(pilot, lambda: "↓ 1 file" in text_of(app).splitlines()[-1])
+            await until(pilot, lambda: bool(list(here.rglob("*.part"))))
+            await pilot.press("q")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await sees(pilot, "under way")
+            await pilot.press("n", "T", "x")
+            await sees(pilot, "■ stopped", "What has arrived is kept")
+            assert list(here.rglob("*.part"))
+            await pilot.press("t")
+            await sees(pilot, "loading")
+            await pilot.press("x")
+            await sees(pilot, "■ stopped")
+            await pilot.press("c")
+            await sees(pilot, "Nothing is being downloaded.")

@@ -1,0 +1,143 @@
+"""The list of downloads and the footer's words about them, as snapshots of a feed would have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from api_client.downloads import FileProgress, FileState
+from support.dashboard import Dashboard, home, settle, text_of
+from support.worlds import JOBS
+from tui.insight.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
+from tui.messages import CancelDownloadRequested, RetryDownloadRequested
+
+MIB = 2**20
+FOLDER = Path("/downloads/llama-sft_llama70")
+
+
+def file(name: str, state: FileState, done: int, size: int, error: str = "") -> FileProgress:
+    return FileProgress(name, FOLDER / name, state, done, size, error)
+
+
+GOING = Transfer(
+    "1",
+    "checkpoint-4000 of llama-70b-sft-v3",
+    str(FOLDER),
+    TransferState.ACTIVE,
+    done_bytes=430 * MIB,
+    size_bytes=1000 * MIB,
+    speed=112.0 * MIB,
+    eta_s=5.0,
+    files=(
+        file("checkpoint-4000/adapter_config.json", FileState.DONE, 800, 800),
+        file("checkpoint-4000/model-1.safetensors", FileState.ACTIVE, 430 * MIB, 900 * MIB),
+        file("checkpoint-4000/model-2.safetensors", FileState.WAITING, 0, 100 * MIB),
+    ),
+)
+FAILED = Transfer(
+    "2",
+    "source of qwen3-grpo-7",
+    "/downloads",
+    TransferState.FAILED,
+    done_bytes=MIB,
+    size_bytes=4 * MIB,
+    files=(file("[bold]evil\x1b[31m.tgz", FileState.FAILED, MIB, 4 * MIB, "HTTP 403 \x1b[2J"),),
+    error="1 of 1 files failed",
+)
+BOTH = Transfers((GOING, FAILED))
+
+
+async def opened(pilot: Pilot[Any]) -> None:
+    """On the list of downloads, with two of them on it."""
+    app = pilot.app
+    assert isinstance(app, Dashboard)
+    await settle(pilot)
+    app.downloads = BOTH
+    await pilot.press("T")
+    await settle(pilot)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
+async def test_every_screen_says_what_is_being_downloaded(size: tuple[int, int]) -> None:
+    app = home()
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        assert "↓" not in text_of(app).splitlines()[-1]
+        app.downloads = BOTH
+        await settle(pilot)
+        assert "↓ 2 files 43 % 112 MiB/s" in text_of(app).splitlines()[-1]
+        app.downloads = Transfers((FAILED,))
+        await settle(pilot)
+        assert "↓" not in text_of(app).splitlines()[-1]
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
+async def test_the_list_tells_of_each_download_and_its_files(size: tuple[int, int]) -> None:
+    app = home()
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        text = text_of(app)
+        assert "▲ 1 not complete" in text and "loading" in text and "43 %" in text
+        assert "model-1.safetensors" in text and "adapter_config.json" in text
+        await pilot.press("j")
+        await settle(pilot)
+        text = text_of(app)
+        assert "[bold]evil" in text and "\x1b" not in text
+        assert "t goes on with the rest" in text
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "llama-70b-sft-v3" in text_of(app)
+
+
+async def test_cancel_and_retry_ask_for_the_one_under_the_cursor() -> None:
+    heard: list[tuple[type, str]] = []
+
+    def hear(message: object) -> None:
+        if isinstance(message, CancelDownloadRequested | RetryDownloadRequested):
+            told = (type(message), message.transfer_id)
+            if told not in heard:
+                heard.append(told)
+
+    app = home()
+    async with app.run_test(size=(80, 24), message_hook=hear) as pilot:
+        await opened(pilot)
+        await pilot.press("g", "t", "x", "j", "x", "t")
+        await settle(pilot)
+    assert heard == [(CancelDownloadRequested, "1"), (RetryDownloadRequested, "2")]
+
+
+async def test_without_downloads_the_list_says_how_to_begin() -> None:
+    app = home()
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        await pilot.press("T")
+        await settle(pilot)
+        assert "Nothing is being downloaded." in text_of(app)
+
+
+@pytest.mark.parametrize("colour", ["dark", "none"])
+def test_the_looks_of_the_list(
+    snap_compare: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, colour: str
+) -> None:
+    if colour == "none":
+        monkeypatch.setenv("NO_COLOR", "1")
+    assert snap_compare(home(), terminal_size=(80, 24), run_before=opened)
+
+
+def test_what_became_of_a_download_is_a_sentence_that_says_what_to_do() -> None:
+    assert "T) goes on" in outcome_words(FAILED)
+    done = Transfer("3", "x", "/there", TransferState.DONE, size_bytes=MIB, files=GOING.files[:1])
+    assert outcome_words(done) == "x is in /there: 1.00 MiB, 1 file."
+
+
+def test_a_download_is_called_by_what_it_holds() -> None:
+    run = JOBS[0]
+    assert Wanted(run, archive=True).title == "source of llama-70b-sft-v3"
+    assert Wanted(run, ("checkpoint-1",)).title == "checkpoint-1 of llama-70b-sft-v3"
+    assert Wanted(run, ("a", "b")).title == "2 checkpoints of llama-70b-sft-v3"
