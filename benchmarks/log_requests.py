@@ -1,0 +1,71 @@
+"""What following a quiet log costs, and how soon a line is seen, in real time: ``python benchmarks/log_requests.py``.
+
+Prints requests a second beside the official tail's (one a second: it asks for lines and for the job every
+two seconds) and how long a line was there before it was delivered. Wanted: fewer requests than that, and 3 s
+at most. An argument gives the seconds to measure for.
+"""
+
+# ruff: noqa: T201 (what a benchmark prints is its product)
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from pydantic import SecretStr
+
+from api_client import LogBatch, LogLine, Remote, TrainingClient
+from support.log_server import NS_PER_S, LogServer, ServedLine, running_ns
+
+LASTING_S = 60.0
+A_LINE_EVERY_S = 7.0
+OFFICIAL_REQUESTS_PER_S = 1.0
+WANTED_SIGHT_S = 3.0
+
+
+async def measure(lasting_s: float) -> tuple[float, list[float]]:
+    """Requests a second, and each line's wait in seconds."""
+    now_ns = running_ns(1.0)
+    begin_ns = now_ns()
+    stamps = [begin_ns + int(count * A_LINE_EVERY_S * NS_PER_S) for count in range(int(lasting_s))]
+    lines = [ServedLine(stamp, f"line {stamp}", arrives_ns=stamp) for stamp in stamps]
+    waits_s: list[float] = []
+    with LogServer(lines, now_ns, begin_ns, begin_ns + 10**15) as server:
+        key = SecretStr(server.key)
+        remote = Remote(name="here", app_url=server.url, api_url=server.url, key=key, key_origin="benchmark")
+        async with TrainingClient(remote) as client:
+            began_s = time.monotonic()
+            try:
+                async with asyncio.timeout(lasting_s):
+                    async for item in client.logs.follow("proj1", "job1"):
+                        if isinstance(item, LogBatch):
+                            seen_ns = now_ns()
+                            found = [line for line in item.entries if isinstance(line, LogLine)]
+                            waits_s += [(seen_ns - line.timestamp_ns) / NS_PER_S for line in found]
+            except TimeoutError:
+                pass
+            return sum(server.asked.values()) / (time.monotonic() - began_s), waits_s
+
+
+def main() -> None:
+    """Measure and say what is met."""
+    lasting_s = float(sys.argv[1]) if len(sys.argv) > 1 else LASTING_S
+    rate, waits_s = asyncio.run(measure(lasting_s))
+    ratio = rate / OFFICIAL_REQUESTS_PER_S
+    print(f"requests       {rate:.2f} a second, {ratio:.2f} of the official tail's   {_met(ratio < 1)}")
+    print(
+        f"first sight    {max(waits_s):.2f} s at most, of {len(waits_s)} lines   {_met(max(waits_s) < WANTED_SIGHT_S)}"
+    )
+
+
+def _met(is_met: bool) -> str:
+    return "met" if is_met else "NOT MET"
+
+
+if __name__ == "__main__":
+    main()
