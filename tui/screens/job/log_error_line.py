@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
 
 from textual import events
@@ -10,7 +11,7 @@ from textual.message import Message
 from api_client.streams.records import LogLine
 from tui.insight.log_text.tracebacks import TracebackPart, TracebackReader
 from tui.insight.log_text.written import stamp_text
-from tui.insight.text import inert
+from tui.insight.text import cell_width, clip, inert
 from tui.widgets.line import FactLine
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import Span
@@ -48,6 +49,13 @@ class FirstErrorLine(FactLine):
             said = exception_of(store, seq, entry)
             self._named = None if said is None else (seq, said)
         self.set_facts([error_words(entry, said or entry.message, time_mode)])
+
+    def _cut(self, room: int) -> Sequence[Sequence[Span]]:
+        """What was said, cut to the room that time and node leave."""
+        if not self._facts:
+            return self._facts
+        *before, (said, tone) = self._facts[0]
+        return ((*before, (clip(said, room - sum(cell_width(text) for text, _ in before)), tone)),)
 
     def on_click(self, event: events.Click) -> None:
         """Go there."""
