@@ -65,7 +65,11 @@ def kept(entries: list[LogEntry], wanted: LineFilter) -> list[LogEntry]:
     return [
         entry
         for at, (entry, _) in enumerate(asked)
-        if any(passed for _, passed in asked[max(0, at - around) : at + around + 1])
+        if isinstance(entry, LogGap)
+        or any(
+            passed and isinstance(other, LogLine)
+            for other, passed in asked[max(0, at - around) : at + around + 1]
+        )
     ]
 
 
@@ -109,7 +113,9 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 30), node=st.integers(0, 2), text=st.sampled_from(TEXTS))
     def lines_come(self, count: int, node: int, text: str) -> None:
-        batch: list[LogEntry] = [self.new(self.next_second + index // 2, node, text) for index in range(count)]
+        batch: list[LogEntry] = [
+            self.new(self.next_second + index // 2, node, text) for index in range(count)
+        ]
         self.next_second += count // 2
         self.store.append(batch)
         self.expected += batch

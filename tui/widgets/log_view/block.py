@@ -30,9 +30,14 @@ class Block:
         stamps: epoch nanoseconds, ascending.
         codes: what the lines share, as numbers of a ``Vocabulary``.
         request_ids: those of the few lines that have one, by index.
+        has_escapes: whether a message may hold an escape sequence; an open block does not know.
+        is_ascii: whether all messages are known to be ASCII.
     """
 
-    __slots__ = ("_data", "_offsets", "_texts", "codes", "request_ids", "stamps")
+    __slots__ = (
+        *("_data", "_offsets", "_texts", "codes", "has_escapes", "is_ascii", "request_ids"),
+        "stamps",
+    )
 
     def __init__(self) -> None:
         self.stamps: array[int] = array("q")
@@ -41,6 +46,7 @@ class Block:
         self._texts: list[str] | None = []
         self._data = b""
         self._offsets: array[int] = array("I")
+        self.has_escapes, self.is_ascii = True, False
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -49,11 +55,6 @@ class Block:
     def is_sealed(self) -> bool:
         """Whether the texts are in one piece."""
         return self._texts is None
-
-    @property
-    def has_escapes(self) -> bool:
-        """Whether a message may hold an escape sequence; an open block does not know and says yes."""
-        return self._texts is not None or _ESCAPE in self._data
 
     @property
     def data(self) -> bytes:
@@ -119,7 +120,7 @@ class Block:
         if self._texts is not None:
             return self._texts
         data, offsets = self._data, self._offsets
-        if data.isascii():
+        if self.is_ascii:
             whole = data.decode("ascii")
             return [whole[offsets[at] : offsets[at + 1] - 1] for at in range(len(self))]
         return [
@@ -144,11 +145,16 @@ class Block:
         if len(self._data) < 1 << 32:
             self._offsets = array("I", accumulate((length + 1 for length in lengths), initial=0))
             self._texts = None
+            self._look()
+
+    def _look(self) -> None:
+        self.has_escapes, self.is_ascii = _ESCAPE in self._data, self._data.isascii()
 
     def _open(self) -> list[str]:
         if self._texts is None:
             self._texts = self.texts()
             self._data, self._offsets = b"", array("I")
+            self.has_escapes, self.is_ascii = True, False
         return self._texts
 
     def index_at(self, position: int) -> int:
@@ -183,6 +189,7 @@ class Block:
             at += size_bytes
         block._data = record[at : at + data_size]
         block._texts = None
+        block._look()
         if ids_size:
             ids = json.loads(record[at + data_size :])
             block.request_ids = {int(index): value for index, value in ids.items()}

@@ -114,10 +114,16 @@ class Selector:
         wanted: set[int] = set()
         done = 0
         for match in matches:
+            if self._is_gap(match):
+                wanted.add(match)  # shown, but what is around it was not looked for
+                continue
             at = bisect_left(candidates, match)
             wanted.update(candidates[max(done, at - lines) : at + lines + 1])
             done = max(done, at)
         return sorted(seq for seq in wanted if low <= seq < high)
+
+    def _is_gap(self, seq: int) -> bool:
+        return bool(self._store.vocabulary.gap_codes) and isinstance(self._store.word(seq), LogGap)
 
     def edge(self, seq: int) -> int:
         """The number of the first line that is context of a match at a line."""

@@ -195,6 +195,8 @@ class LogModel:
         rows, outcome = self.visible.appended(low, high, may_move=self.following)
         if self.hits is not None:
             self.hits.appended(low, high)
+            if self.visible.filter.context_lines:
+                self.hits.recount()  # lines of before may be context now
         if not self.following:
             self.unseen += rows
         self._changed(outcome is None or not (outcome.gone or outcome.changed), False)
@@ -209,6 +211,8 @@ class LogModel:
         self._renumber(lambda seq: shifted(seq, places))
         if self.hits is not None:
             self.hits.inserted(places)
+            if not self.visible.is_complete:
+                self.hits.recount()  # the lines around are filtered anew
         self._changed(False, True)
 
     def line_removed(self, seq: int) -> None:
@@ -217,6 +221,8 @@ class LogModel:
         self._renumber(lambda one: one - (one > seq))
         if self.hits is not None:
             self.hits.removed(seq)
+            if not self.visible.is_complete:
+                self.hits.recount()
         self._changed(False, True)
 
     def lines_dropped(self, low: int) -> None:

@@ -220,6 +220,9 @@ class VisibleRows:
         self._low -= self._low > seq
         if self._rows is None:
             return
+        if self._selector is not None and self._selector.context_lines:
+            self._begin()
+            return
         self._renumber(lambda one: one - (one > seq))
         if self._passing is not None:
             close_place(self._passing, seq)

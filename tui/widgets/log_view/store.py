@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Protocol
 from weakref import WeakSet
 
@@ -22,6 +22,12 @@ from tui.widgets.log_view.vocabulary import Vocabulary, Word
 DEFAULT_MAX_LINES = 200_000
 _BLOCKS_IN_MEMORY = 16  # a small store has small blocks, so that it can hold to its limit
 _LEAST_BLOCK_LINES = 16
+
+
+def _in_order(entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+    """Entries in time order; almost always they are."""
+    stamps = list(map(stamp_ns, entries))
+    return entries if stamps == sorted(stamps) else sorted(entries, key=stamp_ns)
 
 
 class StoreListener(Protocol):
@@ -204,8 +210,7 @@ class LogStore:
 
     def append(self, batch: Sequence[LogEntry]) -> None:
         """Take newer entries. Those older than the newest one held go where their time belongs."""
-        if any(stamp_ns(one) > stamp_ns(other) for one, other in pairwise(batch)):
-            batch = sorted(batch, key=stamp_ns)
+        batch = _in_order(batch)
         late: Sequence[LogEntry] = ()
         if batch and self._chapters and stamp_ns(batch[0]) < self._chapters[-1].last_ns:
             cut = bisect_left(batch, self._chapters[-1].last_ns, key=stamp_ns)
@@ -245,8 +250,7 @@ class LogStore:
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
         """Take older entries; returns how many. Those not older than all held go where they belong."""
-        if any(stamp_ns(one) > stamp_ns(other) for one, other in pairwise(older)):
-            older = sorted(older, key=stamp_ns)
+        older = _in_order(older)
         count = len(older)
         if self._chapters:
             cut = bisect_right(older, self._chapters[0].first_ns, key=stamp_ns)
@@ -309,7 +313,7 @@ class LogStore:
             if len(self._chapters[at]) > 2 * self._block_lines:
                 parts = self._chapters[at].parts(self._block_lines)
                 self._chapters[at : at + 1] = parts
-            elif at < len(self._chapters) - 1:
+            elif at < len(self._chapters) - 1 or len(self._chapters[at]) >= self._block_lines:
                 self._chapters[at].seal()
         self._recount(lowest)
         self.bookmarks = [shifted(seq, places) for seq in self.bookmarks]
