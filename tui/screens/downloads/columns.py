@@ -64,7 +64,7 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
 def _file_name(file: FileProgress) -> list[Span]:
     """The name, then where it is: files are told apart by their names, seldom by their folders."""
     folder, _, name = file.name.rpartition("/")
-    return [(inert(name or file.name), "plain"), (f"  {inert(folder)}" if folder else "", "muted")]
+    return [(inert(name or file.path.name), "plain"), (f"  {inert(folder)}" if folder else "", "muted")]
 
 
 def _remark(file: FileProgress) -> list[Span]:
