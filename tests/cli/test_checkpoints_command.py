@@ -116,11 +116,13 @@ def test_list_as_the_official_document(cli, saved):
 
 
 def test_the_table_marks_the_newest_and_the_best(cli, saved):
-    lines = cli("checkpoints", "list", "--job-id", "job1").out.splitlines()
+    result = cli("checkpoints", "list", "--job-id", "job1")
+    lines = result.out.splitlines()
     assert "uploading" in lines[1]
-    assert "best: eval loss 1.50 at step 100" in lines[2]
-    assert "newest" in lines[3]
-    assert "LoRA r=16" in lines[3]
+    assert lines[2].split()[:3] == ["checkpoint-100", "best", "100"]
+    assert lines[3].split()[:5] == ["checkpoint-200", "newest", "200", "LoRA", "r=16"]
+    assert "best: checkpoint-100, eval loss 1.50 at step 100" in result.err
+    assert "BASE MODEL" not in result.out
 
 
 @pytest.mark.parametrize("listed", [None, []])

@@ -168,34 +168,50 @@ def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
 
 
 def _table(found: Sequence[Checkpoint], losses: Losses, output: Output) -> str:
+    """Fits 80 cells: a base model that all share, and how good the best is, are remarked instead."""
+    from datetime import UTC, datetime
+
     from tui.commands.tables import Cell, Column, render_table
     from tui.insight.checkpoint_facts import checkpoint_facts
-    from tui.insight.units import UNKNOWN, bytes_iec, count
+    from tui.insight.units import UNKNOWN, age, bytes_iec, count
 
     facts = checkpoint_facts(found, loss_by_step=losses.training, eval_loss_by_step=losses.evaluation)
-    columns = (
-        Column("CHECKPOINT"),
-        Column("", shrinks=True),
+    bases = {one.base_model or UNKNOWN for one in found}
+    now = datetime.now(UTC)
+    columns = [
+        Column("CHECKPOINT", shrinks=True),
+        Column("MARK"),
         Column("STEP", right=True),
-        Column("TYPE", shrinks=True),
+        Column("TYPE"),
         Column("SIZE", right=True),
-        Column("CREATED"),
+        Column("AGE", right=True),
         Column("STORAGE"),
         Column("BASE MODEL", shrinks=True),
-    )
-    rows = [
-        [
-            Cell(one.name, "strong" if one.marks else None),
-            Cell(one.marks, "good"),
-            Cell(count(one.step)),
-            Cell(one.kind),
-            Cell(bytes_iec(one.checkpoint.size_bytes)),
-            Cell(_created(one.checkpoint) or UNKNOWN, "muted"),
-            Cell(one.sync, "caution" if one.sync == "uploading" else None),
-            Cell(one.checkpoint.base_model or UNKNOWN, "muted"),
-        ]
-        for one in facts
     ]
+    rows = []
+    for one in facts:
+        created = one.checkpoint.created_at
+        mark = ", ".join(word for word, holds in (("newest", one.is_newest), ("best", one.is_best)) if holds)
+        rows.append(
+            [
+                Cell(one.name, "strong" if mark else None),
+                Cell(mark, "good"),
+                Cell(count(one.step)),
+                Cell(one.kind),
+                Cell(bytes_iec(one.checkpoint.size_bytes)),
+                Cell(age((now - created).total_seconds()) if created else UNKNOWN, "muted"),
+                Cell(one.sync, "caution" if one.sync == "uploading" else None),
+                Cell(one.checkpoint.base_model or UNKNOWN, "muted"),
+            ]
+        )
+    if len(bases) == 1:
+        columns.pop()
+        rows = [row[:-1] for row in rows]
+        if bases != {UNKNOWN}:
+            output.remark(f"base model: {bases.pop()}")
+    for one in facts:
+        if one.is_best and one.score:
+            output.remark(f"best: {one.name}, {one.score.words}")
     return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
 
 
