@@ -24,7 +24,6 @@ ACTIONS: tuple[Action, ...] = (
         "ampersand",
         "filter",
         "Show only lines that match, or that do not.",
-        in_footer=True,
     ),
     Action(
         "next_level",
@@ -32,9 +31,8 @@ ACTIONS: tuple[Action, ...] = (
         "l",
         "level",
         "Show all lines, or only INFO, WARNING or ERROR and worse.",
-        in_footer=True,
     ),
-    Action("first_error", LOGS, "e", "first error", "Go to the first error of all nodes.", in_footer=True),
+    Action("first_error", LOGS, "e", "first error", "Go to the first error of all nodes."),
     Action("next_error", LOGS, "x", "next error", "The next error."),
     Action("previous_error", LOGS, "X", "previous error", "The previous error."),
     Action("hide_node", LOGS, "h", "hide node", "Hide the node of the line under the cursor."),
