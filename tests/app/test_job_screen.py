@@ -59,7 +59,7 @@ async def test_checkpoints_newest_first_with_type_rank_and_storage() -> None:
         await settle(pilot)
         lines = [line for line in text_of(app).splitlines() if line.lstrip().startswith("checkpoint-")]
     assert [line.split()[0] for line in lines] == [f"checkpoint-{step}" for step in (4000, 3000, 2000, 1000)]
-    assert "lora r=16" in lines[0] and "uploading" in lines[0]
+    assert "LoRA r=16" in lines[0] and "uploading" in lines[0]
     assert "stored" in lines[1]
 
 
