@@ -1,6 +1,7 @@
 """What can be asked of logs: parts of it, some lines of it, other forms of it."""
 
 import json
+import signal
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -223,3 +224,15 @@ def test_answers_that_cannot_be_read_are_asked_for_again(cli, stranger):
     stranger.on("POST", "/v1/training_jobs/search", search)
 
     assert messages(cli("logs", "job1", "-o", "ndjson")) == ["there"]
+
+
+def test_ctrl_c_while_waiting_for_late_lines_ends_as_the_job_ended(cli_process, stranger):
+    now = datetime.now(UTC).isoformat()
+    stranger.jobs = [job("job1", "STOPPED", created_at=now, updated_at=now)]
+
+    with cli_process("logs", "job1", "--follow", "-o", "ndjson") as process:
+        assert "waiting for late lines" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err) == (4, "", "")
