@@ -61,6 +61,11 @@ def progress_bar(text: str) -> BarState | None:
     return None
 
 
+def may_be_in(lines: str) -> bool:
+    """Whether a bar may be in lines joined by newlines: one look at all of them."""
+    return any(sign in lines for sign in ("%|", "━", "╸", "[=", "[#", "[>"))
+
+
 def _shown(text: str) -> str:
     return strip_ansi(last_carriage_segment(text))
 

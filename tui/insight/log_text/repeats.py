@@ -13,6 +13,7 @@ _SPEAKER = re.compile(
     r"(\]?[ :=#_\-]{0,3})\d+",
     re.IGNORECASE,
 )
+_BEGINS_WITH_TIME = re.compile(r"\n[\d\[]")
 _BRACKETED_RANK = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
 _CLOCK = re.compile(
     r"(?:[IWEFD](?=\d{4} ))?\[?(?:\d{4}-\d\d-\d\d[T ]|\d{4} )?"
@@ -39,6 +40,11 @@ def banner_key(text: str) -> str:
         text = _SPEAKER.sub(r"\1\2#", text)
     text = text.rstrip()
     return text if len(text) >= _FEWEST_CHARACTERS else ""
+
+
+def are_plain(lines: str) -> bool:
+    """Whether lines, each after a newline, are their own keys, as none begins with a time or names a rank."""
+    return not _may_name_speaker(lines) and _BEGINS_WITH_TIME.search(lines) is None
 
 
 def _may_name_speaker(text: str) -> bool:

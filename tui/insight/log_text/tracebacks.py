@@ -84,6 +84,11 @@ class TracebackReader:
     def __init__(self) -> None:
         self._open: dict[str, _Open] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a traceback that has begun."""
+        return bool(self._open)
+
     def read(self, text: str) -> TracebackLine | None:
         """What the next line is; None for one outside of any traceback.
 
@@ -138,6 +143,16 @@ class TracebackReader:
         if known.kind is not _Kind.PYTHON or known.foreign > _FOREIGN_LINES:
             del self._open[lane]
         return None
+
+
+def may_begin_in(lines: str) -> bool:
+    """Whether a traceback may begin in lines joined by newlines: one look at all of them."""
+    return (
+        _HEADING in lines
+        or _SIGNAL in lines
+        or _FAILED_RANKS in lines
+        or any(beginning in lines for beginning in _NATIVE_BEGINNINGS)
+    )
 
 
 def _may_begin(text: str) -> bool:

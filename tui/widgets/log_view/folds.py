@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
-from tui.insight.log_text.progress_bars import progress_bar
-from tui.insight.log_text.repeats import banner_key
-from tui.insight.log_text.tracebacks import TracebackPart, TracebackReader
+from tui.insight.log_text.progress_bars import may_be_in, progress_bar
+from tui.insight.log_text.repeats import are_plain, banner_key
+from tui.insight.log_text.tracebacks import TracebackPart, TracebackReader, may_begin_in
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -64,8 +64,13 @@ class Fold:
         return seq == self.anchor or (at < len(self.hidden) and self.hidden[at] == seq)
 
 
-ReadLine = tuple[int, int, str | None, str]
-"""A line to be read: its number, its time in epoch nanoseconds, its node and its message."""
+class ReadLines(NamedTuple):
+    """Lines to be read: their numbers, times in epoch nanoseconds, nodes and messages."""
+
+    seqs: Sequence[int]
+    times_ns: Sequence[int]
+    replicas: Sequence[str | None]
+    texts: Sequence[str]
 
 
 class Outcome(NamedTuple):
@@ -96,11 +101,14 @@ class FoldReader:
         self._gone: list[int] = []
         self._changed: list[int] = []
 
-    def read(self, lines: Iterable[ReadLine], *, may_move: bool) -> Outcome:
+    def read(self, lines: ReadLines, *, may_move: bool) -> Outcome:
         """Fold the next lines. With ``may_move``, a progress bar stands where its newest state is."""
         self._rows, self._gone, self._changed = [], [], []
-        kinds = self._kinds
-        for seq, time_ns, replica, text in lines:
+        kinds = self._wanted(lines)
+        if not any(kinds):
+            self._rows = list(lines.seqs)
+            return Outcome(self._rows, [], [])
+        for seq, time_ns, replica, text in zip(*lines, strict=True):
             if kinds.tracebacks and self._in_traceback(seq, replica, text):
                 continue
             if kinds.progress:
@@ -112,6 +120,34 @@ class FoldReader:
                 continue
             self._rows.append(seq)
         return Outcome(self._rows, self._gone, self._changed)
+
+    def _wanted(self, lines: ReadLines) -> FoldKinds:
+        """What has to be looked for line by line, after one look at all of them: mostly nothing."""
+        kinds, texts = self._kinds, lines.texts
+        whole = "\n".join(("", *texts))
+        return FoldKinds(
+            kinds.tracebacks
+            and (any(reader.is_open for reader in self._tracebacks.values()) or may_begin_in(whole)),
+            kinds.progress and may_be_in(whole),
+            kinds.repeats and not self._are_new(lines, whole),
+        )
+
+    def _are_new(self, lines: ReadLines, whole: str) -> bool:
+        """Whether no line was said before, nor twice among them; they are remembered then."""
+        if not are_plain(whole):
+            return False
+        different = set(lines.texts)
+        if len(different) < len(lines.texts) or not different.isdisjoint(self._banners):
+            return False
+        newest = slice(-_REMEMBERED, None)
+        told = zip(lines.seqs[newest], lines.times_ns[newest], strict=True)
+        room = max(0, _REMEMBERED - len(lines.texts))
+        if len(self._banners) > room:
+            self._banners = dict(list(self._banners.items())[len(self._banners) - room :])
+        for text, known in zip(lines.texts[newest], told, strict=True):
+            if len(text) <= _LONGEST_BANNER:
+                self._banners[text] = known
+        return True
 
     def renumber(self, number: Callable[[int], int]) -> None:
         """Lines have other numbers now; the folds themselves were renumbered already."""

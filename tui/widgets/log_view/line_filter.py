@@ -104,7 +104,7 @@ class Selector:
             yield asked, [start + at for at in passing]
 
     def _with_context(self, low: int, high: int) -> list[int]:
-        before, after = self.edge(low), self._far_edge(high)
+        before, after = self.edge(low), self.far_edge(high)
         candidates: list[int] = []
         matches: list[int] = []
         for asked, passing in self._parts(before, after):
@@ -139,7 +139,7 @@ class Selector:
                 return candidates[-lines]
         return low
 
-    def _far_edge(self, seq: int) -> int:
+    def far_edge(self, seq: int) -> int:
         """One more than the number of the last line that is context of a match before a line."""
         store, lines = self._store, self.context_lines
         high = seq

@@ -203,6 +203,9 @@ class LogModel:
 
     def lines_prepended(self, low: int, high: int) -> None:
         """Older lines wait to be built."""
+        self.visible.prepended(high)
+        if self.hits is not None and self.visible.filter.context_lines:
+            self.hits.recount()
         self._changed(False, False)
 
     def lines_inserted(self, places: Sequence[int]) -> None:

@@ -6,8 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from api_client.streams.records import LogGap
-from tui.widgets.log_view.folds import Fold, FoldKinds, FoldReader, Outcome, ReadLine
+from tui.widgets.log_view.folds import Fold, FoldKinds, FoldReader, Outcome, ReadLines
 from tui.widgets.log_view.line_filter import LineFilter, Selector
 from tui.widgets.log_view.numbers import between, close_place, holds, make_place, merge, take_out
 from tui.widgets.log_view.store import LogStore, shifted
@@ -155,18 +154,34 @@ class VisibleRows:
             gone = set(outcome.gone)
             self._rows[0:0] = array("q", [seq for seq in outcome.rows if seq not in gone])
 
-    def _lines(self, seqs: Sequence[int]) -> Iterator[ReadLine]:
-        words, at = self._store.vocabulary.words, 0
-        while at < len(seqs):
-            for start, chapter in self._store.chapters(seqs[at], seqs[at] + 1):
-                block = self._store.load(chapter)
-                texts, stop = block.texts(), start + len(block)
-                while at < len(seqs) and seqs[at] < stop:
-                    index = seqs[at] - start
-                    word = words[block.codes[index]]
-                    replica = None if isinstance(word, LogGap) else word.replica
-                    yield seqs[at], block.stamps[index], replica, texts[index]
-                    at += 1
+    def _lines(self, seqs: Sequence[int]) -> ReadLines:
+        times_ns: list[int] = []
+        replicas: list[str | None] = []
+        texts: list[str] = []
+        lines = ReadLines(seqs, times_ns, replicas, texts)
+        if not seqs:
+            return lines
+        words = self._store.vocabulary.words
+        done = 0
+        for start, chapter in self._store.chapters(seqs[0], seqs[-1] + 1):
+            block = self._store.load(chapter)
+            stop = bisect_left(seqs, start + len(block), done)
+            if stop == done:
+                continue
+            first, last = seqs[done] - start, seqs[stop - 1] - start
+            nodes = {code: getattr(words[code], "replica", None) for code in chapter.codes}
+            if last - first + 1 == stop - done:
+                texts += block.texts()[first : last + 1]
+                times_ns += block.stamps[first : last + 1]
+                replicas += [nodes[code] for code in block.codes[first : last + 1]]
+            else:
+                part = [seq - start for seq in seqs[done:stop]]
+                every = block.texts()
+                texts += [every[index] for index in part]
+                times_ns += [block.stamps[index] for index in part]
+                replicas += [nodes[block.codes[index]] for index in part]
+            done = stop
+        return lines
 
     # --- what becomes of the store ------------------------------------------------------------
 
@@ -191,6 +206,21 @@ class VisibleRows:
         for anchor in outcome.gone:
             take_out(self._rows, anchor)
         return max(0, len(self._rows) - before), outcome
+
+    def prepended(self, high: int) -> None:
+        """Lines came before all others: what may be context of theirs is worked out again."""
+        if self._rows is None or self._selector is None or not self._selector.context_lines:
+            return
+        far = self._selector.far_edge(high)
+        if far <= self._low or self._passing is None:
+            return
+        del self._passing[: bisect_left(self._passing, far)]
+        if self._rows is not self._passing:
+            del self._rows[: bisect_left(self._rows, far)]
+            for fold in [fold for fold in self._folds.values() if fold.anchor < far]:
+                del self._folds[fold.anchor]
+                merge(self._rows, fold.hidden[bisect_left(fold.hidden, far) :])
+        self._low = far
 
     def inserted(self, places: Sequence[int]) -> None:
         """Lines came between others: numbers move, and the new ones are filtered and folded by themselves."""
