@@ -106,6 +106,14 @@ def detected_level(message: str) -> LogLevel | Literal[""]:
     return _hard_end(head)
 
 
+SIGNS = (
+    *("ERROR", "WARN", "INFO", "DEBUG", "rror", "raceback", "xception", "Warning", "warning"),
+    *("FATAL", "CRITICAL", "atal", "level", "TRACE"),
+    *_HARD_ENDS,
+)
+"""A line that tells a level holds one of these, or begins with a bracket or a date as glog writes it."""
+
+
 def rank_of(message: str, server_level: str | None = None) -> int:
     """How grave a line is, to compare with ``RANKS[minimum]``."""
     return RANKS[level_of(message, server_level)]

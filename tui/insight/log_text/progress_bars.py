@@ -14,6 +14,9 @@ from tui.insight.text import last_carriage_segment, strip_ansi
 _LONGEST = 1024
 """No bar is longer; of longer text only the end is looked at."""
 
+SIGNS = ("%|", "━", "╸", "[=", "[#", "[>")
+"""A bar holds one of these."""
+
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
 _COUNT = re.compile(r"(\d[\d.,]*+)\s?([a-zA-Z]{0,3})/(\d[\d.,]*+\s?[a-zA-Z]{0,3})")
 _DRAWN = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
@@ -59,11 +62,6 @@ def progress_bar(text: str) -> BarState | None:
     if "[=" in text or "[#" in text or "[>" in text:
         return _bracketed(_shown(text))
     return None
-
-
-def may_be_in(lines: str) -> bool:
-    """Whether a bar may be in lines joined by newlines: one look at all of them."""
-    return any(sign in lines for sign in ("%|", "━", "╸", "[=", "[#", "[>"))
 
 
 def _shown(text: str) -> str:

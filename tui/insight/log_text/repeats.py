@@ -13,7 +13,9 @@ _SPEAKER = re.compile(
     r"(\]?[ :=#_\-]{0,3})\d+",
     re.IGNORECASE,
 )
-_BEGINS_WITH_TIME = re.compile(r"\n[\d\[]")
+SIGNS = ("ank", "uda", "pid", "ode", "PU", "gpu", "orker", "evice", "ocess", "host", "RANK")
+"""A line that names who says it holds one of these."""
+
 _BRACKETED_RANK = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
 _CLOCK = re.compile(
     r"(?:[IWEFD](?=\d{4} ))?\[?(?:\d{4}-\d\d-\d\d[T ]|\d{4} )?"
@@ -42,22 +44,5 @@ def banner_key(text: str) -> str:
     return text if len(text) >= _FEWEST_CHARACTERS else ""
 
 
-def are_plain(lines: str) -> bool:
-    """Whether lines, each after a newline, are their own keys, as none begins with a time or names a rank."""
-    return not _may_name_speaker(lines) and _BEGINS_WITH_TIME.search(lines) is None
-
-
 def _may_name_speaker(text: str) -> bool:
-    return (
-        "ank" in text
-        or "uda" in text
-        or "pid" in text
-        or "ode" in text
-        or "PU" in text
-        or "gpu" in text
-        or "orker" in text
-        or "evice" in text
-        or "ocess" in text
-        or "host" in text
-        or "RANK" in text
-    )
+    return any(sign in text for sign in SIGNS)

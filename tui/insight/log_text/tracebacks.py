@@ -44,6 +44,10 @@ _RULER = 20
 """As many equal signs make a ruler of torchrun's banner."""
 
 
+SIGNS = (_HEADING, _SIGNAL, _FAILED_RANKS, *_NATIVE_BEGINNINGS)
+"""A line with which a traceback begins holds one of these."""
+
+
 class TracebackPart(Enum):
     """What a line is to its traceback.
 
@@ -143,16 +147,6 @@ class TracebackReader:
         if known.kind is not _Kind.PYTHON or known.foreign > _FOREIGN_LINES:
             del self._open[lane]
         return None
-
-
-def may_begin_in(lines: str) -> bool:
-    """Whether a traceback may begin in lines joined by newlines: one look at all of them."""
-    return (
-        _HEADING in lines
-        or _SIGNAL in lines
-        or _FAILED_RANKS in lines
-        or any(beginning in lines for beginning in _NATIVE_BEGINNINGS)
-    )
 
 
 def _may_begin(text: str) -> bool:

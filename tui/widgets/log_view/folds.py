@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
-from tui.insight.log_text.progress_bars import may_be_in, progress_bar
-from tui.insight.log_text.repeats import are_plain, banner_key
-from tui.insight.log_text.tracebacks import TracebackPart, TracebackReader, may_begin_in
+from tui.insight.log_text.ordinary import LinesAsOne
+from tui.insight.log_text.progress_bars import progress_bar
+from tui.insight.log_text.repeats import banner_key
+from tui.insight.log_text.tracebacks import TracebackPart, TracebackReader
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -123,18 +124,17 @@ class FoldReader:
 
     def _wanted(self, lines: ReadLines) -> FoldKinds:
         """What has to be looked for line by line, after one look at all of them: mostly nothing."""
-        kinds, texts = self._kinds, lines.texts
-        whole = "\n".join(("", *texts))
+        kinds, whole = self._kinds, LinesAsOne(lines.texts)
         return FoldKinds(
             kinds.tracebacks
-            and (any(reader.is_open for reader in self._tracebacks.values()) or may_begin_in(whole)),
-            kinds.progress and may_be_in(whole),
+            and (any(reader.is_open for reader in self._tracebacks.values()) or whole.may_begin_tracebacks),
+            kinds.progress and whole.may_hold_bars,
             kinds.repeats and not self._are_new(lines, whole),
         )
 
-    def _are_new(self, lines: ReadLines, whole: str) -> bool:
+    def _are_new(self, lines: ReadLines, whole: LinesAsOne) -> bool:
         """Whether no line was said before, nor twice among them; they are remembered then."""
-        if not are_plain(whole):
+        if whole.may_name_speakers:
             return False
         different = set(lines.texts)
         if len(different) < len(lines.texts) or not different.isdisjoint(self._banners):

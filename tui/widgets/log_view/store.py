@@ -17,7 +17,7 @@ from api_client.streams.records import LogEntry, LogGap, LogLine, stamp_ns
 from tui.widgets.log_view.block import BLOCK_LINES, Block
 from tui.widgets.log_view.chapter import Chapter
 from tui.widgets.log_view.spill import SpillFile
-from tui.widgets.log_view.vocabulary import Vocabulary, Word
+from tui.widgets.log_view.vocabulary import Vocabulary, Word, stamps_of
 
 DEFAULT_MAX_LINES = 200_000
 _BLOCKS_IN_MEMORY = 16  # a small store has small blocks, so that it can hold to its limit
@@ -26,7 +26,7 @@ _LEAST_BLOCK_LINES = 16
 
 def _in_order(entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
     """Entries in time order; almost always they are."""
-    stamps = list(map(stamp_ns, entries))
+    stamps = stamps_of(entries)
     return entries if stamps == sorted(stamps) else sorted(entries, key=stamp_ns)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from api_client.streams.records import LogEntry, LogGap, LogLine, stamp_ns
 from tui.insight.log_levels import RANKS, level_of
+from tui.insight.log_text.ordinary import LinesAsOne
 
 ERROR_RANK = RANKS["ERROR"]
 
@@ -33,6 +34,14 @@ class LineFacts:
         return RANKS[self.shown_level]
 
 
+def stamps_of(entries: Sequence[LogEntry]) -> list[int]:
+    """When entries were logged, in epoch nanoseconds."""
+    try:
+        return [entry.timestamp_ns for entry in entries]  # type: ignore[union-attr]  # gaps are rare
+    except AttributeError:
+        return [stamp_ns(entry) for entry in entries]
+
+
 Word = LineFacts | LogGap
 Columns = tuple[list[int], list[int], list[str], list[str | None] | None]
 """Stamps, codes, messages and request ids (None when no line has one)."""
@@ -51,23 +60,32 @@ class Vocabulary:
 
     def columns(self, entries: Sequence[LogEntry]) -> Columns:
         """Entries as columns."""
+        lines = [entry for entry in entries if isinstance(entry, LogLine)]
+        texts = [line.message for line in lines]
+        levels: list[str]
+        if any(line.level is not None for line in lines) or LinesAsOne(texts).may_tell_levels:
+            levels = [level_of(line.message, line.level) for line in lines]
+        else:
+            levels = [""] * len(lines)
+        keys = [
+            (line.replica, line.level, line.late, shown) for line, shown in zip(lines, levels, strict=True)
+        ]
         known = self._codes
-        codes: list[int] = []
-        texts: list[str] = []
-        has_ids = False
-        for entry in entries:
-            if isinstance(entry, LogLine):
-                message, level = entry.message, entry.level
-                key = (entry.replica, level, entry.late, level_of(message, level))
-                code = known.get(key)
-                codes.append(self._learn(LineFacts(*key), key) if code is None else code)
-                texts.append(message)
-                has_ids = has_ids or entry.request_id is not None
-            else:
-                codes.append(self.gap_code(entry))
-                texts.append("")
-        ids = [getattr(entry, "request_id", None) for entry in entries] if has_ids else None
-        return list(map(stamp_ns, entries)), codes, texts, ids
+        for key in set(keys):
+            if key not in known:
+                self._learn(LineFacts(*key), key)
+        codes = [known[key] for key in keys]
+        ids: list[str | None] | None = None
+        if any(line.request_id is not None for line in lines):
+            ids = [line.request_id for line in lines]
+        if len(lines) < len(entries):
+            for index, entry in enumerate(entries):
+                if isinstance(entry, LogGap):
+                    codes.insert(index, self.gap_code(entry))
+                    texts.insert(index, "")
+                    if ids is not None:
+                        ids.insert(index, None)
+        return stamps_of(entries), codes, texts, ids
 
     def gap_code(self, gap: LogGap) -> int:
         """The number of a gap marker."""
