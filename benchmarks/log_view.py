@@ -37,8 +37,8 @@ NS_PER_LINE = 1_000_000
 ROUNDS = 3
 
 
-def make_lines(count: int) -> list[LogLine]:
-    """Trainer-like lines of about 100 characters from four nodes."""
+def make_lines(count: int, first: int = 0, last: int | None = None) -> list[LogLine]:
+    """Trainer-like lines of about 100 characters from four nodes: of ``count``, those from first to last."""
     return [
         LogLine(
             1_700_000_000_000_000_000 + index * NS_PER_LINE,
@@ -47,7 +47,7 @@ def make_lines(count: int) -> list[LogLine]:
             f"node-{index % 4}",
             None,
         )
-        for index in range(count)
+        for index in range(first, count if last is None else last)
     ]
 
 
@@ -148,27 +148,21 @@ async def measure_rich_log(lines: list[LogLine]) -> tuple[float, float, float]:
     return await measure(log, lines, write, jump)
 
 
-async def bytes_a_line() -> tuple[float, float]:
-    """Bytes the view holds a line: beyond the entries, and with them (but without their text)."""
+async def bytes_a_line() -> float:
+    """Bytes the view holds a line, its text included."""
     view = LogView()
     async with OneWidget(view).run_test(size=SIZE) as pilot:
         await pilot.pause()
         gc.collect()
         tracemalloc.start()
-        lines = make_lines(LINES)
-        gc.collect()
-        entries = tracemalloc.get_traced_memory()[0]
         for first in range(0, LINES, BATCH_LINES):
-            view.append(lines[first : first + BATCH_LINES])
+            view.append(make_lines(LINES, first, first + BATCH_LINES))
             await asyncio.sleep(0)
         await pilot.pause()
         gc.collect()
         held = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
-        text = sum(sys.getsizeof(line.message) for line in lines)
-        names = sum(sys.getsizeof(line.replica) for line in lines)  # interned by the real decoder's caller
-        own_list = sys.getsizeof(lines)
-        return (held - entries) / LINES, (held - text - names - own_list) / LINES
+        return held / LINES
 
 
 async def main() -> None:
@@ -188,9 +182,20 @@ async def main() -> None:
     for name, (rate, jump, stall) in medians.items():
         ratios = f"{rate / rich_rate:>11.1f}{jump:>9.1f}{jump / rich_jump:>7.2f}"
         print(f"{name:<10}{rate:>12,.0f}{ratios}{stall:>10.0f}")
-    print(f"× Log.write_lines: {medians['LogView'][0] / medians['Log'][0]:.1f}")
-    beyond, with_entries = await bytes_a_line()
-    print(f"bytes a line: {beyond:.0f} beyond the entries, {with_entries:.0f} with them, text not counted")
+    rate, jump, stall = medians["LogView"]
+    held = await bytes_a_line()
+    reached("append, × RichLog.write", rate / rich_rate, at_least=100)
+    reached("append, × Log.write_lines", rate / medians["Log"][0], at_least=2)
+    reached("jump paint, × RichLog's", jump / rich_jump, at_most=0.5)
+    reached("bytes a line, text included", held, at_most=250)
+    reached("worst stall while appending, ms", stall, at_most=50)
+
+
+def reached(what: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
+    """Print a figure, and whether it is as wanted."""
+    good = (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
+    wanted = f"at least {at_least:g}" if at_least is not None else f"at most {at_most:g}"
+    print(f"{'met    ' if good else 'NOT MET'} {what}: {value:.2f} (wanted: {wanted})")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ BLOCK_LINES = 2048
 SEPARATOR = "\n"
 """Stands between the messages of a sealed block; a message may hold it too, so positions count."""
 
-_HEADER = Struct("<IIQI")
+_HEADER = Struct("<II??")
 _ESCAPE = b"\x1b"
 
 
@@ -145,10 +145,7 @@ class Block:
         if len(self._data) < 1 << 32:
             self._offsets = array("I", accumulate((length + 1 for length in lengths), initial=0))
             self._texts = None
-            self._look()
-
-    def _look(self) -> None:
-        self.has_escapes, self.is_ascii = _ESCAPE in self._data, self._data.isascii()
+            self.has_escapes, self.is_ascii = _ESCAPE in self._data, self._data.isascii()
 
     def _open(self) -> list[str]:
         if self._texts is None:
@@ -165,32 +162,25 @@ class Block:
         """Where a line begins in ``data``; one beyond the last is its end."""
         return self._offsets[index]
 
-    def to_bytes(self) -> bytes:
-        """A sealed block for a file of this machine."""
+    def to_pieces(self) -> tuple[bytes, bytes]:
+        """A sealed block for a file of this machine: everything but the messages, and those."""
         ids = json.dumps(self.request_ids).encode("ascii") if self.request_ids else b""
-        header = _HEADER.pack(len(self), len(self._offsets), len(self._data), len(ids))
-        return b"".join(
-            (header, self.stamps.tobytes(), self.codes.tobytes(), self._offsets.tobytes(), self._data, ids)
-        )
+        header = _HEADER.pack(len(self), len(self._offsets), self.has_escapes, self.is_ascii)
+        columns = (header, self.stamps.tobytes(), self.codes.tobytes(), self._offsets.tobytes(), ids)
+        return b"".join(columns), self._data
 
     @classmethod
-    def from_bytes(cls, record: bytes) -> Block:
-        """What ``to_bytes`` wrote."""
-        count, offset_count, data_size, ids_size = _HEADER.unpack_from(record)
+    def from_pieces(cls, columns: bytes, data: bytes) -> Block:
+        """What ``to_pieces`` gave."""
+        count, offset_count, has_escapes, is_ascii = _HEADER.unpack_from(columns)
         block = cls()
-        at = _HEADER.size
-        for column, length in (
-            (block.stamps, count),
-            (block.codes, count),
-            (block._offsets, offset_count),
-        ):
+        at, rest = _HEADER.size, memoryview(columns)
+        for column, length in ((block.stamps, count), (block.codes, count), (block._offsets, offset_count)):
             size_bytes = length * column.itemsize
-            column.frombytes(record[at : at + size_bytes])
+            column.frombytes(rest[at : at + size_bytes])
             at += size_bytes
-        block._data = record[at : at + data_size]
-        block._texts = None
-        block._look()
-        if ids_size:
-            ids = json.loads(record[at + data_size :])
-            block.request_ids = {int(index): value for index, value in ids.items()}
+        block._data, block._texts = data, None
+        block.has_escapes, block.is_ascii = has_escapes, is_ascii
+        if at < len(columns):
+            block.request_ids = {int(index): value for index, value in json.loads(columns[at:]).items()}
         return block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from datetime import tzinfo
@@ -154,7 +155,8 @@ class LogCanvas(Widget):
             return
         if not self._model.build(Slice(self._monotonic_s)):
             self._is_building = True
-            self.call_later(self._build_on)
+            # Not by a message: those that wait are handled without a turn for anybody else.
+            asyncio.get_running_loop().call_soon(self._build_on)
         self._paint_later()
 
     def _build_on(self) -> None:

@@ -11,6 +11,8 @@ _CHANGES_LENGTH = "\u0130".encode()
 """A capital whose lower case is two characters, one of them ASCII: RE2 does not know it for an i."""
 _HALF_CHARACTER = b"\xed"
 """Begins a lone surrogate, which is no character for RE2, and some Korean ones, which are."""
+_MANY = 32
+"""As many matches close together: the rest of the block is asked line by line, which is quicker then."""
 _WHOLE_TEXT = ("\\A", "\\z", "(?")
 """What may mean something else in a block than in one message."""
 
@@ -57,6 +59,10 @@ class Scanner:
         while position >= 0:
             index = block.index_at(position)
             found.append(index)
+            if len(found) == _MANY and index - found[0] < 2 * _MANY:
+                high = block.index_at(stop - 1) + 1
+                texts, matches = block.texts(), self._matches
+                return found + [at for at in range(index + 1, high) if matches(texts[at])]
             position = data.find(needle, block.begin_of(index + 1), stop)
         return found
 

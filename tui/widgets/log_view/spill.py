@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import weakref
 from collections import OrderedDict
@@ -18,7 +19,8 @@ class Record:
     """Where a block lies in the file."""
 
     offset: int
-    size_bytes: int
+    columns_bytes: int
+    text_bytes: int
 
 
 class SpillFile:
@@ -44,14 +46,15 @@ class SpillFile:
             # Owned for as long as the view lives; closed by the finalizer.
             self._file = tempfile.TemporaryFile(prefix="bt-tui-log-", buffering=0)  # noqa: SIM115
             weakref.finalize(self, self._file.close)
-        data = block.to_bytes()
-        self._file.seek(self._end)
-        view = memoryview(data)
-        written = 0
-        while written < len(data):
-            written += self._file.write(view[written:])
-        record = Record(self._end, len(data))
-        self._end += len(data)
+        columns, text = block.to_pieces()
+        offset = self._end
+        for piece in (columns, text):
+            rest = memoryview(piece)
+            while rest:
+                done = os.pwrite(self._file.fileno(), rest, offset)
+                rest, offset = rest[done:], offset + done
+        record = Record(self._end, len(columns), len(text))
+        self._end = offset
         return record
 
     def read(self, record: Record) -> Block:
@@ -60,19 +63,23 @@ class SpillFile:
         if block is not None:
             self._cache.move_to_end(record)
             return block
-        if self._file is None:
-            raise OSError("the file of older lines is closed")
-        self._file.seek(record.offset)
-        data = bytearray()
-        while len(data) < record.size_bytes:
-            piece = self._file.read(record.size_bytes - len(data))
-            if not piece:
-                raise OSError("the file of older lines ends too early")
-            data += piece
-        block = self._cache[record] = Block.from_bytes(bytes(data))
+        columns = self._read(record.offset, record.columns_bytes)
+        text = self._read(record.offset + record.columns_bytes, record.text_bytes)
+        block = self._cache[record] = Block.from_pieces(columns, text)
         if len(self._cache) > _CACHED_BLOCKS:
             self._cache.popitem(last=False)
         return block
+
+    def _read(self, offset: int, size_bytes: int) -> bytes:
+        if self._file is None:
+            raise OSError("there is no file of older lines")
+        data = os.pread(self._file.fileno(), size_bytes, offset)
+        while len(data) < size_bytes:
+            more = os.pread(self._file.fileno(), size_bytes - len(data), offset + len(data))
+            if not more:
+                raise OSError("the file of older lines ends too early")
+            data += more
+        return data
 
     def take(self, record: Record) -> Block:
         """A block that was written, to be changed. Raises OSError."""

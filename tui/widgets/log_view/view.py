@@ -78,6 +78,11 @@ class LogView(LogFinder):
         return self._model.store.dropped
 
     @property
+    def is_settled(self) -> bool:
+        """Whether every line has been filtered and folded."""
+        return self._model.visible.is_complete
+
+    @property
     def unseen(self) -> int:
         """Shown entries that came at the end since following ended."""
         return self._model.unseen
