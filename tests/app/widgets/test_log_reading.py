@@ -1,0 +1,236 @@
+"""Reading a log: folds that open and close, the reader's line, bookmarks, errors, times, gaps."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC
+
+from log_lines import NS_PER_S, START_NS, line, lines
+from textual.pilot import Pilot
+from widget_text import WidgetApp, shown
+
+from api_client.streams.records import LogEntry, LogGap, LogLine
+from tui.insight.log_pattern import LogPattern
+from tui.widgets.log_view.line_filter import LineFilter
+from tui.widgets.log_view.view import LogView
+
+TRACEBACK = [
+    "Traceback (most recent call last):",
+    '  File "train.py", line 3, in <module>',
+    "    main()",
+    "RuntimeError: CUDA out of memory",
+]
+
+
+class ReadApp(WidgetApp):
+    def __init__(self, view: LogView) -> None:
+        super().__init__(view)
+        self.retried: list[LogGap] = []
+        self.errors: list[LogEntry | None] = []
+
+    def on_log_view_gap_retry_requested(self, message: LogView.GapRetryRequested) -> None:
+        self.retried.append(message.gap)
+
+    def on_log_view_first_error_changed(self, message: LogView.FirstErrorChanged) -> None:
+        self.errors.append(message.entry)
+
+
+@asynccontextmanager
+async def reading(*entries: LogEntry) -> AsyncIterator[tuple[LogView, Pilot[None], ReadApp]]:
+    view = LogView(timezone=UTC)
+    app = ReadApp(view)
+    async with app.run_test(size=(80, 12)) as pilot:
+        view.focus()
+        await give(view, pilot, *entries)
+        yield view, pilot, app
+
+
+async def give(view: LogView, pilot: Pilot[None], *entries: LogEntry) -> None:
+    view.append(entries)
+    await settled(view, pilot)
+
+
+async def settled(view: LogView, pilot: Pilot[None]) -> None:
+    while not view.is_settled:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    await view.workers.wait_for_complete()
+    view.flush()
+    await pilot.pause()
+
+
+def texts(view: LogView) -> list[str]:
+    return [row.rstrip("│┃ ")[15:] for row in shown(view) if row.rstrip("│┃ ")]
+
+
+def traceback(second: float, node: int) -> list[LogEntry]:
+    return [line(second, text, node) for text in TRACEBACK]
+
+
+async def test_a_traceback_is_one_row_that_says_what_went_wrong() -> None:
+    async with reading(line(0, "a step", 0), *traceback(1, 0), line(2, "after it", 1)) as (view, pilot, app):
+        assert texts(view)[0] == "a step"
+        assert texts(view)[1].startswith("RuntimeError: CUDA out of memory")
+        assert texts(view)[1].endswith("(traceback, 4 lines)")
+        assert texts(view)[2] == "after it"
+        assert app.errors == [line(1, TRACEBACK[0], 0)]
+        assert view.go_to_first_error()
+        assert [entry.message for entry in view.selected_entries() if isinstance(entry, LogLine)] == TRACEBACK
+        await pilot.press("enter")
+        assert texts(view)[1:5] == TRACEBACK
+        await pilot.press("enter")
+        assert texts(view)[2] == "after it"
+        view.fold_tracebacks = False
+        await settled(view, pilot)
+        assert texts(view)[1:5] == TRACEBACK
+
+
+async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
+    def bars(percent: int) -> list[LogEntry]:
+        return [
+            line(percent, f"{percent}%|███       | {percent}/100 [00:01<00:09]", node) for node in range(2)
+        ]
+
+    async with reading(*bars(10), *bars(20), line(25, "between", 0)) as (view, pilot, _):
+        assert view.shown_count == 3
+        assert texts(view)[0].startswith("20%|")
+        await give(view, pilot, *bars(30))
+        assert view.shown_count == 3
+        assert [text.split("%")[0] for text in texts(view)] == ["between", "30", "30"]
+        assert "(3 states)" in texts(view)[1]
+        view.collapse_progress = view.fold_repeats = False
+        await settled(view, pilot)
+        assert view.shown_count == 7
+
+
+async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
+    async with reading(*lines(0, 30), line(31, "10%|█         | 1/10 [00:01<00:09]", 0)) as (view, pilot, _):
+        await pilot.press("k", "k")
+        before = texts(view)
+        await give(view, pilot, line(32, "20%|██        | 2/10 [00:02<00:08]", 0))
+        assert texts(view)[:-1] == before[:-1]
+        assert texts(view)[-1].startswith("20%|")
+
+
+async def test_banners_of_many_ranks_are_one_row_with_their_number() -> None:
+    banners = [line(rank / 10, f"process group is ready on rank {rank}", rank % 4) for rank in range(8)]
+    async with reading(*banners, line(30, "process group is ready on rank 0", 0)) as (view, _pilot, _):
+        assert view.shown_count == 2
+        assert texts(view)[0].endswith("×8")
+        assert len(list(view.entries(filtered=True))) == 9
+
+
+async def test_a_match_within_a_fold_opens_it() -> None:
+    async with reading(*traceback(0, 0), *lines(1, 5)) as (view, pilot, _):
+        view.find(LogPattern("main()"))
+        await settled(view, pilot)
+        assert "    main()" in texts(view)
+        assert isinstance(view.cursor_entry, LogLine)
+        assert view.cursor_entry.message == "    main()"
+
+
+async def test_filters_see_what_is_folded() -> None:
+    async with reading(*traceback(0, 0), *lines(1, 5)) as (view, pilot, _):
+        view.set_filter(LineFilter(pattern=LogPattern("train.py")))
+        await settled(view, pilot)
+        assert texts(view) == [TRACEBACK[1]]
+
+
+async def test_enter_at_a_gap_asks_for_its_lines_which_take_its_place() -> None:
+    gap = LogGap(START_NS + 5 * NS_PER_S, START_NS + 8 * NS_PER_S, "the server answered 500")
+    async with reading(*lines(0, 5), gap, *lines(8, 12)) as (view, pilot, app):
+        for _ in range(5):
+            await pilot.press("k")
+        await pilot.press("enter")
+        assert app.retried == [gap]
+        assert view.replace_gap(gap, lines(5, 8))
+        await settled(view, pilot)
+        assert texts(view) == [f"line {number}" for number in range(12)]
+        assert view.cursor_entry == lines(8, 9)[0] or view.cursor_entry == lines(5, 6)[0]
+
+
+async def test_an_object_is_spread_over_rows() -> None:
+    async with reading(line(0, '{"loss": 0.5, "step": 3}', 0)) as (view, pilot, _):
+        await pilot.press("enter")
+        assert texts(view) == ["{", '  "loss": 0.5,', '  "step": 3', "}"]
+        await pilot.press("enter")
+        assert texts(view) == ['{"loss": 0.5, "step": 3}']
+
+
+async def test_lines_are_selected_by_keys_and_by_mouse() -> None:
+    async with reading(*lines(0, 10)) as (view, pilot, _):
+        await pilot.press("k", "shift+up", "shift+up")
+        assert view.selected_entries() == lines(7, 10)
+        await pilot.press("shift+down")
+        assert view.selected_entries() == lines(8, 10)
+        assert view.clear_selection()
+        assert view.selected_entries() == lines(8, 9)
+        await pilot.mouse_down(view, offset=(20, 2))
+        await pilot.hover(view, offset=(20, 5))
+        await pilot.mouse_up(view, offset=(20, 5))
+        assert view.selected_entries() == lines(2, 6)
+
+
+async def test_bookmarks_are_seen_and_returned_to() -> None:
+    async with reading(*lines(0, 100)) as (view, pilot, _):
+        view.go_to_time(START_NS + 40 * NS_PER_S)
+        assert view.toggle_bookmark() is True
+        view.go_to_time(START_NS + 70 * NS_PER_S)
+        view.toggle_bookmark()
+        await give(view, pilot, line(3.5, "late", 1, late=True))
+        view.action_last()
+        assert view.go_to_bookmark()
+        assert view.cursor_entry == lines(70, 71)[0]
+        assert view.go_to_bookmark(backwards=True)
+        assert view.cursor_entry == lines(40, 41)[0]
+        assert any(row.startswith("◆") for row in shown(view))
+
+
+async def test_jumps_in_time_and_to_errors() -> None:
+    entries = [
+        line(60 * minute, f"ERROR no {minute}" if minute % 10 == 0 else "fine", 0) for minute in range(60)
+    ]
+    async with reading(*entries) as (view, _, _):
+        view.go_to_time(START_NS + 30 * 60 * NS_PER_S)
+        view.jump(600)
+        assert view.cursor_entry == entries[40]
+        view.jump(-60)
+        assert view.cursor_entry == entries[39]
+        assert view.next_error()
+        assert view.cursor_entry == entries[40]
+        assert view.next_error(backwards=True)
+        assert view.cursor_entry == entries[30]
+        view.jump(3600 * 24)
+        assert view.follow
+
+
+async def test_several_views_share_the_lines_each_with_its_own_filter() -> None:
+    async with reading(*lines(0, 8)) as (view, pilot, _):
+        second = LogView(store=view.store, timezone=UTC)
+        second.set_filter(LineFilter(frozenset({"node-1"})))
+        await pilot.app.mount(second)
+        await give(view, pilot, *lines(8, 12))
+        await settled(second, pilot)
+        assert second.shown_count == 3
+        assert view.shown_count == 12
+
+
+async def test_colours_of_the_job_are_shown_and_left_out_without_colour() -> None:
+    async with reading(line(0, "\x1b[31mred\x1b[0m plain", 0)) as (view, _, _):
+        (red,) = [segment for segment in view.render_line(0) if segment.text == "red"]
+        assert red.style is not None
+        assert red.style.color is not None
+        assert red.style.color.number == 1
+
+
+def test_the_file_of_older_lines_has_no_name_and_is_its_owners_alone() -> None:
+    view = LogView(max_lines=100)
+    view.append(lines(0, 5000))
+    assert view.store.spilled_lines > 4000
+    descriptor = view.store._spill._file.fileno()  # type: ignore[union-attr]
+    status = os.fstat(descriptor)
+    assert status.st_nlink == 0
+    assert status.st_mode & 0o077 == 0
+    assert list(view.entries(filtered=False)) == lines(0, 5000)
