@@ -73,7 +73,7 @@ async def test_a_traceback_is_one_row_that_says_what_went_wrong() -> None:
     async with reading(line(0, "a step", 0), *traceback(1, 0), line(2, "after it", 1)) as (view, pilot, app):
         assert texts(view)[0] == "a step"
         assert texts(view)[1].startswith("RuntimeError: CUDA out of memory")
-        assert texts(view)[1].endswith("(traceback, 4 lines)")
+        assert texts(view)[1].endswith("(4 lines)")
         assert texts(view)[2] == "after it"
         assert app.errors == [line(1, TRACEBACK[0], 0)]
         assert view.go_to_first_error()

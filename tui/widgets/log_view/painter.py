@@ -153,7 +153,9 @@ class Painter:
         """The reader's line, or a selected one, on its own background."""
         if not (marks.cursor or marks.selected):
             return segments
-        behind = self._style("selected" if marks.selected else "cursor")
+        whole = self._style("selected" if marks.selected else "cursor")
+        # The line keeps its own colours: an error is red, selected or not.
+        behind = Style(bgcolor=whole.bgcolor, bold=whole.bold or None, reverse=whole.reverse or None)
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
     def _text(self, row: TextRow, face: Face | None, room: int, style: Style, marks: Marks) -> list[Segment]:
@@ -227,7 +229,7 @@ class Painter:
             return f"×{face.lines:,}"
         if face.fold == "progress":
             return f"({face.lines:,} states)"
-        return f"(traceback, {face.lines:,} lines)"
+        return f"({face.lines:,} lines)"
 
     def _gap(self, gap: LogGap, marks: Marks) -> list[Segment]:
         width = self._view.width
