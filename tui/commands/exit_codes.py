@@ -17,6 +17,8 @@ class ExitCode(IntEnum):
     AUTH = 6
     NOT_FOUND = 7
     UNREACHABLE = 8
+    WARNING = 10
+    CRITICAL = 11
     INTERRUPTED = 130
 
 
@@ -30,6 +32,8 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.AUTH: "no key, or the key was refused",
     ExitCode.NOT_FOUND: "no such job, project, cache, checkpoint or file",
     ExitCode.UNREACHABLE: "the server cannot be reached, or keeps failing",
+    ExitCode.WARNING: "health: something about a job wants a look",
+    ExitCode.CRITICAL: "health: a job burns money for nothing",
     ExitCode.INTERRUPTED: "interrupted (ctrl-c)",
 }
 

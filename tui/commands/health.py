@@ -1,0 +1,147 @@
+"""``bt-tui health``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.output import Output
+from tui.commands.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+    from tui.feeds.run_reading import RunReading
+    from tui.insight.finding import Finding
+
+GRAVITY = (
+    ExitCode.CRITICAL,
+    ExitCode.JOB_FAILED,
+    ExitCode.DEPLOY_FAILED,
+    ExitCode.JOB_STOPPED,
+    ExitCode.WARNING,
+    ExitCode.OK,
+)
+"""Of several jobs the gravest code is the command's."""
+SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
+
+
+@click.command(
+    short_help="What is wrong with a job, if anything; the exit code tells.",
+    epilog=examples(
+        "bt-tui health abc1234 || notify-send 'look at the run'",
+        "bt-tui health                        all jobs that run or wait",
+        "bt-tui health abc1234 -o json | jq -r '.[].findings[].text'",
+    ),
+)
+@click.argument("job_ids", metavar="[JOB_ID]…", nargs=-1)
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> ExitCode:
+    """Judge jobs by their log, metrics, checkpoints and queue.
+
+    Named are stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints, errors.
+
+    The exit code is 0 for healthy, 10 where something wants a look, 11 where a job burns money for nothing
+    (stalled, NaN …). A job that has ended gives the code of its end: 0 completed, 3 failed, 4 stopped or
+    preempted, 5 deploy failed. Of several jobs the gravest counts: 11, 3, 5, 4, 10, 0.
+    """
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.commands.run_options import read_with_line
+        from tui.insight.health import health as findings_of
+
+        looked_at: list[tuple[RunReading, tuple[Finding, ...]]] = []
+        for job in await _jobs(client, job_ids):
+            reading = await read_with_line(client, job, output, with_vitals=True)
+            looked_at.append((reading, findings_of(reading.run)))
+        if not looked_at:
+            output.remark("no job runs or waits")
+        if output_format == JSON:
+            output.json([_record(reading, found) for reading, found in looked_at])
+        else:
+            for reading, found in looked_at:
+                _print(output, reading, found)
+        codes = [_code(reading.run.job, found) for reading, found in looked_at]
+        return min(codes, key=GRAVITY.index, default=ExitCode.OK)
+
+    return run_on_remote(settings, show)
+
+
+async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:
+    if job_ids:
+        return [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
+    from api_client.models import RUNNABLE_STATUSES
+
+    found = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+    return [job for job in found if not job.is_finished]
+
+
+def _code(job: TrainingJob, found: Sequence[Finding]) -> ExitCode:
+    if job.is_finished:
+        return outcome_exit_code(job.current_status)
+    severities = {one.severity for one in found}
+    if "critical" in severities:
+        return ExitCode.CRITICAL
+    return ExitCode.WARNING if "warning" in severities else ExitCode.OK
+
+
+def _verdict(job: TrainingJob, found: Sequence[Finding]) -> str:
+    if job.is_finished:
+        return "finished"
+    code = _code(job, found)
+    return {ExitCode.CRITICAL: "critical", ExitCode.WARNING: "warning"}.get(code, "healthy")
+
+
+def _record(reading: RunReading, found: Sequence[Finding]) -> dict[str, Any]:
+    from tui.insight.export import iso_time
+
+    job = reading.run.job
+    return {
+        "job_id": job.id,
+        "name": job.name,
+        "current_status": job.current_status,
+        "verdict": _verdict(job, found),
+        "log_gaps": reading.gap_count,
+        "findings": [
+            {
+                "kind": str(one.kind),
+                "severity": one.severity,
+                "text": one.text,
+                "node": one.node,
+                "since": iso_time(one.since) if one.since else None,
+            }
+            for one in found
+        ],
+    }
+
+
+def _print(output: Output, reading: RunReading, found: Sequence[Finding]) -> None:
+    from tui.insight.status import status_view
+    from tui.insight.text import inert
+    from tui.insight.units import age
+
+    job = reading.run.job
+    view = status_view(job.current_status)
+    verdict = _verdict(job, found)
+    if job.is_finished:
+        said = output.paint(f"{view.sign} {view.word}", view.tone)
+    elif verdict == "healthy":
+        said = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
+    else:
+        sign, tone = SIGNS[verdict]
+        said = output.paint(f"{sign} {verdict}", tone)
+    name = f"  {inert(job.name)}" if job.name else ""
+    output.data(f"{output.paint(inert(job.id), 'strong')}{name}  {said}\n")
+    for one in found:
+        sign, tone = SIGNS[one.severity]
+        node = f"{one.node}: " if one.node and one.node not in one.text else ""
+        since = f" (for {age((reading.run.at - one.since).total_seconds())})" if one.since else ""
+        output.data(f"  {output.paint(f'{sign} {one.kind}', tone)}  {inert(node + one.text)}{since}\n")
+    if job.is_finished and job.error_message:
+        output.data(f"  {inert(job.error_message)}\n")

@@ -1,0 +1,305 @@
+"""A job's metrics as table, CSV, JSON and chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from api_client.models import JobMetrics, TrainingJob
+from tui.commands.log_filter import node_chooser
+from tui.commands.metric_samples import UNIT_OF_METRIC, SampleKey, SampleLedger
+from tui.commands.official_options import CSV
+from tui.commands.options import JSON, TABLE
+from tui.commands.output import Output, ascii_json
+from tui.commands.rows import NOTHING
+from tui.commands.tables import Cell, Column, render_table
+from tui.insight.export import csv_lines, iso_time, json_number
+from tui.insight.node_metrics import MetricsFold, MetricsSnapshot, NodeSnapshot
+from tui.insight.series import Series
+from tui.insight.status import status_view
+from tui.insight.units import bytes_iec, cores, percent
+
+CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
+ABSENT, MIB = "–", 2**20
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
+CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
+UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
+HOT, FULL = 0.9, 0.97
+
+COLUMNS = (
+    Column("NODE", shrinks=True),
+    Column("GPU", right=True),
+    Column("EACH %", shrinks=True),
+    Column("GPU MEM", right=True),
+    Column("CPU", right=True),
+    Column("MEMORY", right=True),
+    Column("DISK", right=True),
+    Column("FULL", right=True),
+)
+
+
+class Report(Protocol):
+    """Prints answers of the metrics route as they come."""
+
+    def take(self, answer: JobMetrics) -> None:
+        """An answer; with --follow several, which may overlap."""
+        ...
+
+    def end(self) -> None:
+        """There are no more."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        ...
+
+
+def report_of(
+    output: Output,
+    output_format: str,
+    job: TrainingJob,
+    *,
+    nodes: Sequence[str],
+    metrics: Sequence[str],
+    follows: bool,
+) -> Report:
+    """The report of that format."""
+    chosen = node_chooser(nodes)
+    if output_format == TABLE:
+        return TableReport(output, job, chosen, follows=follows)
+    ledger = SampleLedger(chosen, metrics)
+    if output_format == CSV:
+        return CsvReport(output, ledger)
+    if output_format == JSON:
+        return NdjsonReport(output, ledger) if follows else JsonReport(output, ledger, job)
+    return ChartReport(output, SampleLedger(chosen, metrics or CHARTED), job)
+
+
+class TableReport:
+    """What each node does now; with --follow anew with every answer, in place on a terminal."""
+
+    def __init__(
+        self, output: Output, job: TrainingJob, chosen: Callable[[str | None], bool], *, follows: bool
+    ) -> None:
+        self._output, self._job, self._chosen, self._follows = output, job, chosen, follows
+        self._fold = MetricsFold()
+        self._answers = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        return self._fold.snapshot.at is None
+
+    def take(self, answer: JobMetrics) -> None:
+        """Print the table."""
+        snapshot = self._fold.fold(answer)
+        job = answer.training_job or self._job
+        output = self._output
+        if self._follows:
+            view = status_view(job.current_status)
+            now = datetime.now(UTC).astimezone().strftime("%H:%M:%S")
+            lead = CLEAR_SCREEN if output.is_terminal else ("\n" if self._answers else "")
+            output.data(f"{lead}{now}  {job.id}  {view.sign} {view.word}\n")
+        self._answers += 1
+        rows = [_row(node, job) for node in snapshot.nodes if self._chosen(node.name)]
+        if self._chosen(None) and snapshot.cache_usage_now is not None:
+            rows.append(_cache_row(snapshot))
+        output.data(render_table(COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+
+    def end(self) -> None:
+        """Nothing more to say."""
+
+
+def _row(node: NodeSnapshot, job: TrainingJob) -> list[Cell]:
+    use, memory = node.gpu_utilization_now, node.mean_memory_now
+    limit_mib = job.instance_type.gpu_memory_limit_mib
+    each = " ".join(ABSENT if one is None else f"{one * 100:.0f}" for one in use)
+    full = node.disk_utilization_now
+    crowded = bool(limit_mib and memory and memory > FULL * limit_mib * MIB)
+    return [
+        Cell(node.name, "strong"),
+        Cell(percent(node.mean_utilization_now)),
+        Cell(each or NOTHING, "muted"),
+        Cell(bytes_iec(memory), "caution" if crowded else None),
+        Cell(cores(node.cpu_now)),
+        Cell(bytes_iec(node.cpu_memory_now)),
+        Cell(bytes_iec(node.disk_usage_now)),
+        Cell(percent(full), "caution" if full is not None and full > HOT else None),
+    ]
+
+
+def _cache_row(snapshot: MetricsSnapshot) -> list[Cell]:
+    blank = Cell("")
+    return [
+        Cell("(cache)", "muted"),
+        *[blank] * 5,
+        Cell(bytes_iec(snapshot.cache_usage_now)),
+        Cell(percent(snapshot.cache_utilization_now)),
+    ]
+
+
+class CsvReport:
+    """A line a sample, each sample once."""
+
+    def __init__(self, output: Output, ledger: SampleLedger) -> None:
+        self._output, self._ledger = output, ledger
+        output.data(csv_lines([CSV_COLUMNS]))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        return self._ledger.is_empty
+
+    def take(self, answer: JobMetrics) -> None:
+        """Print what is new."""
+        self._output.data(
+            csv_lines(
+                (moment, key.node, key.gpu, key.metric, UNIT_OF_METRIC[key.metric], value)
+                for moment, key, value in self._ledger.take(answer)
+            )
+        )
+
+    def end(self) -> None:
+        """Nothing more to say."""
+
+
+class NdjsonReport:
+    """An object a sample, each sample once."""
+
+    def __init__(self, output: Output, ledger: SampleLedger) -> None:
+        self._output, self._ledger = output, ledger
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        return self._ledger.is_empty
+
+    def take(self, answer: JobMetrics) -> None:
+        """Print what is new."""
+        for moment, key, value in self._ledger.take(answer):
+            one = {"timestamp": iso_time(moment), **_names(key), "value": json_number(value)}
+            self._output.data(ascii_json(one) + "\n")
+
+    def end(self) -> None:
+        """Nothing more to say."""
+
+
+class JsonReport:
+    """One document, printed at the end."""
+
+    def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
+        self._output, self._ledger, self._job = output, ledger, job
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        return self._ledger.is_empty
+
+    def take(self, answer: JobMetrics) -> None:
+        """Keep it."""
+        self._ledger.take(answer)
+
+    def end(self) -> None:
+        """Print the document."""
+        job = self._job
+        series = [
+            {
+                **_names(key),
+                "samples": [
+                    {"timestamp": iso_time(moment), "value": json_number(value)} for moment, value in samples
+                ],
+            }
+            for key, samples in self._ledger.series()
+        ]
+        head = {"job_id": job.id, "project_id": job.project_id, "current_status": job.current_status}
+        self._output.json({**head, "series": series})
+
+
+class ChartReport:
+    """A chart a metric: a line a node (the mean of its GPUs), or a GPU where one node is chosen."""
+
+    def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
+        self._output, self._ledger, self._job = output, ledger, job
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        return self._ledger.is_empty
+
+    def take(self, answer: JobMetrics) -> None:
+        """Keep it."""
+        self._ledger.take(answer)
+
+    def end(self) -> None:
+        """Draw."""
+        from tui.commands.text_chart import clock_label, draw_chart
+
+        found = self._ledger.series()
+        for metric in UNIT_OF_METRIC:
+            lines = _lines_of([(key, samples) for key, samples in found if key.metric == metric])
+            if not lines:
+                continue
+            unit = UNIT_OF_METRIC[metric]
+            span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
+            limit_mib = self._job.instance_type.gpu_memory_limit_mib
+            top = 1.0 if unit == "fraction" else None
+            if metric == "gpu_memory_usage_bytes" and limit_mib:
+                top = float(limit_mib * MIB)
+            draw_chart(
+                self._output,
+                metric,
+                lines,
+                unit=UNITS[unit],
+                x_label=clock_label(span_s),
+                y_min=0.0,
+                y_max=top,
+            )
+
+
+Samples = list[tuple[datetime, float | None]]
+
+
+def _lines_of(found: Sequence[tuple[SampleKey, Samples]]) -> list[Series]:
+    nodes = list(dict.fromkeys(key.node for key, _ in found))
+    if len(nodes) == 1:
+        return [
+            _series(f"gpu {key.gpu}" if key.gpu else key.node or "cache", samples) for key, samples in found
+        ]
+    return [_mean(node, [samples for key, samples in found if key.node == node]) for node in nodes]
+
+
+def _mean(name: str, lines: Sequence[Samples]) -> Series:
+    """The mean of the samples of each moment."""
+    by_moment: dict[datetime, list[float]] = {}
+    for samples in lines:
+        for moment, value in samples:
+            of_moment = by_moment.setdefault(moment, [])
+            if value is not None and math.isfinite(value):
+                of_moment.append(value)
+    means: Samples = [
+        (moment, sum(values) / len(values) if values else None)
+        for moment, values in sorted(by_moment.items(), key=lambda one: one[0])
+    ]
+    return _series(name, means)
+
+
+def _series(name: str, samples: Samples) -> Series:
+    """With gaps where samples are missing."""
+    from tui.insight.series import SeriesBuffer
+
+    buffer = SeriesBuffer(name, max_points=max(2, len(samples)))
+    for moment, value in samples:
+        buffer.add(moment.timestamp(), value)
+    return buffer.snapshot()
+
+
+def _names(key: SampleKey) -> dict[str, str | None]:
+    return {
+        "node": key.node or None,
+        "gpu": key.gpu or None,
+        "metric": key.metric,
+        "unit": UNIT_OF_METRIC[key.metric],
+    }

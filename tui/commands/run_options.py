@@ -1,0 +1,55 @@
+"""What the commands that read whole runs share: reading with a progress line, and what is said of gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tui.commands.output import Output
+from tui.commands.progress_line import ProgressLine
+from tui.insight.units import count, percent
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+    from tui.feeds.run_reading import RunReading
+
+
+@contextmanager
+def reading_line() -> Iterator[ProgressLine]:
+    """A line on a terminal's stderr, gone afterwards."""
+    line = ProgressLine()
+    try:
+        yield line
+    finally:
+        line.clear()
+
+
+async def read_with_line(
+    client: TrainingClient,
+    job: TrainingJob,
+    output: Output,
+    *,
+    since: datetime | None = None,
+    prices: Mapping[str, float] | None = None,
+    with_vitals: bool = False,
+    stream: str | None = None,
+) -> RunReading:
+    """Read a run, telling how far that is. Raises RequestError; gaps of the log are remarked."""
+    from tui.feeds.run_reading import read_run
+
+    with reading_line() as line:
+
+        def on_part(part: float | None, lines: int) -> None:
+            note = "" if part is None else f"{percent(part)}, "
+            line.show(f"reading the log of {job.id}", 0, 0, f"{note}{count(lines)} lines")
+
+        reading = await read_run(
+            client, job, since=since, prices=prices, with_vitals=with_vitals, on_part=on_part, stream=stream
+        )
+    if reading.gap_count:
+        what = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
+        output.remark(f"{what} of the log of {job.id} could not be read")
+    return reading

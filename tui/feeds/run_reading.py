@@ -1,0 +1,197 @@
+"""One run, read once from the beginning: its log folded, its metrics, checkpoints, history and price."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from api_client.client import TrainingClient
+from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
+from api_client.models import Checkpoint, QueueContext, TrainingJob
+from api_client.streams.records import LogGap, LogLine
+from tui.insight.cost import price_of
+from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
+from tui.insight.progress import MAX_POINTS, ProgressFold
+from tui.insight.run import RunSnapshot
+
+CLOCK_SKEW = timedelta(minutes=5)
+UNKNOWN_AGE = timedelta(days=7)
+"""How far back to read for a job whose creation time the server does not tell."""
+VITALS_SPAN = timedelta(minutes=65)
+VITALS_STEP_S = 60
+
+OnPart = Callable[[float | None, int], object]
+"""Hears how much of the log has been read (0–1, None where unknown), and how many lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReading:
+    """A run as it was read, how many lines its log had, and how many stretches could not be read."""
+
+    run: RunSnapshot
+    line_count: int
+    gap_count: int
+
+
+def beginning_of(job: TrainingJob, now: datetime) -> datetime:
+    """From when on a job may have lines."""
+    return now - UNKNOWN_AGE if job.created_at is None else job.created_at - CLOCK_SKEW
+
+
+async def listed_prices(client: TrainingClient) -> dict[str, float]:
+    """USD a minute and node by instance id; empty where the server tells none. Raises RequestError."""
+    try:
+        priced = await client.account.instance_type_prices()
+    except Unauthorized as error:
+        if error.status == 401:  # the key itself is refused
+            raise
+        return {}
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if error.retryable:
+            raise
+        return {}
+    return {one.instance_type.id: one.price for one in priced if one.price is not None}
+
+
+async def checkpoints_of(client: TrainingClient, job: TrainingJob) -> tuple[Checkpoint, ...] | None:
+    """A job's checkpoints; None where the server does not list them."""
+    try:
+        return tuple(await client.checkpoints.list(job.project_id, job.id))
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if error.retryable:
+            raise
+        return None
+
+
+async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
+    """A job's changes of status; None for whoever may not read them."""
+    try:
+        return await client.jobs.queue_context(job.id)
+    except (ErrorAnswer, InvalidAnswer):
+        return None
+
+
+async def vitals_of(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot | None:
+    """The metrics of the last hour (of a finished job: of what the server chooses); None without any."""
+    start_ms = end_ms = None
+    if not job.is_finished:
+        start_ms, end_ms = _millis(now - VITALS_SPAN), _millis(now + CLOCK_SKEW)
+    try:
+        answer = await client.metrics.get(
+            job.project_id,
+            job.id,
+            start_ms=start_ms,
+            end_ms=end_ms,
+            step_s=VITALS_STEP_S if start_ms else None,
+        )
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if error.retryable:
+            raise
+        return None
+    return await asyncio.to_thread(MetricsFold().fold, answer)
+
+
+async def read_run(
+    client: TrainingClient,
+    job: TrainingJob,
+    *,
+    since: datetime | None = None,
+    prices: Mapping[str, float] | None = None,
+    max_points: int = MAX_POINTS,
+    with_vitals: bool = True,
+    stream: str | None = None,
+    on_part: OnPart | None = None,
+) -> RunReading:
+    """Read a run's log from ``since`` (default: its beginning) to now, and what else is known of it.
+
+    ``stream`` chooses whose progress counts (``ProgressFold.choose``). The metrics are read where
+    ``with_vitals``, or where nothing else tells how many nodes there are.
+    Raises RequestError; parts that a server does not have are left out.
+    """
+    now = datetime.now(UTC)
+    fold = ProgressFold(max_points=max_points)
+    fold.choose(stream)
+    wants_vitals = with_vitals or not job.node_count
+    log = asyncio.create_task(_read_log(client, job, fold, since or beginning_of(job, now), on_part))
+    listing = asyncio.create_task(checkpoints_of(client, job))
+    history = asyncio.create_task(history_of(client, job))
+    vitals = asyncio.create_task(vitals_of(client, job, now) if wants_vitals else _nothing())
+    parts = (log, listing, history, vitals)
+    try:
+        await asyncio.gather(*parts)
+    finally:
+        for part in parts:
+            part.cancel()
+        await asyncio.gather(*parts, return_exceptions=True)
+    lines, gaps = log.result()
+    return RunReading(
+        run_snapshot(
+            job,
+            now,
+            fold,
+            checkpoints=listing.result(),
+            queue=history.result(),
+            vitals=vitals.result(),
+            price_per_minute=price_of(job, prices or {}),
+        ),
+        lines,
+        gaps,
+    )
+
+
+def run_snapshot(
+    job: TrainingJob,
+    now: datetime,
+    fold: ProgressFold,
+    *,
+    checkpoints: tuple[Checkpoint, ...] | None,
+    queue: QueueContext | None,
+    vitals: MetricsSnapshot | None,
+    price_per_minute: float | None,
+) -> RunSnapshot:
+    """The run as of ``now``, all of whose log so far is in the fold.
+
+    Clocks are taken to agree: one look cannot tell a clock that is behind from samples that have stopped.
+    """
+    return RunSnapshot(
+        job=job,
+        at=now,
+        seen_at=now,
+        progress=fold.snapshot(),
+        metrics=vitals,
+        metrics_at=now if vitals is not None else None,
+        vitals=vitals,
+        checkpoints=checkpoints,
+        queue=queue,
+        history_known=True,
+        log_read=True,
+        price_per_minute=price_per_minute,
+    )
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _read_log(
+    client: TrainingClient, job: TrainingJob, fold: ProgressFold, start: datetime, on_part: OnPart | None
+) -> tuple[int, int]:
+    lines = gaps = 0
+    stream = client.logs.history(job.project_id, job.id, start=start)
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            new = [entry for entry in batch.entries if isinstance(entry, LogLine)]
+            lines += len(new)
+            gaps += sum(isinstance(entry, LogGap) for entry in batch.entries)
+            fold.add(new)
+            if on_part is not None:
+                on_part(batch.read_part, lines)
+            await asyncio.sleep(0)
+    return lines, gaps
+
+
+def _millis(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
