@@ -2,12 +2,12 @@
 
 Bounds are in milliseconds, so such a millisecond cannot be paged through; but it can be read from both
 ends: its oldest page and its newest page. Where the two meet, nothing is missing. Where that cannot be
-shown, a gap says so: of two whole pages that only touch, nobody can say what was between them, unless no
-nanosecond is.
+shown, a gap says so, even if it may turn out to be empty: of two whole pages that only touch, nobody can say
+what was between them.
 
-Lines of one stamp are the trouble. Where the pages share one line alone, others of its stamp might hide
-behind it, on a server that answers equal stamps in the same order either way. Where all the other stamps of
-both pages are different ones, that is taken to be true of this one too.
+Lines of one stamp are the trouble. Where the pages share one line alone, others of its stamp may hide behind
+it: a server that does not turn the order of equal stamps round for the other direction answers the same ones
+from either end, and of two identical lines nobody can say that they are one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from api_client.streams.records import LogEntry, LogLine, gap_holding
 
 TOO_MANY = "the API cannot answer more lines of one millisecond"
 TOO_MANY_ALIKE = "the API cannot answer more lines of one timestamp"
+
+SHORTEST_PROOF = 2
+"""Fewer lines in common, at the end of one page and the start of the other, may be so by chance."""
 
 _Key: TypeAlias = tuple[str, str | None, str | None, str | None]
 
@@ -38,13 +41,8 @@ def meet(
         # Everything before `last` is on the oldest page, everything after `first` on the newest.
         before = [line for line in oldest if line.timestamp_ns < last]
         return [*before, *(line for line in newest if line.timestamp_ns >= last)]
-    stamps_differ = are_in_order and _all_differ(oldest) and _all_differ(newest)
     if first > last:
-        if first == last + 1 and stamps_differ:
-            return [*oldest, *newest]
         return [*oldest, gap_holding(last, first, TOO_MANY, oldest), *newest]
-    if stamps_differ and _key(oldest[-1]) == _key(newest[0]):
-        return [*oldest, *newest[1:]]
     return _meet_inside_one_stamp(oldest, newest, first, are_in_order)
 
 
@@ -67,27 +65,20 @@ def _meet_inside_one_stamp(
     return [*entries, hidden, *newest[len(head) :]]
 
 
-def _all_differ(lines: list[LogLine]) -> bool:
-    return len({line.timestamp_ns for line in lines}) == len(lines)
-
-
 def _shared_run(tail: list[_Key], head: list[_Key]) -> int:
     """How many lines end the one list and begin the other; 0 if that cannot be said for certain.
 
     A line that is unique in both lists shows where they would overlap; then all of the overlap must agree
-    and nothing else may be in both. That cannot be by chance: a server that does not turn the order of
-    equal stamps round for the other direction answers the same lines twice, and hides those between.
-    A single line in each list is no evidence.
+    and nothing else may be in both. That is no chance if it is ``SHORTEST_PROOF`` lines long; a server that
+    does not turn the order of equal stamps round, or has none, would have to answer them so by accident.
     """
-    if len(tail) == len(head) == 1:
-        return 0
     in_tail = Counter(tail)
     in_head = Counter(head)
     positions = {key: index for index, key in enumerate(tail) if in_tail[key] == 1}
     for index, key in enumerate(head):
         if in_head[key] == 1 and key in positions:
             length = len(tail) - positions[key] + index
-            if length > min(len(tail), len(head)) or tail[-length:] != head[:length]:
+            if not SHORTEST_PROOF <= length <= min(len(tail), len(head)) or tail[-length:] != head[:length]:
                 return 0
             return length if set(tail[:-length]).isdisjoint(head[length:]) else 0
     return 0
