@@ -14,9 +14,12 @@ from collections.abc import Sequence
 import click
 
 from tui.commands.cache import cache
+from tui.commands.capacity import capacity
 from tui.commands.checkpoint_urls import ALIAS as URLS_ALIAS
 from tui.commands.checkpoint_urls import urls
 from tui.commands.checkpoints import checkpoints
+from tui.commands.compare import compare
+from tui.commands.config import config
 from tui.commands.dashboard import open_dashboard, watch
 from tui.commands.demo import demo
 from tui.commands.deploy import ALIASES as DEPLOY_ALIASES
@@ -25,12 +28,15 @@ from tui.commands.download import download
 from tui.commands.emulator import emulator
 from tui.commands.exit_codes import MEANINGS, ExitCode
 from tui.commands.failures import explain, wants_details
+from tui.commands.health import health
 from tui.commands.init import init
 from tui.commands.job import job
 from tui.commands.jobs import jobs
 from tui.commands.logs import logs
+from tui.commands.metrics import metrics
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import Output, OutputClosed
+from tui.commands.progress import progress
 from tui.commands.projects import projects
 from tui.commands.push import push
 from tui.commands.recreate import recreate
@@ -102,6 +108,11 @@ _JOB_COMMANDS = (
     jobs,
     job,
     logs,
+    metrics,
+    progress,
+    health,
+    compare,
+    capacity,
     push,
     recreate,
     stop,
@@ -110,7 +121,7 @@ _JOB_COMMANDS = (
     download,
     deploy_checkpoints,
 )
-for _command in (*_JOB_COMMANDS, init, watch, demo, emulator):
+for _command in (*_JOB_COMMANDS, init, watch, demo, emulator, config):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:
     cli.add_command(_hidden(deploy_checkpoints), _alias)

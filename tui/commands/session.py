@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tui.commands.configured import remote_name
 from tui.commands.exit_codes import ExitCode
 from tui.commands.options import Settings
 from tui.commands.output import Output
@@ -34,7 +35,7 @@ def run_on_remote(settings: Settings, action: ClientAction) -> ExitCode:
         from api_client.client import TrainingClient
     from api_client.remotes import resolve_remote
 
-    remote = resolve_remote(settings.remote_name, environ=os.environ)
+    remote = resolve_remote(remote_name(settings.remote_name, os.environ), environ=os.environ)
     output = settings.output
 
     async def session() -> ExitCode:

@@ -1,0 +1,119 @@
+"""``bt-tui config`` and what the settings do to the other commands."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import RunCli
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "my config" / "config.toml"
+
+
+@pytest.fixture
+def with_file(file: Path, stranger: Any) -> Callable[..., dict[str, str]]:
+    def environ(text: str | None = None, **variables: str) -> dict[str, str]:
+        if text is not None:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        return {"BT_TUI_CONFIG": str(file), **stranger.environ(), **variables}
+
+    return environ
+
+
+def test_show_tells_each_value_and_its_origin(cli: RunCli, file: Path, with_file: Any) -> None:
+    environ = with_file(
+        '[theme]\nname = "nord"\n[prices]\n"H100:8" = 0.5\n[keys]\njob.stop_job = "f9"\n',
+        BT_TUI_LOGS_WRAP="1",
+    )
+    result = cli("--remote", "acme", "config", "show", "-o", "json", environ=environ)
+    assert result.code == 0
+    told = {row["setting"]: (row["value"], row["origin"]) for row in json.loads(result.out)}
+    assert told["theme.name"] == ("nord", f"{file}:2")
+    assert told['prices."H100:8"'] == (0.5, f"{file}:4")
+    assert told['keys."job.stop_job"'] == ("f9", f"{file}:6")
+    assert told["logs.wrap"] == (True, "environment BT_TUI_LOGS_WRAP")
+    assert told["remote"] == ("acme", "flag --remote")
+    assert told["refresh.fleet_s"] == (5.0, "default")
+    table = cli("config", "show", "--changed", environ=environ).out
+    assert "nord" in table
+    assert "fleet_s" not in table
+
+
+def test_show_keeps_the_secret_part_of_a_webhook(cli: RunCli, with_file: Any) -> None:
+    environ = with_file('[notifications]\nwebhook = "https://user:pw@hooks.example.com/T0/hush"\n')
+    for arguments in (("-o", "json"), ("-o", "table"), ("--changed",)):
+        out = cli("config", "show", *arguments, environ=environ).out
+        assert "hooks.example.com" in out
+        assert "hush" not in out
+        assert "pw" not in out
+
+
+def test_path(cli: RunCli, file: Path, with_file: Any) -> None:
+    assert cli("config", "path", environ=with_file()).out == f"{file}\n"
+
+
+def test_validate_names_lines_and_tells_by_exit_code(cli: RunCli, file: Path, with_file: Any) -> None:
+    environ = with_file("readonly = true\n")
+    good = cli("config", "validate", environ=environ)
+    assert (good.code, good.out) == (0, "")
+    other = file.with_name("other.toml")
+    other.write_text("readonly = true\nthem = 3\n")
+    bad = cli("config", "validate", str(other), environ=environ)
+    assert bad.code == 2
+    assert f"{other}:2: them: no such setting; did you mean theme?" in bad.err
+    assert bad.out == ""
+
+
+def test_edit_makes_a_private_file_with_comments_and_checks_what_was_written(
+    cli: RunCli, file: Path, with_file: Any, tmp_path: Path
+) -> None:
+    editor = tmp_path / "an editor.py"
+    editor.write_text(
+        "import sys, pathlib\npath = pathlib.Path(sys.argv[-1])\n"
+        "path.write_text(path.read_text() + '\\n[demo]\\nspeed = 0\\n')\n"
+    )
+    environ = with_file(EDITOR="false", VISUAL=f"'{sys.executable}' '{editor}'")
+    result = cli("config", "edit", environ=environ)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "# fleet_s = 5" in file.read_text()
+    assert result.code == 2
+    assert "not TOML" in result.err or "demo.speed" in result.err
+    assert cli("config", "edit", environ=with_file("", VISUAL="true")).code == 0
+    assert cli("config", "edit", environ=with_file("", VISUAL="/no/such/editor")).code == 2
+
+
+@pytest.mark.parametrize("command", ["projects", "jobs"])
+def test_broken_settings_end_headless_commands_with_two_and_a_line(
+    cli: RunCli, file: Path, with_file: Any, command: str
+) -> None:
+    result = cli(command, environ=with_file("\n\nreadonli = true\n"))
+    assert result.code == 2
+    assert result.out == ""
+    assert f"{file}:3: readonli: no such setting; did you mean readonly?" in result.err
+
+
+def test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another(
+    cli: RunCli, file: Path, with_file: Any, stranger: Any, tmp_path: Path
+) -> None:
+    trussrc = tmp_path / "trussrc"
+    both = with_file('remote = "second"\n')
+    url, key = both["BASETEN_REMOTE_URL"], both["BASETEN_API_KEY"]
+    sections = [
+        f"[{name}]\nremote_provider = baseten\nremote_url = {url}\napi_key = {key}\n"
+        for name in ("first", "second")
+    ]
+    trussrc.write_text("\n".join(sections) + "\n[third]\nremote_url = http://127.0.0.1:9\napi_key = k\n")
+    only_file = {"BT_TUI_CONFIG": str(file)}
+    assert cli("projects", environ=only_file).code == 0
+    assert cli("projects", environ={}).code == 2  # several, and nobody said which
+    assert "third" not in cli("projects", environ=only_file).err
+    assert cli("projects", environ=only_file | {"BT_TUI_REMOTE": "nobody"}).code == 2
+    assert cli("projects", "--remote", "first", environ=only_file | {"BT_TUI_REMOTE": "nobody"}).code == 0
+    file.write_text('remote = "nobody"\n')
+    assert cli("projects", environ=both).code == 0  # the key in the environment says where to go

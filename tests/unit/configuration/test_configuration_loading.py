@@ -1,0 +1,183 @@
+"""Flags over environment over file over defaults, and what is said of settings that are wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from tui.configuration.loading import ConfigurationBroken, check_file, load, load_or_defaults
+from tui.configuration.places import config_path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+def environ(file: Path, **variables: str) -> dict[str, str]:
+    return {"BT_TUI_CONFIG": str(file), **variables}
+
+
+def test_without_a_file_everything_is_default(tmp_path: Path) -> None:
+    loaded = load({"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)})
+    assert loaded.configuration.refresh.fleet_s == 5.0
+    assert loaded.origin("refresh.fleet_s") == "default"
+
+
+@pytest.mark.parametrize(
+    ("in_file", "in_environment", "flag", "expected", "origin"),
+    [
+        (None, None, None, None, "default"),
+        ("file", None, None, "file", "{file}:1"),
+        (None, "variable", None, "variable", "environment BT_TUI_REMOTE"),
+        ("file", "variable", None, "variable", "environment BT_TUI_REMOTE"),
+        ("file", None, "flag", "flag", "flag --remote"),
+        (None, "variable", "flag", "flag", "flag --remote"),
+        ("file", "variable", "flag", "flag", "flag --remote"),
+        ("file", "", None, "file", "{file}:1"),
+    ],
+)
+def test_each_source_comes_before_the_next(
+    file: Path,
+    in_file: str | None,
+    in_environment: str | None,
+    flag: str | None,
+    expected: str | None,
+    origin: str,
+) -> None:
+    file.write_text(f'remote = "{in_file}"\n' if in_file else "")
+    variables = {} if in_environment is None else {"BT_TUI_REMOTE": in_environment}
+    loaded = load(environ(file, **variables), {"remote": flag})
+    assert loaded.configuration.remote == expected
+    assert loaded.origin("remote") == origin.format(file=file)
+
+
+def test_a_variable_changes_one_setting_of_a_table_and_leaves_the_rest_to_the_file(file: Path) -> None:
+    file.write_text("[refresh]\nfleet_s = 7\nstatus_s = 8\n")
+    loaded = load(environ(file, BT_TUI_REFRESH_FLEET_S="9"))
+    assert (loaded.configuration.refresh.fleet_s, loaded.configuration.refresh.status_s) == (9.0, 8.0)
+    assert loaded.origin("refresh.status_s") == f"{file}:3"
+    assert loaded.origin("refresh.metrics_s") == "default"
+
+
+def test_variables_of_each_kind(file: Path) -> None:
+    file.write_text("")
+    settings = load(
+        environ(
+            file,
+            BT_TUI_READONLY="yes",
+            BT_TUI_LOGS_WRAP="1",
+            BT_TUI_LOGS_MIN_LEVEL="ERROR",
+            BT_TUI_NOTIFICATIONS_COMMAND='["notify-send", "x y"]',
+            BT_TUI_PRICES='{ "H100:8" = 0.65 }',
+            BT_TUI_HEALTH_STALL_AFTER_S="90",
+            BT_TUI_HEALTH_RESTARTS="4",
+            BT_TUI_HEALTH_OFF='["straggler"]',
+            BT_TUI_KEYS='{ job.stop_job = "ctrl+k" }',
+            NO_COLOR="1",
+        )
+    ).configuration
+    assert settings.readonly
+    assert settings.logs.wrap
+    assert settings.logs.min_level == "ERROR"
+    assert settings.notifications.command == ["notify-send", "x y"]
+    assert settings.prices == {"H100:8": 0.65}
+    assert settings.health.stall_after_s == 90.0
+    assert settings.health.restarts == 4
+    assert settings.health.off == {"straggler"}
+    assert settings.keys == {"job.stop_job": "ctrl+k"}
+    assert settings.theme.no_color
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("# hello\n\nredonly = true\n", 3, "did you mean readonly?"),
+        ("[thene]\nname = 'x'\n", 1, "did you mean theme?"),
+        ("[theme]\nname = 'bt-drak'\n", 2, "did you mean bt-dark?"),
+        ("[refresh]\nfleet_s = 'often'\n", 2, "refresh.fleet_s: must be a number"),
+        ("[refresh]\n\n\nfleet_s = 0\n", 4, "greater than or equal to 1"),
+        ("readonly = 1\n", 1, "readonly: must be true or false"),
+        ("[logs]\nwrap = true\nfleet_s = 3\n", 3, "it belongs below [refresh]"),
+        ("[health]\nstall_after = 3\n", 2, "did you mean stall_after_s?"),
+        ("[health]\nleak_share = -0.1\n", 2, "must be 0 or greater"),
+        ("[health]\nstall_after_s = 0\n", 2, "must be greater than 0"),
+        ("[health]\noff = [\n  'stall',\n]\n", 2, "no such finding: stall"),
+        ("[health]\nrestarts = 1.5\n", 2, "whole number"),
+        ("[prices]\n'H100:8' = 'cheap'\n", 2, "must be a number"),
+        ("[prices]\n'H100:8' = -1\n", 2, "greater than or equal to 0"),
+        ("[prices]\nx = nan\n", 2, "finite"),
+        (
+            "[[patterns]]\nname = 'a'\nregex = '(?P<loss>x)'\n[[patterns]]\nname = 'b'\nregex = '('\n",
+            6,
+            "patterns.1",
+        ),
+        ("[[patterns]]\nname = 'a'\nregex = '(?P<los>x)'\n", 3, "no such group: los"),
+        ("[[patterns]]\nname = 'a'\n", 1, "regex: is missing"),
+        ("[keys]\njob.stop_jobs = 'x'\n", 2, "did you mean job.stop_job?"),
+        ("\n[keys]\n'job.stop_job' = 'nokey'\n", 3, "no such key: nokey"),
+        ("[keys]\njob.stop_job = 'j'\n", 2, "for moving about"),
+        ("[keys]\njob.stop_job = 'd'\n", 2, "job.deploy"),
+        ("[keys]\njob.stop_job = 'n'\n", 2, "logs.next_match"),
+        ("[keys]\nhome.sort = 'f6'\nhome.filter = 'f6'\n", 2, "one key cannot do both"),
+        ("[notifications]\nwebhook = 'http://example.com/x'\n", 2, "https"),
+        ("[notifications]\nwebhook = 'file:///etc/passwd'\n", 2, "https"),
+        ('[notifications]\nwebhook = "https://x/\\u001b"\n', 2, "https"),
+        ("[notifications]\ncommand = 'notify-send x'\n", 2, "must be a list"),
+        ("[notifications]\nosc = 9\n", 2, "'9'"),
+        ("readonly = \n", 1, "not TOML"),
+        ("a = 1\na = 2\n", 2, "not TOML"),
+        ("[notifications]\ntext = '''\nno end\n", 3, "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named_by_line_with_what_to_do(file: Path, text: str, line: int, words: str) -> None:
+    file.write_text(text)
+    problems = check_file(file)
+    assert problems
+    assert str(problems[0]).startswith(f"{file}:{line}: ")
+    assert words in str(problems[0])
+    with pytest.raises(ConfigurationBroken):
+        load(environ(file))
+
+
+def test_every_problem_is_told_in_the_order_of_the_file(file: Path) -> None:
+    file.write_text("readonly = 3\nremote = 4\n[theme]\nname = 5\nnoname = 6\n")
+    assert [problem.where for problem in check_file(file)] == [f"{file}:{line}" for line in (1, 2, 4, 5)]
+
+
+def test_lines_are_right_below_strings_and_lists_of_several_lines(file: Path) -> None:
+    file.write_text(
+        "[notifications]\ncommand = [\n  'sh', # [theme]\n  '-c',\n  '''\n[x]\ny = 1\n''',\n]\n\nbell = 7\n"
+    )
+    assert [problem.where for problem in check_file(file)] == [f"{file}:11"]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 1_500_000, b"[" * 100_000])
+def test_a_file_that_is_no_configuration_at_all_is_a_problem_and_no_crash(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    assert check_file(file)
+
+
+def test_a_folder_in_its_place_or_a_named_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    assert "cannot be read" in str(check_file(tmp_path)[0])
+    with pytest.raises(ConfigurationBroken, match="no such file"):
+        load(environ(tmp_path / "none.toml"))
+
+
+def test_a_wrong_variable_is_named(file: Path) -> None:
+    file.write_text("[refresh]\nfleet_s = 4\n")
+    with pytest.raises(ConfigurationBroken, match=r"environment BT_TUI_REFRESH_FLEET_S: refresh\.fleet_s"):
+        load(environ(file, BT_TUI_REFRESH_FLEET_S="soon"))
+
+
+def test_the_dashboard_gets_defaults_and_flags_where_the_file_is_broken(file: Path) -> None:
+    file.write_text("[theme]\nname = 'nord'\nnmae = 1\n")
+    loaded = load_or_defaults(environ(file), {"readonly": True})
+    assert loaded.configuration.theme.name == "bt-dark"
+    assert loaded.configuration.readonly
+    assert [problem.where for problem in loaded.problems] == [f"{file}:3"]
+
+
+def test_the_variable_names_the_file_and_home_is_understood() -> None:
+    assert config_path({"BT_TUI_CONFIG": "~/x.toml"}) == Path("~/x.toml").expanduser()
+    assert config_path({}).name == "config.toml"
+    assert config_path({}).parent.name == "bt-tui"

@@ -1,0 +1,50 @@
+"""The reference and the file that people begin with are made from the model, and stay true to it."""
+
+import tomllib
+from pathlib import Path
+
+from textual.theme import BUILTIN_THEMES
+
+from tui.configuration.key_check import JOB_TABS
+from tui.configuration.loading import check_file
+from tui.configuration.model import Configuration, ThemeSettings
+from tui.configuration.reference import document, entries, template
+from tui.screens.job.screen import TAB_SCOPES
+from tui.theme import THEMES
+from tui.widgets.log_view.gutter import TIME_MODES
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
+
+
+def test_the_document_is_what_the_model_says() -> None:
+    """``python -m tui.configuration.reference > docs/configuration.md`` makes it anew."""
+    assert DOCUMENT.read_text(encoding="utf-8") == document()
+
+
+def test_every_setting_says_what_it_does() -> None:
+    assert [entry.name for entry in entries() if not entry.text] == []
+
+
+def test_a_new_file_is_valid_and_says_the_defaults_in_its_comments(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(template())
+    assert check_file(file) == []
+    assert all(not values for values in tomllib.loads(template()).values())
+    lines = []
+    for line in template().splitlines():
+        name, _, value = line.removeprefix("# ").partition(" = ")
+        is_setting = line.startswith("# ") and value and name.isidentifier() and value != '"…"'
+        lines.append(line.removeprefix("# ") if is_setting or line == "# [[patterns]]" else line)
+    file.write_text("\n".join(lines))
+    assert check_file(file) == []
+    shown = Configuration.model_validate_json(__import__("json").dumps(tomllib.loads("\n".join(lines))))
+    assert shown.model_copy(update={"patterns": []}) == Configuration()
+    assert len(shown.patterns) == 1
+
+
+def test_names_that_are_spelt_out_are_those_of_textual_and_of_the_screens() -> None:
+    names = ThemeSettings.model_json_schema()["properties"]["name"]["enum"]
+    assert names == [theme.name for theme in THEMES] + list(BUILTIN_THEMES)
+    times = Configuration.model_json_schema()["$defs"]["LogSettings"]["properties"]["time"]["enum"]
+    assert tuple(times) == TIME_MODES
+    assert set(JOB_TABS) == {*TAB_SCOPES.values(), ()}

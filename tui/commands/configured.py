@@ -1,0 +1,56 @@
+"""The settings of a headless command: read only where there is something to read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
+from tui.configuration.places import CONFIG_VARIABLE, config_path
+
+if TYPE_CHECKING:
+    from tui.configuration.model import Configuration
+
+OTHER_VARIABLES = frozenset({"BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S"})
+"""Variables of this program that are no settings."""
+
+CREDENTIALS = (
+    "BASETEN_API_KEY",
+    "BASETEN_TRUSS_AUTH_REMOTE_URL",
+    "BASETEN_TRUSS_AUTH_API_KEY",
+)
+"""With one of these in the environment, that is where to connect, whatever the file says."""
+
+
+def configuration(environ: Mapping[str, str] | None = None) -> Configuration:
+    """The settings in force. Raises CommandFailed with every problem and its line, if they are broken."""
+    from tui.configuration.loading import ConfigurationBroken, load
+
+    try:
+        return load(os.environ if environ is None else environ).configuration
+    except ConfigurationBroken as broken:
+        raise CommandFailed(str(broken), ExitCode.USAGE) from None
+
+
+def remote_name(flag: str | None, environ: Mapping[str, str]) -> str | None:
+    """The remote that the person named: by ``--remote``, ``BT_TUI_REMOTE``, or in the file; None if nowhere.
+
+    Credentials in the environment come before the file. Costs next to nothing where there is no file.
+    Raises CommandFailed for settings that are broken, whether or not they name a remote.
+    """
+    if not has_settings(environ):
+        return flag
+    named = configuration(environ).remote
+    if flag is not None:
+        return flag
+    if not environ.get("BT_TUI_REMOTE", "").strip() and any(environ.get(name) for name in CREDENTIALS):
+        return None
+    return named
+
+
+def has_settings(environ: Mapping[str, str]) -> bool:
+    """Whether anybody set anything: a file that exists or is named, or one of the variables."""
+    named = any(name.startswith("BT_TUI_") and name not in OTHER_VARIABLES for name in environ)
+    return named or bool(environ.get(CONFIG_VARIABLE)) or config_path(environ).exists()

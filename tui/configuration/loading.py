@@ -1,0 +1,181 @@
+"""Read the settings: flags over environment over file over defaults, each value with its origin."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tui.configuration.environment import environment_values
+from tui.configuration.model import Configuration
+from tui.configuration.places import CONFIG_VARIABLE, config_path
+from tui.configuration.problems import Problem, as_lines, path_of, problems_of
+from tui.configuration.toml_lines import line_of, lines_of
+
+DEFAULT = "default"
+LARGEST_FILE_BYTES = 1_000_000
+
+Tree = dict[str, Any]
+
+
+class ConfigurationBroken(Exception):
+    """The settings cannot be used; ``problems`` say where and why, and its text all of it."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(as_lines(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, and where each came from: ``default``, ``FILE:LINE``, a variable, a flag."""
+
+    configuration: Configuration = field(default_factory=Configuration)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
+    problems: tuple[Problem, ...] = ()
+
+    def origin(self, setting: str, table: str = "") -> str:
+        """Where a setting came from, as in ``theme.name``; else where the table around it did."""
+        return self.origins.get(setting) or self.origins.get(table, DEFAULT)
+
+    def is_given(self, setting: str) -> bool:
+        """Whether anybody set it."""
+        return setting in self.origins
+
+
+def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
+    """The settings in force. ``flags`` are by setting, those not given left out or None.
+
+    Raises ConfigurationBroken, with every problem of file and environment.
+    """
+    path = config_path(environ)
+    values, origins, problems = _of_file(path, required=bool(environ.get(CONFIG_VARIABLE, "").strip()))
+    own, own_origins = environment_values(environ)
+    problems += _problems_of_environment(own, own_origins)
+    if problems:
+        raise ConfigurationBroken(problems)
+    _merge(values, own)
+    origins |= own_origins
+    for setting, value in (flags or {}).items():
+        if value is not None:
+            _merge(values, _nested(setting, value))
+            origins[setting] = f"flag --{setting.rpartition('.')[2].replace('_', '-')}"
+    try:
+        configuration = _validated(values)
+    except ValidationError as error:  # what is right alone may be wrong together
+        wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in _errors(error)]
+        raise ConfigurationBroken(problems_of(_errors(error), Configuration, wheres)) from None
+    return Loaded(configuration, origins, path)
+
+
+def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
+    """The settings in force; the defaults, with the problems and the flags, where they cannot be used."""
+    try:
+        return load(environ, flags)
+    except ConfigurationBroken as broken:
+        values: Tree = {}
+        origins = {}
+        for setting, value in (flags or {}).items():
+            if value is not None:
+                _merge(values, _nested(setting, value))
+                origins[setting] = "flag"
+        return Loaded(_validated(values), origins, config_path(environ), tuple(broken.problems))
+
+
+def check_file(path: Path) -> list[Problem]:
+    """What is wrong with a file; nothing for a good one."""
+    return _of_file(path, required=True)[2]
+
+
+def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[Problem]]:
+    """Values, origins and problems of the file; a file that need not be there may be absent."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        missing = [Problem(str(path), "", "there is no such file; bt-tui config edit makes one")]
+        return {}, {}, missing if required else []
+    except OSError as error:
+        return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror or error}")]
+    if len(content) > LARGEST_FILE_BYTES:
+        return {}, {}, [Problem(str(path), "", "is larger than a configuration can be")]
+    try:
+        text = content.decode("utf-8-sig")
+        values = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        return {}, {}, [Problem(f"{path}:{line}", "", "is not UTF-8 text")]
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return {}, {}, [_syntax_problem(path, str(error), len(content.splitlines()))]
+    lines = lines_of(text)
+    try:
+        _validated(values)
+    except ValidationError as invalid:
+        errors = _errors(invalid)
+        numbers = [_line(lines, path_of(one)) for one in errors]
+        found = problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
+        return {}, {}, [found[place] for place in sorted(range(len(found)), key=numbers.__getitem__)]
+    origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
+    return values, origins, []
+
+
+def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...]) -> int:
+    """The line of a setting; an action's id may be one key in quotes, or two with a dot between them."""
+    if path[:1] == ("keys",) and len(path) > 1 and path not in lines:
+        path = ("keys", *str(path[1]).split("."))
+    return line_of(lines, path) or 1
+
+
+def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
+    why, _, place = message.partition(" (at ")
+    if place.startswith("line "):
+        line = place.removeprefix("line ").partition(",")[0]
+    else:
+        line = str(max(1, line_count))
+    return Problem(f"{path}:{line}", "", f"is not TOML here: {why[:1].lower()}{why[1:]}")
+
+
+def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[Problem]:
+    try:
+        _validated(values)
+    except ValidationError as invalid:
+        errors = _errors(invalid)
+        wheres = []
+        for one in errors:
+            setting = ".".join(map(str, path_of(one)))
+            known = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
+            wheres.append(origins[max(known, key=len)] if known else "environment")
+        return problems_of(errors, Configuration, wheres)
+    return []
+
+
+def _validated(values: Tree) -> Configuration:
+    """By way of JSON, whose strict mode takes lists for tuples and tables for dataclasses, and no more."""
+    return Configuration.model_validate_json(json.dumps(values, default=str))
+
+
+def _errors(invalid: ValidationError) -> list[Any]:
+    return invalid.errors(include_url=False)
+
+
+def _nested(setting: str, value: Any) -> Tree:
+    tree: Any = value
+    for part in reversed(setting.split(".")):
+        tree = {part: tree}
+    return dict(tree)
+
+
+def _merge(into: Tree, over: Tree) -> None:
+    """Put the values of one tree over another's, table by table."""
+    for key, value in over.items():
+        known = into.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            _merge(known, value)
+        else:
+            into[key] = value
