@@ -73,6 +73,10 @@ class Backend(Protocol):
         """
         ...
 
+    def log_is_complete(self, job_id: str) -> bool:
+        """Whether the job has ended and all lines it will ever have can be read."""
+        ...
+
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:

@@ -23,6 +23,10 @@ def _no_null_text(value: object) -> object:
     return "" if value is None else _text(value)
 
 
+def _is_true(value: object) -> bool:
+    return value is True
+
+
 _Text = Annotated[str | None, BeforeValidator(_text)]
 _TextOrEmpty = Annotated[str, BeforeValidator(_no_null_text)]
 
@@ -44,6 +48,11 @@ class LogRecord(TypedDict):
 
 @with_config(ConfigDict(extra="ignore", defer_build=True))
 class LogsPage(TypedDict):
-    """The answer of the logs route."""
+    """The answer of the logs route.
 
-    logs: NotRequired[list[LogRecord] | None]
+    ``complete`` is not published: our emulator says with it that the job has ended, that this page was read
+    after its last line was written, and that no line will ever be added.
+    """
+
+    logs: list[LogRecord] | None
+    complete: NotRequired[Annotated[bool, BeforeValidator(_is_true)]]

@@ -78,16 +78,23 @@ class Logs:
         that have no level. This is the bare route: it says nothing about lines beyond the limit; ``follow``
         and ``history`` miss none.
         """
-        query = {
-            "start_epoch_millis": start_ms,
-            "end_epoch_millis": end_ms,
-            "direction": direction,
-            "limit": limit,
-            "min_level": min_level,
-        }
-        path = job_route(project_id, job_id, "logs")
-        answer = await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
+        answer = await self._answer(
+            project_id,
+            job_id,
+            retry=retry,
+            start_epoch_millis=start_ms,
+            end_epoch_millis=end_ms,
+            direction=direction,
+            limit=limit,
+            min_level=min_level,
+        )
         return answer["logs"] or []
+
+    async def _answer(
+        self, project_id: str, job_id: str, *, retry: RetryPolicy | None, **query: str | int | None
+    ) -> LogsPage:
+        path = job_route(project_id, job_id, "logs")
+        return await self._transport.request("GET", path, LOG_PAGE, query=query, retry=retry)
 
     async def follow(
         self,
@@ -103,7 +110,8 @@ class Logs:
         Ends with a LogEnd. Lines may arrive a minute after the job's end: the stream tells of the end at
         once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for them; unless given, 65, or
         more for a log whose lines were seen to come later than that. A job that ended minutes ago is not
-        waited for. ``retry`` replaces the client's policy for the stream's own requests.
+        waited for, nor is one whose server says that its log is complete (our emulator does). ``retry``
+        replaces the client's policy for the stream's own requests.
         """
 
         async def fetch_job() -> TrainingJob:
@@ -113,7 +121,14 @@ class Logs:
             start = start_of(await readable(fetch_job, clock=self._clock), self._clock)
         fetch = _Window(self, project_id, job_id, retry)
         options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
-        stream = follow_logs(fetch, fetch_job, clock=self._clock, start_ms=epoch_ms(start), options=options)
+        stream = follow_logs(
+            fetch,
+            fetch_job,
+            clock=self._clock,
+            start_ms=epoch_ms(start),
+            options=options,
+            is_complete=lambda: fetch.is_complete,
+        )
         async with aclosing(stream) as items:
             async for item in items:
                 yield item
@@ -156,9 +171,13 @@ class Logs:
 
 
 class _Window:
-    """The page route of one job, as the streams call it."""
+    """The page route of one job, as the streams call it.
+
+    ``is_complete``: the last answer said that no line will be added to this log.
+    """
 
     def __init__(self, logs: Logs, project_id: str, job_id: str, retry: RetryPolicy | None) -> None:
+        self.is_complete = False
         self._logs = logs
         self._project_id = project_id
         self._job_id = job_id
@@ -167,12 +186,14 @@ class _Window:
     async def __call__(
         self, *, start_ms: int, end_ms: int | None, direction: Literal["asc", "desc"], limit: int
     ) -> list[LogRecord]:
-        return await self._logs.page(
+        answer = await self._logs._answer(
             self._project_id,
             self._job_id,
-            start_ms=start_ms,
-            end_ms=end_ms,
+            retry=self._retry,
+            start_epoch_millis=start_ms,
+            end_epoch_millis=end_ms,
             direction=direction,
             limit=limit,
-            retry=self._retry,
         )
+        self.is_complete = answer.get("complete", False)
+        return answer["logs"] or []

@@ -26,6 +26,7 @@ from api_client.streams.records import (
     NS_PER_S,
     FetchJob,
     FetchPage,
+    IsComplete,
     LogBatch,
     LogEnd,
     LogEntry,
@@ -54,7 +55,14 @@ class Follower:
     """One followed log. Use it once, by iterating over ``stream()``."""
 
     def __init__(
-        self, fetch: FetchPage, fetch_job: FetchJob, *, clock: Clock, start_ms: int, options: FollowOptions
+        self,
+        fetch: FetchPage,
+        fetch_job: FetchJob,
+        *,
+        clock: Clock,
+        start_ms: int,
+        options: FollowOptions,
+        is_complete: IsComplete = lambda: False,
     ) -> None:
         self._options = options
         self._clock = clock
@@ -74,6 +82,8 @@ class Follower:
         self._deep = self._rhythm()
         self._deep_server_ns: int | None = None
         self._longest_delay_ns = 0
+        self._is_complete = is_complete
+        self._has_read_it_complete = False
         self._told_finished = False
         self._quiet_reads = 0
 
@@ -94,23 +104,27 @@ class Follower:
             async for batch in batches:
                 yield batch
         yield LogBatch((), caught_up=True)
-        is_over = self._look.is_long_over(self._server_time.newest_ns)
+        is_over = self._look.is_long_over(self._server_time.newest_ns) or self._is_known_complete()
         poll_s = 0.0
         while not is_over:
             await self._clock.sleep(max(self._interval_s - poll_s, self._interval_s * SHORTEST_PAUSE))
             began_s = self._clock.monotonic()
-            await self._look.look_when_due()
-            if self._is_end_to_tell():
-                yield LogBatch((), caught_up=True, finished_job=self._look.finished_job)
+            await self._look.look_when_due(at_once=self._is_complete())
             async with aclosing(self._poll()) as batches:
                 async for batch in batches:
                     yield batch
-            if self._is_drained():
+            if self._is_end_to_tell():
+                yield LogBatch((), caught_up=True, finished_job=self._look.finished_job)
+            if self._is_known_complete() or self._is_drained():
                 await self._look.look()
                 is_over = self._look.finished_job is not None
             poll_s = self._clock.monotonic() - began_s
         if self._look.finished_job is not None:
             yield LogEnd(self._look.finished_job)
+
+    def _is_known_complete(self) -> bool:
+        """Whether the server said that no line will come any more, and all were read after that."""
+        return self._look.finished_job is not None and self._has_read_it_complete and self._is_complete()
 
     def _is_drained(self) -> bool:
         finished_s = self._look.finished_s
@@ -131,8 +145,8 @@ class Follower:
         return min(max(options.shortest_drain_s, known_s), options.generous_lateness_s)
 
     def _is_end_to_tell(self) -> bool:
-        """Whether the job was just seen to have ended."""
-        is_finished = self._look.finished_job is not None
+        """Whether the job was just seen to have ended, and more lines may come all the same."""
+        is_finished = self._look.finished_job is not None and not self._is_complete()
         is_news = is_finished and not self._told_finished
         self._told_finished = is_finished
         return is_news
@@ -195,7 +209,7 @@ class Follower:
 
     def _due_reads(self) -> list[tuple[RangeReader, Rhythm]]:
         is_short = self._ledger.long_characters <= self._options.cheap_characters
-        if is_short and self._ledger.line_count <= self._options.cheap_lines:
+        if self._is_complete() or (is_short and self._ledger.line_count <= self._options.cheap_lines):
             return [(self._reader(self._settled_ms), self._deep)]
         edge_ms = self._edge_start_ms(0 if self._is_quiet else self._options.edge_overlap_s)
         reads = [(self._reader(edge_ms), self._edge)]
@@ -216,6 +230,7 @@ class Follower:
         rhythm.begin()
         began_s = self._clock.monotonic()
         server_ns = self._server_time.lower_ns()
+        was_complete = self._is_complete()
         may_settle = rhythm is self._deep
         while not reader.is_done:
             # Taken before the request: lines that arrive while it is answered may be missing from it.
@@ -245,6 +260,7 @@ class Follower:
         rhythm.end(reader.page_count)
         if rhythm is self._deep:
             self._deep_server_ns = server_ns
+            self._has_read_it_complete = was_complete and reader.is_done
 
     def _edge_start_ms(self, overlap_s: float) -> int:
         return max(self._settled_ms, self._delivered_ns // NS_PER_MS - int(overlap_s * MS_PER_S))

@@ -32,11 +32,11 @@ class JobLook:
         """The job if it has ended."""
         return self.job if self.finished_s is not None else None
 
-    async def look_when_due(self) -> None:
-        """Look again if the last look is old enough and the job still ran then."""
+    async def look_when_due(self, *, at_once: bool = False) -> None:
+        """Look again if the last look is old enough (or ``at_once``) and the job still ran then."""
         now_s = self._clock.monotonic()
         is_due = self._looked_s is None or now_s - self._looked_s >= self._interval_s
-        if is_due and self.finished_s is None:
+        if (is_due or at_once) and self.finished_s is None:
             await self.look()
 
     async def look(self) -> None:

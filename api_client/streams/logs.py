@@ -21,6 +21,7 @@ from api_client.streams.records import (
     NS_PER_MS,
     FetchJob,
     FetchPage,
+    IsComplete,
     LogBatch,
     LogEnd,
     LogEntry,
@@ -38,15 +39,23 @@ async def follow_logs(
     clock: Clock,
     start_ms: int,
     options: FollowOptions | None = None,
+    is_complete: IsComplete = lambda: False,
 ) -> AsyncGenerator[LogBatch | LogEnd, None]:
     """All lines stamped ``start_ms`` (epoch milliseconds) or later, until the job has ended.
 
     Batches of the history (``caught_up`` false), an empty batch at the live edge, then batches as lines
     arrive, and one LogEnd with the finished job. Lines that are not ``late`` come in time order.
     Outlives errors that may pass, for as long as it takes; raises the other RequestErrors (Unauthorized,
-    NotFound when the job was deleted, …).
+    NotFound when the job was deleted, …). Where ``is_complete`` can tell, nothing is waited for at the end.
     """
-    follower = Follower(fetch, fetch_job, clock=clock, start_ms=start_ms, options=options or FollowOptions())
+    follower = Follower(
+        fetch,
+        fetch_job,
+        clock=clock,
+        start_ms=start_ms,
+        options=options or FollowOptions(),
+        is_complete=is_complete,
+    )
     async with aclosing(follower.stream()) as batches:
         async for batch in batches:
             yield batch

@@ -19,6 +19,9 @@ FetchPage = Callable[..., Awaitable[list[LogRecord]]]
 
 ``end_ms`` None leaves the end to the server, which then takes its own present."""
 
+IsComplete = Callable[[], bool]
+"""Whether the last page answered said that no line will be added to the log any more."""
+
 FetchJob = Callable[[], Awaitable[TrainingJob]]
 """Fetches the job whose log is read."""
 

@@ -210,7 +210,6 @@ def test_from_the_starter_project_to_the_end_on_an_emulator(tmp_path):
     """A job that works and one that fails, side by side."""
     with running_emulator() as emulator:
         environ = {**os.environ, **emulator.remote_environ(), "TZ": "UTC", "COLUMNS": "100"}
-        environ["BT_TUI_LOG_DRAIN_S"] = "2"
 
         def start(*arguments: str) -> subprocess.Popen[str]:
             return subprocess.Popen(

@@ -114,6 +114,10 @@ class FakeBackend:
         ordered = sorted(found, key=lambda line: int(line["timestamp"]), reverse=direction == "desc")
         return ordered[:limit]
 
+    def log_is_complete(self, job_id: str) -> bool:
+        """Whether the job has ended."""
+        return self.by_id[job_id].is_finished
+
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:

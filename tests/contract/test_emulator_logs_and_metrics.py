@@ -53,6 +53,17 @@ def test_direction_and_limit_choose_the_end_of_the_window(http: httpx.Client, se
     assert messages(http.get(path, params={**window, "limit": 1, "direction": "desc"})) == ["line 1499"]
 
 
+def test_pages_of_a_job_that_has_ended_say_that_nothing_more_will_come(
+    http: httpx.Client, served: Served
+) -> None:
+    fill(served, START_MS)
+    path = served.job_path + "/logs"
+    assert "complete" not in http.get(path).json()
+    served.backend.add(served.job_id, served.project_id, "TRAINING_JOB_COMPLETED")
+    assert http.get(path).json()["complete"] is True
+    assert http.post(path, json={"end_epoch_millis": START_MS}).json() == {"logs": [], "complete": True}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

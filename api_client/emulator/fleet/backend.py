@@ -28,6 +28,8 @@ from api_client.models import (
 )
 
 _SEED_BITS = 31
+LAST_LINES_NS = 3_600 * NS_PER_S
+"""No scripted job says anything that long after its end."""
 
 
 class FleetBackend:
@@ -128,6 +130,15 @@ class FleetBackend:
             )
             for line in lines
         ]
+
+    def log_is_complete(self, job_id: str) -> bool:
+        """See ``Backend``."""
+        now_ns = self._now_ns()
+        job = self._scripted(self._entry(job_id), now_ns)
+        return job.is_finished and all(
+            source.count_before(now_ns + 1) == source.count_before(now_ns + LAST_LINES_NS)
+            for source in job.sources()
+        )
 
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None

@@ -20,7 +20,9 @@ def _answer(request: Request, values: Mapping[str, Any]) -> Response:
     platform = platform_of(request)
     job = job_of(request)
     wanted = read_log_query(Parameters(values), int(platform.now_s() * 1000))
-    lines = platform.backend_of(job.id).logs(
+    backend = platform.backend_of(job.id)
+    is_complete = backend.log_is_complete(job.id)  # asked before the lines are read, so true of them
+    lines = backend.logs(
         job.id,
         start_ns=wanted.start_ns,
         end_ns=wanted.end_ns,
@@ -28,7 +30,7 @@ def _answer(request: Request, values: Mapping[str, Any]) -> Response:
         limit=wanted.limit,
         levels=wanted.levels,
     )
-    return JsonAnswer({"logs": lines})
+    return JsonAnswer({"logs": lines, "complete": True} if is_complete else {"logs": lines})
 
 
 def _get(request: Request) -> Response:

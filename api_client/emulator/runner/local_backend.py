@@ -175,6 +175,10 @@ class LocalBackend:
             job_id, start_ns=start_ns, end_ns=end_ns, direction=direction, limit=limit, levels=levels
         )
 
+    def log_is_complete(self, job_id: str) -> bool:
+        """Whether the job has ended and its last line is written."""
+        return self.job(job_id).is_finished and not self._services.logs.is_holding(job_id)
+
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:

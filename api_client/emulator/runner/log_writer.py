@@ -66,6 +66,7 @@ class LogWriter:
         self._clock = clock
         self._changes = changes
         self._printed: list[_Printed] = []
+        self._being_written: tuple[_Printed, ...] = ()
         self._characters = 0
         self._last_stamp_ns: dict[str, int] = {}
         self._arrived = asyncio.Event()
@@ -99,6 +100,10 @@ class LogWriter:
         if self._task is None:
             self._task = asyncio.create_task(self._write_forever(), name="log writer")
 
+    def is_holding(self, job_id: str) -> bool:
+        """Whether lines of the job wait to be written; safe from any thread."""
+        return any(printed.job_id == job_id for printed in (*self._being_written, *self._printed))
+
     def forget(self, job_id: str) -> None:
         """The job is over: keep nothing of it in memory."""
         self._last_stamp_ns.pop(job_id, None)
@@ -106,6 +111,7 @@ class LogWriter:
     async def flush(self) -> None:
         """Write all that was added so far."""
         async with self._writing:
+            self._being_written = tuple(self._printed)
             waiting, self._printed = self._printed, []
             characters, self._characters = self._characters, 0
             while waiting:
@@ -119,6 +125,7 @@ class LogWriter:
                     self._characters += characters
                     self._arrived.set()
                     return
+            self._being_written = ()
         resumed, self._when_drained = self._when_drained, []
         for resume in resumed:
             resume()

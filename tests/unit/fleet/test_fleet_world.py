@@ -7,7 +7,7 @@ from collections import Counter
 from fleet_worlds import EPOCH, World
 
 from api_client.emulator import catalog
-from api_client.models import JobStatus
+from api_client.models import JobStatus, LogRecord
 
 
 def statuses(world: World) -> Counter[str]:
@@ -84,6 +84,25 @@ def test_failures_carry_a_reason_and_an_exit_code(world: World) -> None:
         if job.current_status == JobStatus.COMPLETED:
             assert last.exit_code == 0
             assert job.error_message is None
+
+
+def test_a_log_said_to_be_complete_gets_no_line_afterwards(world: World) -> None:
+    """Jobs that have ended say so, within seconds; a week later no line was added to what they had."""
+    had = {}
+    for seconds in range(0, 7200, 300):
+        world.after(seconds)
+        for job in world.fleet.jobs():
+            if job.id not in had and world.fleet.log_is_complete(job.id):
+                assert job.is_finished
+                had[job.id] = newest_lines(world, job.id)
+    ended = {job.id for job in world.fleet.jobs() if job.is_finished}
+    assert ended == set(had)
+    world.after(7 * 86_400)
+    assert {job_id: newest_lines(world, job_id) for job_id in had} == had
+
+
+def newest_lines(world: World, job_id: str) -> list[LogRecord]:
+    return world.fleet.logs(job_id, start_ns=0, end_ns=2**62, direction="desc", limit=50, levels=None)
 
 
 def test_projects_are_older_than_their_jobs(world: World) -> None:

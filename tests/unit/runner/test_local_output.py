@@ -102,6 +102,7 @@ async def test_stdout_and_stderr_keep_their_order(tmp_path: Path) -> None:
     async with local_world(tmp_path) as world:
         await world.run("job1", job_spec("echo one; echo two >&2; echo three; echo WARNING four >&2"))
         assert world.messages("job1") == ["one", "two", "three", "WARNING four"]
+        assert world.backend.log_is_complete("job1")
         assert [record["level"] for record in world.records("job1")][-2:] == [None, "WARNING"]
 
 
@@ -109,6 +110,7 @@ async def test_a_line_without_end_is_seen_while_the_job_runs(tmp_path: Path) -> 
     async with local_world(tmp_path) as world:
         await world.create("job1", job_spec("printf 'waiting for input'; sleep 1000"))
         await world.said("job1", "waiting for input")
+        assert not world.backend.log_is_complete("job1")
 
 
 async def test_a_burst_is_kept_whole_in_order_and_can_be_paged_by_milliseconds(tmp_path: Path) -> None:
@@ -174,8 +176,12 @@ async def test_a_disk_that_is_full_for_a_moment_loses_and_repeats_nothing(
     messages = [str(number) for number in range(LINES_A_TRANSACTION * 3 + 1)]
     writer.add("job1", 0, messages)
     writer.add("job1", 1, ["last"])
+    assert writer.is_holding("job1")
+    assert not writer.is_holding("job2")
     await writer.flush()
+    assert writer.is_holding("job1")
     await writer.close()
+    assert not writer.is_holding("job1")
     read = store.read("job1", start_ns=0, end_ns=2**62, direction="asc", limit=10**6, levels=None)
     assert [record["message"] for record in read] == [*messages, "last"]
     stamps = [int(record["timestamp"]) for record in read]

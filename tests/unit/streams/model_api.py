@@ -77,6 +77,7 @@ class ModelApi:
 
     ``refuses_future``: windows that end after its present are a 400. ``cut``: pages have no more lines than
     that, ``cut_characters``: nor much more text.
+    ``tells_complete``: pages say (``is_complete``) when the job has ended and no line will come any more.
     """
 
     lines: Sequence[Line]
@@ -90,6 +91,7 @@ class ModelApi:
     shuffles: bool = False
     leaks: bool = False
     refuses_future: bool = False
+    tells_complete: bool = False
     cut: int | None = None
     cut_characters: int | None = None
     seed: int = 0
@@ -98,6 +100,7 @@ class ModelApi:
     faults: int = 0
     looks: int = 0
     refusals: int = 0
+    is_complete: bool = False
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
@@ -130,6 +133,9 @@ class ModelApi:
                 window = sorted(self._asc[first:last], key=lambda each: -each.stamp_ns)
         visible = (line for line in window if line.arrives_ns <= present_ns)
         page = self._cut(list(islice(visible, limit)))
+        is_over = present_ns >= (BEGIN_S + self.finishes_s) * NS
+        has_all = all(line.arrives_ns <= present_ns for line in self.lines)
+        self.is_complete = self.tells_complete and is_over and has_all
         if self.poison and any(self.poison[0] <= line.stamp_ns < self.poison[1] for line in page):
             raise ServerFault("this page cannot be rendered", status=500)
         if self.shuffles:

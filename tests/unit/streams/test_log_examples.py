@@ -23,7 +23,12 @@ ENDS = ["exclusive", "inclusive", "inclusive ms"]
 async def follow(api, *, from_s=-HOUR_S, **options):
     start_ms = int(BEGIN_MS + from_s * 1000)
     stream = follow_logs(
-        api.fetch, api.fetch_job, clock=api.clock, start_ms=start_ms, options=FollowOptions(**options)
+        api.fetch,
+        api.fetch_job,
+        clock=api.clock,
+        start_ms=start_ms,
+        options=FollowOptions(**options),
+        is_complete=lambda: api.is_complete,
     )
     return await gather(stream, api.clock)
 
@@ -527,6 +532,39 @@ async def test_the_end_of_the_job_is_told_before_the_wait_for_stragglers():
 
     assert [60 < each_s < 70 for each_s in told_s] == [True]
     assert api.clock.passed_s < 60 + 75
+
+
+@pytest.mark.parametrize("straggler_s", [0.0, 30.0])
+async def test_a_server_that_says_when_the_log_is_complete_is_not_waited_for(straggler_s):
+    last = at(9.5, "last words", delay_s=straggler_s)
+    api = api_of([at(1), last], finishes_s=10.0, tells_complete=True)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+    complete_s = 10.0 + straggler_s
+    assert complete_s <= followed.end_s < complete_s + 10
+    assert any(batch.finished_job for batch in followed.batches) == bool(straggler_s)
+
+
+async def test_a_busy_log_that_is_complete_is_read_wholly_before_the_end():
+    """Its late lines are read again before that: the page that says so may have been one of the edge."""
+    lines = [at(n / 400, f"line {n}", delay_s=(n % 7) * 1.2) for n in range(16_000)]
+    api = api_of(lines, finishes_s=40.0, tells_complete=True, seed=3, fault_rate=0.2)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(lines)
+    assert followed.end is not None
+    assert followed.end_s < 40 + 30
+
+
+async def test_a_log_complete_long_ago_ends_at_once():
+    api = api_of([at(-60)], finishes_s=-30.0, tells_complete=True)
+
+    followed = await follow(api)
+
+    assert followed.end_s < 1
 
 
 async def test_how_long_stragglers_are_waited_for_can_be_said():
