@@ -24,15 +24,17 @@ class Pauses:
         self._version = 0
         self._worked_out: tuple[int, float, float | None] = (-1, 0.0, None)
 
-    def add(self, time: float) -> None:
-        """A sign of life at that time (seconds)."""
+    def add(self, time: float) -> bool:
+        """A sign of life at that time (seconds). Returns whether a pause may have changed by it."""
         starts, ends = self._starts, self._ends
         if ends and starts[-1] <= time <= ends[-1] + JOIN_S:
             if time > ends[-1]:
                 ends[-1] = time
-            return
-        self._version += 1
+            return False
         place = bisect_right(starts, time)
+        if place and time <= ends[place - 1]:
+            return False
+        self._version += 1
         if place and time <= ends[place - 1] + JOIN_S:
             ends[place - 1] = max(ends[place - 1], time)
             place -= 1
@@ -46,6 +48,7 @@ class Pauses:
             starts.pop(place + 1)
         if len(starts) > _MAX_STRETCHES:
             del starts[0], ends[0]
+        return True
 
     def longest(self, since: float) -> float | None:
         """The longest pause since a time that may be expected again; None where there was none."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from api_client.streams.records import LogLine
 from tui.insight.error_lines import ErrorLines
 from tui.insight.eta import eta_range_s
+from tui.insight.loss_comparison import compare_recent
 from tui.insight.natural import natural_key
 from tui.insight.pauses import Pauses
 from tui.insight.progress_patterns import ProgressPattern, Reading, parse
@@ -24,6 +24,7 @@ from tui.insight.progress_snapshot import (
 from tui.insight.restart_lines import announces_restart
 from tui.insight.stream_progress import Pace, StreamProgress
 from tui.insight.thinned_points import ThinnedPoints
+from tui.insight.told_saves import ToldSaves
 
 __all__ = [
     "NANOSECONDS",
@@ -41,23 +42,14 @@ __all__ = [
 MAX_POINTS = 20_000
 """Points kept of each curve of the stream that is shown."""
 
-MAX_SAVES = 200
-"""Checkpoints told by the log that are kept, the newest."""
-
-SAME_SAVE_NS = 900 * NANOSECONDS
-"""Lines of one name within that time tell of one checkpoint …"""
-
-NAMELESS_SAVE_NS = 60 * NANOSECONDS
-"""… and a line without a name, of the one that was told so shortly before or after."""
+MAX_RESTARTS = 200
+"""Announced restarts that are kept, the newest."""
 
 RESTARTS_APART_S = 600.0
 """A restart that is announced and the step that goes back after it are one."""
 
 _SECONDARY_SHARE = 16  # other streams keep a sixteenth: they matter only if they become the shown one
 _MAX_STREAMS = 256
-_TREND_SHARE = 4  # the newest quarter of the losses is compared with the quarter before …
-_TREND_READINGS = 200  # … or so many of them
-_LEAST_READINGS = 3  # fewer than so many on either side tell nothing
 
 
 class ProgressFold:
@@ -77,7 +69,7 @@ class ProgressFold:
         self._last_line_at_ns: int | None = None
         self._pauses = Pauses()
         self._errors = ErrorLines()
-        self._saves: list[tuple[int, str]] = []
+        self._saves = ToldSaves()
         self._announced_restarts: list[float] = []
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
@@ -91,19 +83,20 @@ class ProgressFold:
                 self._snapshot = None
             if self._first_line_at_ns is None or stamp < self._first_line_at_ns:
                 self._first_line_at_ns = stamp
-            self._pauses.add(stamp / NANOSECONDS)
+            if self._pauses.add(stamp / NANOSECONDS):
+                self._snapshot = None
             if self._errors.take(stamp, line.message, line.level, line.replica):
                 self._snapshot = None
             reading = parse(line.message, self._patterns)
             if reading is None:
                 if announces_restart(line.message):
                     insort(self._announced_restarts, stamp / NANOSECONDS)
-                    del self._announced_restarts[:-MAX_SAVES]
+                    del self._announced_restarts[:-MAX_RESTARTS]
                     told = True
                 continue
             told = True
             if reading.checkpoint is not None:
-                self._keep_checkpoint(reading.checkpoint, stamp)
+                self._saves.keep(reading.checkpoint, stamp)
             else:
                 self._stream(line.replica or "", reading.rank).add(stamp / NANOSECONDS, reading)
         if told:
@@ -131,20 +124,6 @@ class ProgressFold:
                 return StreamProgress(1)  # beyond all reason: read, and forgotten
             stream = self._streams[key] = StreamProgress(self._max_points)
         return stream
-
-    def _keep_checkpoint(self, name: str, stamp: int) -> None:
-        """One entry for each checkpoint, when it was first told, though several lines and ranks tell it."""
-        place = bisect_right(self._saves, (stamp, "\uffff"))
-        near = range(max(0, place - 8), min(len(self._saves), place + 8))
-        for other in near:
-            at, held = self._saves[other]
-            same = held == name if name and held else abs(at - stamp) < NAMELESS_SAVE_NS
-            if same and abs(at - stamp) < SAME_SAVE_NS:
-                self._saves[other] = (min(at, stamp), held or name)
-                self._saves.sort()
-                return
-        self._saves.insert(place, (stamp, name))
-        del self._saves[:-MAX_SAVES]
 
     def _shown(self) -> tuple[tuple[str, int], StreamProgress] | None:
         if not self._streams:
@@ -177,10 +156,10 @@ class ProgressFold:
         shown = self._shown()
         if shown is None:
             return ProgressSnapshot(
-                last_checkpoint=self._last_checkpoint(None),
+                last_checkpoint=self._saves.last(None),
                 first_line_at_ns=self._first_line_at_ns,
                 last_line_at_ns=self._last_line_at_ns,
-                saves=self._named_saves(),
+                saves=self._saves.named(),
                 errors=self._errors.tally(),
                 restarts=_apart(self._announced_restarts),
                 line_pause_s=self._pauses.longest(-math.inf),
@@ -188,7 +167,7 @@ class ProgressFold:
         key, stream = shown
         steps_told_by = stream if stream.pace() is not None else self._telling_most_steps()
         pace = steps_told_by.pace()
-        recent, before, error = _compare_recent(stream.losses.values)
+        recent, before, error = compare_recent(stream.losses.values)
         started = steps_told_by.first_step_at() or -math.inf
         low, high = _eta_range(pace) or (None, None)
         return ProgressSnapshot(
@@ -201,10 +180,10 @@ class ProgressFold:
             loss_before=before,
             loss_error=error,
             eval_loss=self._newest_anywhere("eval_loss", stream),
-            learning_rate=_last(stream.learning_rates.values),
-            grad_norm=_last(stream.grad_norms.values),
-            tokens_per_s=stream.newest("tokens_per_s"),
-            samples_per_s=stream.newest("samples_per_s"),
+            learning_rate=_last(self._points("learning_rates", stream).values),
+            grad_norm=_last(self._points("grad_norms", stream).values),
+            tokens_per_s=_last(self._points("tokens_per_s", stream).values),
+            samples_per_s=_last(self._points("samples_per_s", stream).values),
             rate_steps_per_s=pace.recent if pace else None,
             rate_overall=pace.overall if pace else None,
             eta_s=_eta_s(pace),
@@ -214,20 +193,20 @@ class ProgressFold:
             step_pause_s=steps_told_by.pauses.longest(started),
             line_pause_s=self._pauses.longest(started),
             last_step_at_ns=self._last_step_at_ns(pace, stream),
-            last_checkpoint=self._last_checkpoint(pace),
+            last_checkpoint=self._saves.last(pace.step if pace else None),
             first_line_at_ns=self._first_line_at_ns,
             last_line_at_ns=self._last_line_at_ns,
             loss_series=stream.losses.series(),
             loss_by_step=stream.loss_by_step(),
-            eval_loss_series=self._eval_losses(stream).series(),
-            learning_rate_series=stream.learning_rates.series(),
-            grad_norm_series=stream.grad_norms.series(),
-            tokens_per_s_series=stream.tokens_per_s.series(),
-            samples_per_s_series=stream.samples_per_s.series(),
+            eval_loss_series=self._points("eval_losses", stream).series(),
+            learning_rate_series=self._points("learning_rates", stream).series(),
+            grad_norm_series=self._points("grad_norms", stream).series(),
+            tokens_per_s_series=self._points("tokens_per_s", stream).series(),
+            samples_per_s_series=self._points("samples_per_s", stream).series(),
             rate_series=steps_told_by.rate_series(),
             step_series=steps_told_by.step_series(),
             restarts=_apart([*self._announced_restarts, *steps_told_by.restarts()]),
-            saves=self._named_saves(),
+            saves=self._saves.named(),
             errors=self._errors.tally(),
             streams=self._views(),
             stream=_stream_key(key),
@@ -252,11 +231,12 @@ class ProgressFold:
         """The stream that tells the most steps, for one that tells losses alone."""
         return max(self._streams.values(), key=lambda stream: stream.step_readings)
 
-    def _eval_losses(self, stream: StreamProgress) -> ThinnedPoints:
-        """Those of the stream itself, else of whichever rank prints the most of them."""
-        if len(stream.eval_losses):
-            return stream.eval_losses
-        return max((other.eval_losses for other in self._streams.values()), key=len)
+    def _points(self, name: str, stream: StreamProgress) -> ThinnedPoints:
+        """A curve of the stream itself, else of whichever stream tells the most of it."""
+        own: ThinnedPoints = getattr(stream, name)
+        if len(own) or len(self._streams) == 1:
+            return own
+        return max((getattr(other, name) for other in self._streams.values()), key=len)
 
     def _newest_anywhere(self, name: str, stream: StreamProgress) -> float | None:
         """A value that another rank may be the one to print, such as the loss of an evaluation."""
@@ -276,15 +256,6 @@ class ProgressFold:
             return round(pace.step_at * NANOSECONDS)
         return round(stream.losses.times[-1] * NANOSECONDS) if stream.losses.times else None
 
-    def _named_saves(self) -> tuple[tuple[str, int], ...]:
-        return tuple((name or "checkpoint", at_ns) for at_ns, name in self._saves)
-
-    def _last_checkpoint(self, pace: Pace | None) -> tuple[str, int] | None:
-        if not self._saves:
-            return None
-        at_ns, name = self._saves[-1]
-        return (name or (f"step-{pace.step}" if pace else "checkpoint"), at_ns)
-
 
 def _stream_key(key: tuple[str, int]) -> str:
     replica, rank = key
@@ -302,25 +273,6 @@ def _apart(times: Sequence[float]) -> tuple[float, ...]:
 
 def _last(values: list[float]) -> float | None:
     return values[-1] if values else None
-
-
-def _compare_recent(values: list[float]) -> tuple[float | None, float | None, float | None]:
-    """The mean of the newest losses, of as many before them, and their difference's standard error.
-
-    Losses that are no numbers are left out. The noise is told by how far neighbours differ, since a
-    spread around the mean would take a steep trend itself for noise.
-    """
-    size = min(_TREND_READINGS, len(values) // _TREND_SHARE)
-    finite = [value for value in values[-2 * max(_LEAST_READINGS, size) :] if math.isfinite(value)]
-    half = len(finite) // 2
-    if half < 2:
-        return (finite[-1] if finite else None), None, None
-    before, recent = finite[-2 * half : -half], finite[-half:]
-    # Plain sums and products: they overflow to infinity, where fsum and ** would raise.
-    mean_before, mean_recent = sum(before) / half, sum(recent) / half
-    steps = [later - earlier for earlier, later in pairwise(finite)]
-    variance = sum(step * step for step in steps) / len(steps) / 2
-    return mean_recent, mean_before, math.sqrt(2 * variance / half)
 
 
 def _eta_range(pace: Pace | None) -> tuple[float, float] | None:

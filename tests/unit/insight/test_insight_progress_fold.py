@@ -228,7 +228,7 @@ def test_the_snapshot_is_the_same_object_until_something_changes():
     folding.add(trainer_run(50))
     snapshot = folding.snapshot()
     assert folding.snapshot() is snapshot
-    folding.add([line(2, "an older line that tells nothing")])
+    folding.add([line(50.5, "an older line that tells nothing")])
     assert folding.snapshot() is snapshot
     folding.add([line(900, "a newer line")])
     assert folding.snapshot() is not snapshot
@@ -406,3 +406,50 @@ def test_patterns_of_the_users_own_come_first():
 def test_a_pattern_that_cannot_work_says_why(regex, why):
     with pytest.raises(ValueError, match=why):
         ProgressPattern("mine", regex)
+
+
+def test_values_below_a_heading_belong_to_its_step():
+    lines = []
+    for number in range(1, 20):
+        at = number * 10
+        lines += [
+            line(at, f"[batch={number * 10}/4800]:"),
+            line(at + 0.1, f"\t Train loss/train/total: {3 - number / 10:.1f}"),
+            line(at + 0.2, "\t Train throughput/tokens_per_sec: 40123.1"),
+        ]
+    snapshot = fold(lines)
+    assert (snapshot.step, snapshot.total_steps, snapshot.tokens_per_s) == (190, 4800, 40123.1)
+    assert snapshot.loss_by_step[0] == (10, 2.9)
+    assert snapshot.loss_by_step[-1] == (190, 1.1)
+
+
+def test_losses_printed_over_the_bar_in_one_line_have_its_steps():
+    lines = []
+    for number in range(1, 30):
+        states = "".join(
+            f"\r {step // 5}%|█    | {step}/500 [00:10<10:00,  2.00s/it]"
+            for step in range(number * 10 - 9, number * 10 + 1)
+        )
+        lines.append(
+            line(number * 20, f"{states}\r{' ' * 60}\r{{'loss': {3 - number / 20:.2f}, 'epoch': 0.1}}")
+        )
+    snapshot = fold(lines)
+    assert (snapshot.step, snapshot.total_steps) == (290, 500)
+    assert [step for step, _ in snapshot.loss_by_step] == list(range(10, 291, 10))
+    assert snapshot.rate_steps_per_s == pytest.approx(0.5)
+
+
+def test_rates_that_another_stream_tells_are_not_lost():
+    lines = [line(at, f"[rank0]: step={at} loss=1.0") for at in range(10)]
+    lines += [line(at + 0.5, f"step={at} lr=1e-05 grad_norm=0.7 tokens_per_s=1234") for at in range(10)]
+    snapshot = fold(lines)
+    assert (snapshot.stream, snapshot.grad_norm, snapshot.tokens_per_s) == ("node-0[0]", 0.7, 1234)
+    assert len(snapshot.grad_norm_series) == 10
+
+
+def test_an_older_line_of_no_meaning_shortens_the_longest_pause():
+    folding = ProgressFold()
+    folding.add([line(at, f"step={at} loss=1.0") for at in (*range(0, 60, 10), 200)])
+    before = folding.snapshot().line_pause_s
+    folding.add([line(120, "saving")])
+    assert (before, folding.snapshot().line_pause_s) == (150, 80)

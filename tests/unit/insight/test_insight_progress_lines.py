@@ -51,7 +51,7 @@ def test_hugging_face_trainer():
     check(
         " 46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it]"
         "{'loss': 0.0012, 'grad_norm': 0.4, 'reward': 0.61, 'rewards/chosen': -1.2, 'kl': 0.003, 'epoch': 0.46}",
-        loss=0.0012, grad_norm=0.4, epoch=0.46,
+        loss=0.0012, grad_norm=0.4, epoch=0.46, step=4120, total_steps=9000, step_time_s=5.3, from_bar=True,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def test_tqdm():
     )  # fmt: skip
     check(
         "(TaskRunner pid=2114) Training Progress:  46%|████▌     | 412/900 [6:12:03<7:10:44, 53.1s/it]",
-        step=412, total_steps=900, step_time_s=53.1, from_bar=True,
+        step=412, total_steps=900, step_time_s=53.1, from_bar=True, rank=2114,
     )  # fmt: skip
     # torchtune writes its values before the bar.
     check(
@@ -212,7 +212,7 @@ def test_verl():
         "(TaskRunner pid=2114) step:412 - global_seqlen/mean:26368.0 - actor/entropy:0.5 - "
         "actor/pg_loss:np.float64(-0.0123) - actor/kl_loss:0.0004 - actor/grad_norm:0.71 - actor/lr:1e-06 - "
         "critic/rewards/mean:0.61 - timing_s/step:53.1 - perf/throughput:1900.5",
-        step=412, loss=-0.0123, grad_norm=0.71, learning_rate=1e-6, step_time_s=53.1, tokens_per_s=1900.5,
+        step=412, loss=-0.0123, grad_norm=0.71, learning_rate=1e-6, step_time_s=53.1, tokens_per_s=1900.5, rank=2114,
     )  # fmt: skip
     check("step:10 - train/loss:0.91 - train/lr(1e-3):0.019", step=10, loss=0.91, learning_rate=1.9e-5)
 
@@ -260,7 +260,7 @@ def test_json_lines():
         ("step 40/900 loss 1.2", {"step": 40, "total_steps": 900, "loss": 1.2}),
         ("[12:00:01] Step: 40 | Loss: 1.2", {"step": 40, "loss": 1.2}),
         ("Rank 0: step=10, loss=2.1", {"step": 10, "loss": 2.1, "rank": 0}),
-        ("iter 40: loss 4.5012, time 23.12ms, mfu 12.10%", {"step": 40, "loss": 4.5012}),
+        ("iter 40: loss 4.5012, time 23.12ms, mfu 12.10%", {"step": 40, "loss": 4.5012, "step_time_s": 0.02312}),
         ("step 2000: train loss 1.7, val loss 1.8", {"step": 2000, "loss": 1.7, "eval_loss": 1.8}),
         ("epoch 2 loss 0.5", {"epoch": 2.0, "loss": 0.5}),
         (

@@ -93,6 +93,52 @@ TOLD = [
     ("Epoch 00003: val_loss improved from 0.51 to 0.42, saving model to best.keras", {"checkpoint": ""}),
     ("Epoch 0, global step 100: 'val_loss' reached 0.50000 (best 0.50000), saving model to '/mnt/ckpts/epoch=0-step=100.ckpt' as top 1", {"checkpoint": "epoch=0-step=100.ckpt"}),
     ("Async checkpoint save for step 100 (/mnt/ckpts/step_100) finalized successfully.", {"checkpoint": "step_100"}),
+    # a dictionary with its step beside it, and numbers as torch and numpy print them
+    ("{'loss': 0.912, 'lr': 1e-5} step 299/600", {"step": 299, "total_steps": 600, "loss": 0.912}),
+    ("step 299/600 | {'loss': 1.2, 'grad_norm': 0.3}", {"step": 299, "total_steps": 600, "grad_norm": 0.3}),
+    ('Step 299/600 {"loss": 1.2}', {"step": 299, "total_steps": 600, "loss": 1.2}),
+    ("{'loss': 1.2, 'grad_norm': tensor(0.5123, device='cuda:0'), 'learning_rate': np.float64(1e-05), 'epoch': 0.2}",
+     {"grad_norm": 0.5123, "learning_rate": 1e-5}),
+    ("{'eval_math_loss': 1.05, 'eval_math_runtime': 12.3, 'epoch': 1.0}", {"eval_loss": 1.05}),
+    # the Trainer's losses printed over its bar, in one line of a pseudo-terminal
+    ("\r  2%|▏         | 19/1000 [01:35<1:21:40,  5.00s/it]\r  2%|▏         | 20/1000 [01:40<1:21:40,  5.00s/it]\r" + 60 * " "
+     + "\r{'loss': 1.51, 'grad_norm': 0.8, 'learning_rate': 1e-4, 'epoch': 0.02}",
+     {"step": 20, "total_steps": 1000, "loss": 1.51, "epoch": 0.02}),
+    ("[rank3]: \r  2%|▏         | 20/1000 [01:40<1:21:40,  5.00s/it]\r    ", {"step": 20, "rank": 3}),
+    # ranks behind a time, and Ray's processes
+    ("2026-01-02 03:04:05,678 - INFO - [rank1]: step=4 loss=0.9", {"step": 4, "rank": 1}),
+    ("(RayTrainWorker pid=123, ip=10.0.0.1) step=4 loss=0.9", {"step": 4, "rank": 123}),
+    # Lightning, a notebook's table, Ultralytics
+    ("Epoch 3:  45%|####5     | 703/1563 [00:41<00:50, 16.96it/s, v_num=kx9g, train/loss_step=0.345, val/loss=0.51, train/loss_epoch=0.4]",
+     {"loss": 0.345, "eval_loss": 0.51, "epoch_step": 703}),
+    (" [ 40/120 01:20 < 02:44, 0.49 it/s, Epoch 0.33/1]", {"step": 40, "total_steps": 120, "epoch": 0.33}),
+    ("      1/100      3.27G      1.123      2.871      1.321         38        640:  50%|█████     | 40/80 [00:02<00:00,  3.41it/s]",
+     {"step": 40, "total_steps": 8000, "total_epochs": 100}),
+    # Keras that does not know how long an epoch is
+    ("45/Unknown 12s 200ms/step - loss: 0.51", {"epoch_step": 45, "loss": 0.51, "step_time_s": 0.2}),
+    # headings with values below them: Composer, OLMo, NeMo RL
+    ("[epoch=1/3][batch=120/4800]:", {"step": 120, "total_steps": 4800}),
+    ("\t Train loss/train/total: 2.3012", {"loss": 2.3012}),
+    ("\t Train lr-DecoupledAdamW/group0: 0.0001", {"learning_rate": 1e-4}),
+    ("\t Eval metrics/eval/LanguageCrossEntropy: 2.1", {"eval_loss": 2.1}),
+    ("2025-01-01 12:00:00\tnode-0:0\tolmo.train:966\tINFO\t[step=120/739328,epoch=0]\n    optim/total_grad_norm=0.3\n"
+     "    train/CrossEntropyLoss=2.812\n    train/Perplexity=16.6\n    throughput/device/tokens_per_second=12,345",
+     {"step": 120, "total_steps": 739328, "loss": 2.812, "grad_norm": 0.3, "tokens_per_s": 12345.0}),
+    ("========================= Step 12/500 =========================", {"step": 12, "total_steps": 500}),
+    ("  • Loss: 0.0123", {"loss": 0.0123}),
+    # whose loss it is, said by the heading of the line or by its name alone
+    ("2022-11-02 10:01:02 | INFO | valid | epoch 003 | valid on 'valid' subset | loss 4.1 | ppl 17.1 | num_updates 3300 | best_loss 4.1",
+     {"step": 3300, "eval_loss": 4.1}),
+    ("[Eval] step 100: loss=0.5", {"step": 100, "eval_loss": 0.5}),
+    ("Validation loss: 0.512", {"eval_loss": 0.512}),
+    ("Test set: Average loss: 0.0512, Accuracy: 9812/10000 (98%)", {"eval_loss": 0.0512}),
+    # speed records
+    ("step:1201/1770 train_time:120221ms step_avg:100.1ms", {"step": 1201, "total_steps": 1770, "step_time_s": 0.1001}),
+    ("iter 100: loss 2.3012, time 120.12ms, mfu 41.20%", {"loss": 2.3012, "step_time_s": 0.12012}),
+    ("[Step 100] loss=0.50 | ppl=1.65 | throughput=12345 tokens/s", {"tokens_per_s": 12345.0}),
+    ("step=100, train/loss=0.5, train/lr=1e-4, perf/tokens_per_sec=1234", {"loss": 0.5, "tokens_per_s": 1234.0}),
+    ("12:00:00    INFO [trainer] Step 10 | Time: 12.31s | Loss: 0.0012 | Entropy: 0.41 | Grad. Norm: 0.1231 | LR: 1.00e-06 | Throughput: 12345 tokens/s",
+     {"step": 10, "loss": 0.0012, "learning_rate": 1e-6, "tokens_per_s": 12345.0}),
 ]  # fmt: skip
 
 
@@ -156,6 +202,27 @@ wandb: train/global_step 100
 warmup_steps=100, eval_steps=500, save_steps=500
 [rank3]: dataloader: prefetched 4120 batches, queue depth 8
 GET /health 200 step
+wandb: View run at: https://wandb.ai/acme/proj/runs/abc123?step=10&loss=5
+GET /metrics?step=10&loss=0.5 HTTP/1.1 200
+packet loss 0.5% at step 3
+                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|██████████| 4/4 [00:01<00:00,  3.3it/s]
+Loading pipeline components...: 100%|██████████| 7/7 [00:01<00:00,  4.12it/s]
+Truncating train dataset: 100%|██████████| 1000/1000 [00:00<00:00, 120001.1 examples/s]
+Rollout:  50%|█████     | 5/10 [00:11<00:11,  2.12s/it]
+[2025-01-01 12:00:00,000] [INFO] [config.py:1003:print]   loss_scale ................... 1.0
+  train_iters ............................. 9000
+{'train_batch_size': 64, 'steps_per_print': 10, 'fp16': {'enabled': True, 'loss_scale': 0}}
+wandb:     train/loss 0.512
+| learning_rate | 2e-5 |
+AdamW ( Parameter Group 0 betas: (0.9, 0.999) lr: 0.001 )
+Continuing training from epoch 1 step 300
+EarlyStopping counter: 1 out of 5
+commit 4f1d2c3b fix loss at step 100
+[3/5] c++ -MMD -MF fused_loss.o.d -O3 step.cpp
+INFO 11-21 12:00:00 metrics.py:455] Avg prompt throughput: 120.1 tokens/s, Avg generation throughput: 310.2 tokens/s, Running: 3 reqs
+Scheduler: step 100 lr 0.0001
+==================== Step 4: configure ====================
+    train/precision=16
 """.strip().splitlines()
 
 

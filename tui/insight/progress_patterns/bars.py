@@ -19,6 +19,12 @@ _RICH = re.compile(
     r"Epoch (?P<epoch>\d+)(?:/(?P<last>\d+|-\d+))?\s+[━╸╺ ]{2,}\s*(?P<done>\d+)/(?P<total>\d+)\s+"
     r"[\d:]+ • [\d:-]+\s+(?P<rate>[\d.]+)(?P<unit>it/s)(?P<rest>.*)$"
 )
+_NOTEBOOK = re.compile(
+    # The Trainer's table in a notebook: [ 40/120 01:20 < 02:44, 0.49 it/s, Epoch 0.33/1]
+    r"\[ *(?P<done>\d+)/(?P<total>\d+) [\d:]+ < [\d:]+, (?P<rate>[\d.]+) (?P<unit>it/s), "
+    r"Epoch (?P<epoch>[\d.]+)/(?P<epochs>\d+)\]"
+)
+_COLUMNS = re.compile(r"(?:^|\s)(?P<epoch>\d+)/(?P<epochs>\d+)\s+(?:[\d.]+[GM]?\s+){3,12}\d+$")  # Ultralytics
 _ITEM = re.compile(rf"([A-Za-z_][\w/ ]{{0,48}}?)\s*[=:]\s*({NUMBER})")
 _TRAINING_UNITS = frozenset(
     f"{unit}/s"
@@ -27,7 +33,7 @@ _TRAINING_UNITS = frozenset(
 _NOT_TRAINING = re.compile(
     r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
     r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|process|rollout|cache|infer|flatten|group|"
-    r"file|prompt|capture|calibrat|import|install|index|embed|encod|decod|render|sampl|scor)"
+    r"class +images|file|prompt|capture|calibrat|import|install|index|embed|encod|decod|render|sampl|scor)"
     # Whatever else somebody is doing, it is not training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,
@@ -42,7 +48,9 @@ def read(text: str) -> Reading | None:
     """The reading of a training bar; bars of other work (downloads, evaluation …) tell nothing."""
     if "%|" in text:
         return _read_tqdm(text)
-    return _read_rich(text) if "━" in text else None
+    if "━" in text:
+        return _read_rich(text)
+    return _read_notebook(text) if " < " in text else None
 
 
 def _read_tqdm(text: str) -> Reading | None:
@@ -66,7 +74,7 @@ def _read_tqdm(text: str) -> Reading | None:
         if "loss" not in known and step_time_s is not None and step_time_s < _TOO_FAST:
             return None
         known["step_time_s"] = step_time_s or known.get("step_time_s")
-    named_epoch = _EPOCH_IN_TITLE.search(title)
+    named_epoch = _EPOCH_IN_TITLE.search(title) or _COLUMNS.search(title)
     if named_epoch is None:
         return Reading(**{**known, "step": done, "total_steps": total, "from_bar": True})
     epoch, epochs = to_step(named_epoch["epoch"]) or 0, to_step(named_epoch["epochs"])
@@ -86,6 +94,20 @@ def _read_rich(text: str) -> Reading | None:
     known = found_in(_items(match["rest"]))
     known["step_time_s"] = _step_time_s(match)
     return _within_epoch(known, done, total, int(match["epoch"]), epochs)
+
+
+def _read_notebook(text: str) -> Reading | None:
+    match = _NOTEBOOK.search(text)
+    if match is None:
+        return None
+    return Reading(
+        step=to_step(match["done"]),
+        total_steps=to_step(match["total"]),
+        epoch=to_float(match["epoch"]),
+        total_epochs=to_float(match["epochs"]),
+        step_time_s=_step_time_s(match),
+        from_bar=True,
+    )
 
 
 def _within_epoch(known: dict[str, Any], done: int, total: int, whole: int, epochs: int | None) -> Reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from tui.insight.progress_patterns import keyed
+from tui.insight.progress_patterns import beside, keyed
 from tui.insight.progress_patterns.reading import Reading, from_values, says_something
 
 _START = re.compile(r"\{\s{0,4}\"")
@@ -30,6 +30,6 @@ def read(text: str) -> Reading | None:
     values.update({str(key).lower(): value for key, value in decoded.items()})
     reading = from_values(values)
     if says_something(reading):
-        return reading
+        return beside.with_step(reading, text[: start.start()])
     said = next((value for name in _SAID if isinstance(value := decoded.get(name), str)), None)
     return None if said is None else keyed.read(said)

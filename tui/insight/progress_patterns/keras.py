@@ -8,7 +8,8 @@ from tui.insight.progress_patterns.reading import NUMBER, Reading, from_values, 
 
 _EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)\s*$")
 _BAR = re.compile(
-    r"^\s*(?P<done>\d+)/(?P<total>\d+) (?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s )(?P<rest>.*)$"
+    r"^\s*(?P<done>\d+)/(?P<total>\d+|Unknown) "
+    r"(?:[━\u2500-\u257f ]{2,}|\[[=>.]+\]|- \d+s |\d+s (?=\d+[mu]?s/step))(?P<rest>.*)$"
 )
 _ITEM = re.compile(rf"- ([a-z_]{{1,40}}): ({NUMBER})")
 _STEP_TIME = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s)/(?:step|epoch)\b")
@@ -28,7 +29,7 @@ def read(text: str) -> Reading | None:
         return None
     told = from_values(dict(_ITEM.findall(bar["rest"])))
     done, total = to_step(bar["done"]), to_step(bar["total"])
-    if told.loss is None or done is None or not total:
+    if told.loss is None or done is None:
         return None
     speed = _STEP_TIME.search(bar["rest"])
     return Reading(

@@ -19,7 +19,7 @@ from tui.insight.progress_patterns.reading import (
 )
 
 _STEP = re.compile(
-    r"(?<![\w./-])(?:global[ _]step|train(?:ing)?[ _]step|steps?|iteration|iter|it|batch"
+    r"(?<![\w./?&-])(?:global[ _]step|train(?:ing)?[ _]step|steps?|iteration|iter|it|batch"
     r"|num[ _]updates|updates?)"
     r"\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14})(?:\s{0,8}(?:/|of)\s{0,8}(?P<total>\d[\d,]{0,14}))?(?![\w.]*\w)",
     re.IGNORECASE,
@@ -31,7 +31,7 @@ _EPOCH = re.compile(
 )
 _RATE_NAME = r"tok(?:en)?s?/s(?:ec)?(?:/gpu)?|samples/s(?:ec)?|examples/s(?:ec)?"
 _VALUE = re.compile(
-    r"(?<![\w./-])(?P<name>"
+    r"(?<![\w./?&-])(?:(?:train(?:ing)?|optim|perf|throughput|metrics)/(?!loss))?(?P<name>"
     r"(?:train(?:ing)?|eval(?:uation)?|val(?:idation)?|valid|test|dev|lm|total|avg|mean|running|step|batch"
     r"|policy|actor|ce|nll|gpt|sft|distill|reward"
     # Losses that are not the one: named, so that they are not taken for it.
@@ -39,14 +39,26 @@ _VALUE = re.compile(
     r")[ _/]loss(?:_mean)?|loss[ _](?:train|val)|loss"
     r"|(?:train/|optim/)?(?:learning[ _]rate|lr|grad(?:ient)?[ _-]?norm)|gnorm|norm"
     rf"|{_RATE_NAME}|tokens_per_s(?:ec(?:ond)?)?(?:_per_gpu)?|tps|samples_per_s(?:ec(?:ond)?)?"
-    r"|step_time(?:_s|_ms)?|iter_time_ms|sec/step|s/step|dt)"
+    r"|step_time(?:_s|_ms)?|step_avg|iter_time_ms|sec/step|s/step|dt|time(?=\s{0,2}[=:]?\s{0,8}\d[\d.]{0,12}\s?ms))"
     r"\s{0,8}[=:]?\s{0,8}(?:np\.float\d+\(|tensor\()?(?P<value>"
     + NUMBER
-    + r")(?P<unit>ms|[skKM])?(?![\w.]*[A-Za-z_])",
+    + r")(?P<unit>ms|[skKM])?(?![\w.]*[A-Za-z_]| ?%)",
     re.IGNORECASE,
 )
 _RATE_AFTER = re.compile(
-    rf"(?<![\w.=:])(?P<value>{NUMBER})(?P<unit>[kKM])? ?(?P<name>{_RATE_NAME})\b(?!\s?[=:])", re.IGNORECASE
+    rf"(?<![\w.])(?P<value>{NUMBER})(?P<unit>[kKM])? ?(?P<name>{_RATE_NAME})\b(?!\s?[=:])", re.IGNORECASE
+)
+_TIMES_IN_SECONDS = ("step_time", "step_time_s", "step_avg", "time")
+_ABOUT_EVALUATION = re.compile(
+    # Whose loss it is, as the heading of a line: "| valid |", "[Eval] step 40", "Validation: epoch 3".
+    r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation)?|val|eval(?:uation)?|test)"
+    r"(?: ?[\]):|]| - | set\b| (?=(?:global[ _])?(?:step|epoch|iter)))",
+    re.IGNORECASE,
+)
+_EVALUATION_ALONE = re.compile(
+    r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?)[ _]loss|test set: average loss)"
+    rf" ?[=:] ?(?P<value>{NUMBER})(?:$|, accuracy)",
+    re.IGNORECASE,
 )
 _THOUSANDS = {"k": 1e3, "m": 1e6}
 _BRACKETS = re.compile(r"(?:^|\s)\[\s{0,8}(?P<step>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})\](?=\s|:)")
@@ -74,9 +86,10 @@ def read(text: str) -> Reading | None:
     step, epoch = _STEP.search(text), _EPOCH.search(text)
     if step is None and "loss" in text.lower():
         step = _BRACKETS.search(text)  # [40/900] loss: 1.2
-    counted = _counted(text)
-    if step is None and epoch is None and not counted:
-        return None
+    within = _counted(text)
+    if step is None and epoch is None and not within:
+        alone = _EVALUATION_ALONE.match(text) if text.lower().count("loss") == 1 else None
+        return None if alone is None else Reading(eval_loss=to_float(alone["value"]))
     values = {match["name"].lower(): _value(match) for match in reversed(list(_VALUE.finditer(text)))}
     for match in _RATE_AFTER.finditer(text):  # the unit stands behind the number
         values.setdefault(match["name"].lower(), _value(match))
@@ -88,9 +101,17 @@ def read(text: str) -> Reading | None:
     if epoch is not None:
         known |= {"epoch": to_float(epoch["epoch"]), "total_epochs": to_float(epoch["epochs"])}
         known |= _within_epoch(text, known)
-    known |= counted
+    known |= within
+    if "loss" in known and "eval_loss" not in known and _ABOUT_EVALUATION.search(text):
+        known["eval_loss"] = known.pop("loss")
     told = Reading(**known)
     return told if says_something(told) and (told.step is not None or told.epoch is not None) else None
+
+
+def counted(text: str) -> dict[str, Any]:
+    """The step and the total that a text names, as fields of ``Reading``; empty for one that names none."""
+    match = _STEP.search(text)
+    return {} if match is None else {"step": to_step(match["step"]), "total_steps": to_step(match["total"])}
 
 
 def _counted(text: str) -> dict[str, Any]:
@@ -149,4 +170,4 @@ def _value(match: re.Match[str]) -> float | None:
         return number * _THOUSANDS[unit]
     if name == "dt" and unit == "s":
         return number * 1000  # without a unit, dt is in milliseconds by custom
-    return number / 1000 if name in ("step_time", "step_time_s") and unit == "ms" else number
+    return number / 1000 if name in _TIMES_IN_SECONDS and unit == "ms" else number

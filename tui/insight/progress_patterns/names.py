@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 
 def _names(listed: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in listed.split(","))
@@ -40,9 +43,9 @@ GRAD_NORM = _names(
 )
 TOKENS_PER_S = _names(
     "tokens_per_s, tokens_per_sec, tokens_per_second, tok/s, tok/sec, tokens/s, tokens/sec, tps, wps,"
-    "tokens_per_second_per_gpu, tokens/train_per_sec_per_gpu, tokens/sec/gpu, tok/s/gpu, tokens per second,"
-    "tokens per gpu per second (tgs), throughput/device/tokens_per_sec, tgs, throughput/tokens_per_sec, "
-    "perf/throughput, throughput(tps)"
+    "tokens_per_second_per_gpu, tokens/train_per_sec_per_gpu, tokens/sec/gpu, tokens/s/device, tok/s/gpu,"
+    "tokens per second, tokens per gpu per second (tgs), throughput/device/tokens_per_sec, tgs,"
+    "throughput/tokens_per_sec, throughput/device/tokens_per_second, perf/throughput, throughput(tps)"
 )
 SAMPLES_PER_S = _names(
     "samples_per_s, samples_per_sec, samples_per_second, samples/s, samples/sec, examples/s,"
@@ -51,9 +54,9 @@ SAMPLES_PER_S = _names(
     "images/sec"
 )
 STEP_TIME_S = _names(
-    "step_time_s, step_time, sec/step, s/step, time_per_step, seconds_per_step, train_step_timing in s,"
-    "elapsed time per iteration (s), interval_runtime_per_step, time/step, sec/it, perf/time_per_step, "
-    "timing_s/step, iter time (s), iteration_time, time_metrics/end_to_end(s)"
+    "step_time_s, step_time, sec/step, s/step, time_per_step, seconds_per_step, step_avg, time,"
+    "train_step_timing in s, elapsed time per iteration (s), interval_runtime_per_step, time/step, sec/it,"
+    "perf/time_per_step, timing_s/step, iter time (s), iteration_time, time_metrics/end_to_end(s)"
 )
 STEP_TIME_MS = _names(
     "dt, iter_time_ms, time_per_step_ms, step_time_ms, ms/step, elapsed time per iteration (ms)"
@@ -82,3 +85,34 @@ IN_THOUSANDTHS = frozenset(LEARNING_RATE_IN_THOUSANDTHS + STEP_TIME_MS)
 
 WHOLE = frozenset({"step", "total_steps"})
 """Fields that hold whole numbers."""
+
+_ABOUT_TRAINING = re.compile(r"^(?:train(?:ing)?|trainer|metrics|perf|optim|throughput)/")
+_OF_A_STEP = re.compile(r"(?:_step|/mean|/avg|_mean|_avg)$")
+_GROUP = re.compile(
+    r"^(?:lr|learning_rate)-\w{1,40}(?:/(?:group|pg)0)?$"
+)  # Composer, Lightning's LearningRateMonitor
+_UNIT = re.compile(r"\s?\([^()]{1,16}\)$")
+_EVALUATION = re.compile(
+    r"^(?:eval(?:uation)?|val(?:id(?:ation)?)?|test|dev)[_/ ](?:[\w.-]{1,40}[_/ ])?loss"
+    r"(?:[_/](?:mean|avg|epoch|step))?$"
+)
+_LAST_PLACE = len(MEANINGS)
+
+
+@lru_cache(maxsize=4096)
+def meaning(name: str) -> tuple[str, int] | None:
+    """The field of ``Reading`` that a lower-case name means and its place, however the name is dressed.
+
+    ``train/loss_step`` and ``perf/tokens_per_sec`` are what they are without their dress;
+    ``eval_math_loss`` is the loss of one of several evaluations. None for names of something else.
+    """
+    known = MEANINGS.get(name)
+    if known is not None:
+        return known
+    if _GROUP.match(name):
+        return "learning_rate", _LAST_PLACE
+    if _EVALUATION.match(name):
+        return "eval_loss", _LAST_PLACE
+    bare = _OF_A_STEP.sub("", _ABOUT_TRAINING.sub("", _UNIT.sub("", name)))
+    found = MEANINGS.get(bare) if bare != name and bare not in IN_THOUSANDTHS else None
+    return None if found is None or found[0] in WHOLE else (found[0], _LAST_PLACE)

@@ -1,16 +1,20 @@
 """Hugging Face Trainer, TRL, Unsloth, Axolotl, LLaMA-Factory: a printed Python dictionary.
 
 ``{'loss': 0.9132, 'grad_norm': 0.71, 'learning_rate': 1.9e-05, 'epoch': 1.3}``, since version 5 with
-the numbers in quotes. The line names no step: the progress bar beside it does.
+the numbers in quotes. The dictionary names no step: the progress bar beside it does.
 """
 
 from __future__ import annotations
 
 import re
 
+from tui.insight.progress_patterns import beside
 from tui.insight.progress_patterns.reading import NUMBER, Reading, from_values, to_float
 
-_ITEM = re.compile(rf"'([\w/ .()-]{{1,64}})': (?:'({NUMBER})'|(?:np\.float\d+\()?({NUMBER}))\)?(?=[,}}\s])")
+_ITEM = re.compile(
+    rf"'([\w/ .()-]{{1,64}})': (?:'({NUMBER})'|(?:(?:np|numpy|torch)?\.?(?:float\d+|tensor)\()?({NUMBER}))"
+    r"(?:, (?:device|dtype|grad_fn)=[^,)]{1,40}){0,3}\)?(?=[,}\s])"
+)
 
 
 # ms-swift names both in one item, whatever it calls them.
@@ -37,4 +41,6 @@ def read(text: str) -> Reading | None:
     if "throughput" in values:
         values.setdefault("tokens_per_s", values["throughput"])  # LLaMA-Factory counts tokens
     reading = from_values(values, **_steps_of(text))
-    return None if reading.loss is None and reading.eval_loss is None else reading
+    if reading.loss is None and reading.eval_loss is None:
+        return None
+    return beside.with_step(reading, f"{text[:start]} {text[text.rfind('}') + 1 :]}")

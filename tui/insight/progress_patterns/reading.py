@@ -86,11 +86,11 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     places: dict[str, int] = {}
     for name, value in values.items():
-        meaning = names.MEANINGS.get(name)
+        meaning = names.meaning(name)
         if meaning is None:
             continue
         field, place = meaning
-        if place >= places.get(field, len(names.MEANINGS)):
+        if place >= places.get(field, len(names.MEANINGS) + 1):
             continue
         number = to_step(value) if field in names.WHOLE else to_float(value)
         if number is not None:
@@ -102,11 +102,13 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
 def says_something(reading: Reading) -> bool:
     """Whether it is about training at all: a loss, or a step together with some measure of it.
 
-    A step and a learning rate are not enough: so says a scheduler's configuration.
+    A step and a learning rate are not enough: so says a scheduler's configuration. The time of a step
+    is, where the line says how many steps there will be.
     """
     if reading.loss is not None or reading.eval_loss is not None:
         return True
-    measured = (reading.grad_norm, reading.tokens_per_s, reading.samples_per_s)
+    timed = reading.step_time_s if reading.total_steps else None
+    measured = (reading.grad_norm, reading.tokens_per_s, reading.samples_per_s, timed)
     return reading.step is not None and any(value is not None for value in measured)
 
 
