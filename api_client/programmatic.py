@@ -15,6 +15,7 @@ from api_client.errors import ConfigurationError
 from api_client.remotes import (
     API_URL_VARIABLE,
     APP_URL_VARIABLE,
+    PROFILE_VARIABLE,
     TRUSS_KEY_VARIABLE,
     TRUSS_URL_VARIABLE,
     Remote,
@@ -25,7 +26,13 @@ from api_client.submission.overrides import Overrides
 DEFAULT_REMOTE = "baseten"
 """The documented default of ``push``: also what stands for "whatever is configured"."""
 
-_POINTING_VARIABLES = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, APP_URL_VARIABLE, API_URL_VARIABLE)
+_POINTING_VARIABLES = (
+    TRUSS_URL_VARIABLE,
+    TRUSS_KEY_VARIABLE,
+    APP_URL_VARIABLE,
+    API_URL_VARIABLE,
+    PROFILE_VARIABLE,
+)
 
 
 def push(

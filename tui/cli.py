@@ -32,6 +32,8 @@ from tui.commands.health import health
 from tui.commands.init import init
 from tui.commands.job import job
 from tui.commands.jobs import jobs
+from tui.commands.login import login
+from tui.commands.logout import logout
 from tui.commands.logs import logs
 from tui.commands.metrics import metrics
 from tui.commands.options import Settings, examples, remote_option
@@ -40,6 +42,7 @@ from tui.commands.progress import progress
 from tui.commands.projects import projects
 from tui.commands.push import push
 from tui.commands.recreate import recreate
+from tui.commands.remotes import remotes
 from tui.commands.stop import stop
 
 PROGRAM = "bt-tui"
@@ -121,7 +124,8 @@ _JOB_COMMANDS = (
     download,
     deploy_checkpoints,
 )
-for _command in (*_JOB_COMMANDS, init, watch, demo, emulator, config):
+_ACCOUNT_COMMANDS = (remotes, login, logout)
+for _command in (*_JOB_COMMANDS, init, watch, demo, emulator, config, *_ACCOUNT_COMMANDS):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:
     cli.add_command(_hidden(deploy_checkpoints), _alias)

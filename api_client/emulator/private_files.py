@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read."""
+"""Files and folders that only their owner may read, and how to delete such folders."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 import shutil
 from pathlib import Path
 
-PRIVATE_FOLDER_MODE = 0o700
-PRIVATE_FILE_MODE = 0o600
+from api_client.private_files import (
+    PRIVATE_FILE_MODE,
+    PRIVATE_FOLDER_MODE,
+    make_private_folder,
+    write_private,
+)
 
-
-def make_private_folder(path: Path) -> None:
-    """Make the folder, or tighten the one that is there."""
-    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER_MODE)
-    path.chmod(PRIVATE_FOLDER_MODE)
+__all__ = ["PRIVATE_FILE_MODE", "PRIVATE_FOLDER_MODE", "make_private_folder", "remove_tree", "write_private"]
 
 
 def remove_tree(path: Path) -> None:
@@ -25,13 +25,3 @@ def remove_tree(path: Path) -> None:
                 with contextlib.suppress(OSError):
                     folder.chmod(PRIVATE_FOLDER_MODE)
     shutil.rmtree(path, ignore_errors=True)
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that was never readable by others, not even for a moment; replaces the old one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    temporary.replace(path)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import platform
 import ssl
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 
 import httpx
 
 from api_client.addresses import BaseUrl
+from api_client.clock import Clock, SystemClock
 from api_client.errors import ConfigurationError
+from api_client.http.renewal import KeyAuth
 from api_client.remotes import Remote
 
 CONNECT_TIMEOUT_S = 10.0
@@ -28,9 +30,15 @@ KEEP_ALIVE_S = 30.0
 
 
 async def connect(
-    remote: Remote, sites: Sequence[BaseUrl], http_transport: httpx.AsyncBaseTransport | None = None
+    remote: Remote,
+    sites: Sequence[BaseUrl],
+    http_transport: httpx.AsyncBaseTransport | None = None,
+    *,
+    clock: Clock | None = None,
 ) -> httpx.AsyncClient:
     """An httpx client for the hosts of ``remote``; it opens connections when they are needed.
+
+    ``clock`` tells whether a login has ended.
 
     Raises ConfigurationError if the environment's certificates or proxies cannot be used.
     """
@@ -40,7 +48,7 @@ async def connect(
     context = await asyncio.to_thread(_trusting_context) if needs_tls else _trusting_nobody()
     try:
         return httpx.AsyncClient(
-            auth=_KeyAuth(remote),
+            auth=KeyAuth(remote, user_agent(), clock or SystemClock()),
             headers={"User-Agent": user_agent(), "Accept": "application/json"},
             timeout=httpx.Timeout(
                 connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=POOL_TIMEOUT_S
@@ -67,20 +75,6 @@ def user_agent() -> str:
     except metadata.PackageNotFoundError:
         version = "dev"
     return f"bt-tui/{version} (Python/{platform.python_version()}; {platform.system()})"
-
-
-class _KeyAuth(httpx.Auth):
-    """Puts the key on a request just before it leaves, so that it lies nowhere else as plain text."""
-
-    def __init__(self, remote: Remote) -> None:
-        self._remote = remote
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        if self._remote.key is not None:
-            request.headers["Authorization"] = (
-                f"{self._remote.auth_scheme} {self._remote.key.get_secret_value()}"
-            )
-        yield request
 
 
 def _trusting_context() -> ssl.SSLContext:

@@ -75,8 +75,8 @@ def clean(text: object, remote: Remote) -> str:
         for character in str(text)[:_MAX_PARSED_BYTES]
     )
     # The key goes before the text is cut, or half a key could stay.
-    key = remote.key.get_secret_value() if remote.key else ""
-    if key:
+    secrets = [remote.key.get_secret_value()] if remote.key else []
+    for key in filter(None, secrets + (remote.login.secrets() if remote.login else [])):
         words = words.replace(key, "[key]")
     words = " ".join(words.split())
     return words if len(words) <= MAX_SERVER_WORDS else words[: MAX_SERVER_WORDS - 1] + "…"

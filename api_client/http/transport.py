@@ -158,6 +158,9 @@ class Transport:
                     return await self._exchange(http, call, line)
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
                 problem = error
+            except RequestError as error:
+                # The login could not be renewed: the request itself has done nothing.
+                return Failure(error, arrived=False)
             except RuntimeError as error:
                 # httpx says it this way when it was closed meanwhile.
                 if not self._closed:
@@ -238,7 +241,9 @@ class Transport:
         """The httpx client, made if need be."""
         async with self._opening:
             if self._http is None and not self._closed:
-                self._http = await connect(self._remote, tuple(self._sites.values()), self._http_transport)
+                self._http = await connect(
+                    self._remote, tuple(self._sites.values()), self._http_transport, clock=self._clock
+                )
             http = self._http
             if http is not None and not self._closed:
                 return http

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pydantic import SecretStr, TypeAdapter
 
 from api_client.addresses import route
+from api_client.errors import InvalidAnswer
+from api_client.http.retry import ONE_ATTEMPT
 from api_client.http.transport import Transport
 from api_client.models import InstanceType, InstanceTypePrice, Secret, Team, UserInfo
 from api_client.resources import answers
@@ -26,6 +30,13 @@ class Account:
     async def me(self) -> UserInfo:
         """Whom the key belongs to."""
         return await self._transport.request("GET", route("users", "me"), _USER)
+
+    async def log_out(self) -> None:
+        """End the OAuth login that the key is of (the official client's route, not in the description)."""
+        path = route("users", "auth", "logout")
+        # An answer without content is as good as any.
+        with suppress(InvalidAnswer):
+            await self._transport.request("POST", path, answers.ACKNOWLEDGED, retry=ONE_ATTEMPT)
 
     async def instance_types(self) -> list[InstanceType]:
         """The machines there are."""

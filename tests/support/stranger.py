@@ -87,6 +87,12 @@ def line(message: str, *, at_ms: int = LONG_AGO_MS, replica: str | None = "node-
     return {"timestamp": str(at_ms * NS_PER_MS), "message": message, "replica": replica} | more
 
 
+def _body(raw: bytes, content_type: str) -> dict[str, object]:
+    if content_type.startswith("application/x-www-form-urlencoded"):
+        return {name: values[-1] for name, values in parse_qs(raw.decode()).items()}
+    return json.loads(raw) if raw else {}
+
+
 class Stranger:
     """The server. Use it as a context manager; change ``projects``, ``jobs`` and ``logs`` at will."""
 
@@ -201,7 +207,7 @@ class Stranger:
                     method=self.command,
                     path=address.path,
                     query={name: values[-1] for name, values in parse_qs(address.query).items()},
-                    body=json.loads(raw) if raw else {},
+                    body=_body(raw, self.headers.get("Content-Type", "")),
                     authorization=self.headers.get("Authorization", ""),
                 )
                 answer = stranger.answer(asked)

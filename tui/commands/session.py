@@ -6,13 +6,12 @@ httpx and pydantic are imported here and no earlier, so that ``bt-tui --help`` c
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tui.commands.configured import remote_name
+from tui.commands.chosen_remote import chosen_remote
 from tui.commands.exit_codes import ExitCode
 from tui.commands.options import Settings
 from tui.commands.output import Output
@@ -20,6 +19,7 @@ from tui.commands.output import Output
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.events import RequestEvent
+    from api_client.remotes import Remote
 
 HTTPX_COMMAND_LINE = "httpx._main"
 
@@ -31,18 +31,23 @@ def run_on_remote(settings: Settings, action: ClientAction) -> ExitCode:
 
     Raises what the client raises; waits before retries are remarked on stderr as they happen.
     """
+    return run_with(chosen_remote(settings), settings.output, action)
+
+
+def run_with(remote: Remote, output: Output, action: ClientAction) -> ExitCode:
+    """Run ``action`` with a client on that very remote, as ``run_on_remote`` does."""
     with _without_httpx_command_line():
         from api_client.client import TrainingClient
-    from api_client.remotes import resolve_remote
-
-    remote = resolve_remote(remote_name(settings.remote_name, os.environ), environ=os.environ)
-    output = settings.output
 
     async def session() -> ExitCode:
         async with TrainingClient(remote, on_event=lambda event: _remark_wait(event, output)) as client:
             return await action(client, output)
 
-    return asyncio.run(session())
+    try:
+        return asyncio.run(session())
+    finally:
+        if remote.login is not None and remote.login.not_kept:
+            output.remark(f"the renewed login could not be kept: {remote.login.not_kept}")
 
 
 @contextmanager

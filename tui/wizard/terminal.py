@@ -130,6 +130,14 @@ async def asked_text(question: str, default: str) -> str:
     return "" if isinstance(answer, Move) else str(answer).strip()
 
 
+async def asked_secret(question: str) -> str:
+    """A text that is not shown while it is typed; empty when the person would rather not."""
+    import questionary
+
+    answer = await _run(questionary.password(inert(question), output=_stderr()))
+    return "" if isinstance(answer, Move) else str(answer).strip()
+
+
 async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
     """One pair after the other, until an empty line; ``-NAME`` takes one out again."""
     default = step.default if isinstance(step.default, tuple) else ()

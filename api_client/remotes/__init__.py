@@ -1,0 +1,55 @@
+"""Which remote to talk to, and with whose key.
+
+Sources, first match wins (API facts, 4; the names are those of the official clients):
+
+1. ``--remote NAME``: that section of ``~/.trussrc``, else the Go CLI's profile of that name
+2. ``BASETEN_TRUSS_AUTH_REMOTE_URL`` and ``BASETEN_TRUSS_AUTH_API_KEY``, both
+3. ``BASETEN_API_KEY``, with ``BASETEN_REMOTE_URL`` and ``BASETEN_MANAGEMENT_API_URL_OVERRIDE``
+4. ``BASETEN_PROFILE``: that profile of the Go CLI (its folder: ``BASETEN_CONFIG_DIR``)
+5. the only section of ``~/.trussrc`` (another path: ``USER_TRUSSRC_PATH``)
+6. without any section, the Go CLI's current profile
+
+A section's own key comes from the file, else from the system's keyring (service ``baseten-truss``), else
+from ``BASETEN_API_KEY``. A key from a file or a keyring only ever goes to that remote's own hosts.
+"""
+
+from __future__ import annotations
+
+from api_client.remotes.environment import (
+    API_KEY_VARIABLE,
+    API_URL_VARIABLE,
+    APP_URL_VARIABLE,
+    PROFILE_VARIABLE,
+    TRUSS_KEY_VARIABLE,
+    TRUSS_URL_VARIABLE,
+)
+from api_client.remotes.remote import (
+    DEFAULT_APP_URL,
+    ENVIRONMENT_REMOTE,
+    AuthScheme,
+    Remote,
+    RemoteNotConfigured,
+    check_key,
+    rest_url,
+)
+from api_client.remotes.resolution import resolve_remote
+from api_client.remotes.tokens import OAuthLogin, OAuthTokens
+
+__all__ = [
+    "API_KEY_VARIABLE",
+    "API_URL_VARIABLE",
+    "APP_URL_VARIABLE",
+    "DEFAULT_APP_URL",
+    "ENVIRONMENT_REMOTE",
+    "PROFILE_VARIABLE",
+    "TRUSS_KEY_VARIABLE",
+    "TRUSS_URL_VARIABLE",
+    "AuthScheme",
+    "OAuthLogin",
+    "OAuthTokens",
+    "Remote",
+    "RemoteNotConfigured",
+    "check_key",
+    "resolve_remote",
+    "rest_url",
+]

@@ -1,0 +1,107 @@
+"""The environment variables that name a remote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+from api_client.addresses import parse_base_url
+from api_client.errors import ConfigurationError
+from api_client.remotes.remote import (
+    DEFAULT_APP_URL,
+    DEFAULT_ORIGIN,
+    DERIVED_ORIGIN,
+    ENVIRONMENT_REMOTE,
+    Remote,
+    rest_url,
+    secret,
+)
+
+API_KEY_VARIABLE = "BASETEN_API_KEY"
+APP_URL_VARIABLE = "BASETEN_REMOTE_URL"
+API_URL_VARIABLE = "BASETEN_MANAGEMENT_API_URL_OVERRIDE"
+PROFILE_VARIABLE = "BASETEN_PROFILE"
+TRUSS_URL_VARIABLE = "BASETEN_TRUSS_AUTH_REMOTE_URL"
+TRUSS_KEY_VARIABLE = "BASETEN_TRUSS_AUTH_API_KEY"
+
+
+class Environment:
+    """The environment variables that count; an empty one is as good as none."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.variables = environ
+        self.app_url = self._value(APP_URL_VARIABLE)
+        self.api_url = self._value(API_URL_VARIABLE)
+        self.profile = self._value(PROFILE_VARIABLE)
+        self.truss_url = self._value(TRUSS_URL_VARIABLE)
+
+    @property
+    def api_key(self) -> SecretStr | None:
+        """The key alone. Raises ConfigurationError if no header can carry it."""
+        return secret(self._value(API_KEY_VARIABLE), API_KEY_VARIABLE)
+
+    @property
+    def truss_key(self) -> SecretStr | None:
+        """The key of the truss CLI's pair. Raises ConfigurationError if no header can carry it."""
+        return secret(self._value(TRUSS_KEY_VARIABLE), TRUSS_KEY_VARIABLE)
+
+    @property
+    def holds_a_remote(self) -> bool:
+        """Whether there is a key, or half of the pair: then they go before every file."""
+        variables = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, API_KEY_VARIABLE)
+        return any(self._value(variable) for variable in variables)
+
+    @property
+    def address_variables(self) -> list[str]:
+        """Names of the variables that say where to go (and not with which key)."""
+        values = {APP_URL_VARIABLE: self.app_url, API_URL_VARIABLE: self.api_url}
+        return [name for name, value in values.items() if value]
+
+    def remote(self) -> Remote | None:
+        """The remote they describe, or None if they hold no key.
+
+        Raises ConfigurationError for half of the truss CLI's pair and for unusable addresses.
+        """
+        if self.truss_url is not None or self.truss_key is not None:
+            if self.truss_url is None or self.truss_key is None:
+                missing = TRUSS_URL_VARIABLE if self.truss_url is None else TRUSS_KEY_VARIABLE
+                present = TRUSS_KEY_VARIABLE if self.truss_url is None else TRUSS_URL_VARIABLE
+                raise ConfigurationError(
+                    f"{present} is set but {missing} is not; they work together only:"
+                    f" set both or unset {present}"
+                )
+            return self._remote(self.truss_url, TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE)
+        if self.api_key is None:
+            return None
+        return self._remote(self.app_url, APP_URL_VARIABLE, API_KEY_VARIABLE)
+
+    def rest_base(self, app_url: str, source: str) -> tuple[str, str]:
+        """The REST base and its origin: the override if there is one, else what belongs to the app host."""
+        if self.api_url is not None:
+            return str(parse_base_url(self.api_url, source=API_URL_VARIABLE)), API_URL_VARIABLE
+        return rest_url(app_url, source=source), DERIVED_ORIGIN
+
+    def refuse_foreign_addresses(self, where: str, app_url: str) -> None:
+        """Raise ConfigurationError where the environment would lead a key of ``where`` to another host."""
+        if self.address_variables and self.api_key is None:
+            raise ConfigurationError(
+                f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, and the key"
+                f" of {where} belongs to {app_url}: set {API_KEY_VARIABLE} too, or unset the address"
+            )
+
+    def _value(self, variable: str) -> str | None:
+        return self.variables.get(variable, "").strip() or None
+
+    def _remote(self, app_url: str | None, url_variable: str, key_variable: str) -> Remote:
+        address = app_url or DEFAULT_APP_URL
+        api_url, api_url_origin = self.rest_base(address, url_variable)
+        return Remote(
+            name=ENVIRONMENT_REMOTE,
+            app_url=str(parse_base_url(address, source=url_variable)),
+            api_url=api_url,
+            key=self.truss_key if key_variable == TRUSS_KEY_VARIABLE else self.api_key,
+            key_origin=key_variable,
+            app_url_origin=url_variable if app_url else DEFAULT_ORIGIN,
+            api_url_origin=api_url_origin,
+        )

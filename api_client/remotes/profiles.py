@@ -1,0 +1,198 @@
+"""Profiles of Baseten's Go CLI: ``auth.json``, their secrets in it or in the system's keyring."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from api_client.addresses import parse_base_url
+from api_client.errors import ConfigurationError
+from api_client.private_files import write_private
+from api_client.remotes.environment import Environment
+from api_client.remotes.keyring_entries import (
+    PROFILE_SERVICE,
+    KeyringClosed,
+    parse_entry,
+    read_entry,
+    write_entry,
+)
+from api_client.remotes.remote import (
+    DEFAULT_APP_URL,
+    DEFAULT_ORIGIN,
+    DERIVED_ORIGIN,
+    Remote,
+    rest_url,
+    secret,
+)
+from api_client.remotes.tokens import OAuthLogin, OAuthTokens
+
+FOLDER_VARIABLE = "BASETEN_CONFIG_DIR"
+FILE_NAME = "auth.json"
+KEYRING_ORIGIN = f"system keyring ({PROFILE_SERVICE})"
+_TOKENS_FIELD, _KEY_FIELD = "oauth_credential", "api_key"
+
+
+class Profiles:
+    """The profiles as the file has them; none without a file. Raises ConfigurationError, quoting nothing."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.path = profiles_path(environ)
+        content = _read(self.path) if self.path else {}
+        found = content.get("profiles")
+        self._profiles: dict[str, Any] = found if isinstance(found, dict) else {}
+        current = content.get("current")
+        self.current = current if isinstance(current, str) and current in self._profiles else None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the profiles, in order."""
+        return sorted(self._profiles)
+
+    def remote(self, name: str, environment: Environment) -> Remote:
+        """The remote of that profile. Raises ConfigurationError."""
+        assert self.path is not None
+        profile = self._profiles[name]
+        where = f"profile '{name}' of {self.path}"
+        if not isinstance(profile, dict):
+            raise ConfigurationError(
+                f"{where} is not what the Go CLI writes: 'baseten auth login' writes it anew"
+            )
+        own_url = str(profile.get("remote_url") or "").strip()
+        app_url = own_url or DEFAULT_APP_URL
+        source = f"remote_url of {where}"
+        is_oauth = profile.get("auth_type") == "oauth"
+        text, origin = self._secret(name, profile, where, is_oauth=is_oauth)
+        login = None
+        if is_oauth:
+            tokens = _tokens_of(parse_entry(text, f"the login of {where}"), where)
+            login, key = OAuthLogin(tokens, _ProfileTokens(name, self, origin)), tokens.access
+        else:
+            found = secret(text.strip(), origin)
+            assert found is not None
+            key = found
+        environment.refuse_foreign_addresses(where, app_url)
+        return Remote(
+            name=name,
+            app_url=str(parse_base_url(app_url, source=source)),
+            api_url=rest_url(app_url, source=source),
+            key=key,
+            key_origin=origin,
+            app_url_origin=source if own_url else DEFAULT_ORIGIN,
+            api_url_origin=DERIVED_ORIGIN,
+            login=login,
+        )
+
+    def _secret(
+        self, name: str, profile: Mapping[str, Any], where: str, *, is_oauth: bool
+    ) -> tuple[str, str]:
+        """The key, or the tokens as JSON, and where that came from: the keyring goes first, as there."""
+        field = _TOKENS_FIELD if is_oauth else _KEY_FIELD
+        inline = profile.get(field)
+        kept, why_not = None, "the system's keyring has none"
+        try:
+            kept = read_entry(PROFILE_SERVICE, name, self._environ)
+        except KeyringClosed as closed:
+            why_not = str(closed)
+        if kept:
+            return kept, KEYRING_ORIGIN
+        if inline:
+            text = json.dumps(inline) if isinstance(inline, dict) else str(inline)
+            return text, f"{field} of {where}"
+        raise ConfigurationError(f"{where} holds no {field} ({why_not}): 'baseten auth login' sets one")
+
+    def tokens(self, name: str, origin: str) -> OAuthTokens | None:
+        """The tokens of a profile as they are kept now."""
+        fresh = Profiles(self._environ)
+        profile = fresh._profiles.get(name)
+        if not isinstance(profile, dict):
+            return None
+        text, _ = fresh._secret(name, profile, origin, is_oauth=True)
+        return _tokens_of(parse_entry(text, origin), origin)
+
+    def keep_tokens(self, name: str, origin: str, tokens: OAuthTokens) -> None:
+        """Keep renewed tokens where the old ones came from."""
+        fields = {
+            "access_token": tokens.access.get_secret_value(),
+            "refresh_token": tokens.refresh.get_secret_value() if tokens.refresh else "",
+        }
+        if tokens.expires_at is not None:
+            fields["expiry"] = tokens.expires_at.isoformat().replace("+00:00", "Z")
+        if origin == KEYRING_ORIGIN:
+            write_entry(PROFILE_SERVICE, name, json.dumps(fields), self._environ)
+            return
+        assert self.path is not None
+        content = _read(self.path)
+        content["profiles"][name][_TOKENS_FIELD] = fields
+        write_private(self.path.resolve(), (json.dumps(content, indent=2) + "\n").encode())
+
+
+class _ProfileTokens:
+    """The tokens of one profile."""
+
+    def __init__(self, name: str, profiles: Profiles, origin: str) -> None:
+        self._name = name
+        self._profiles = profiles
+        self._origin = origin
+
+    def load(self) -> OAuthTokens | None:
+        return self._profiles.tokens(self._name, self._origin)
+
+    def save(self, tokens: OAuthTokens) -> None:
+        self._profiles.keep_tokens(self._name, self._origin, tokens)
+
+
+def profiles_path(environ: Mapping[str, str]) -> Path | None:
+    """Where the file is, or would be: the Go CLI's own rule. None if the environment knows no home."""
+    folder = environ.get(FOLDER_VARIABLE, "").strip()
+    if folder:
+        return Path(folder).expanduser() / FILE_NAME
+    home = environ.get("HOME", "").strip()
+    if sys.platform == "darwin":
+        base = Path(home, "Library", "Application Support") if home else None
+    else:
+        configured = environ.get("XDG_CONFIG_HOME", "").strip()
+        base = Path(configured) if configured else Path(home, ".config") if home else None
+    return base / "baseten" / FILE_NAME if base else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        problem = error.strerror or "it cannot be opened"
+    except ValueError:
+        problem = "it is not JSON"
+    else:
+        if isinstance(content, dict):
+            return content
+        problem = "it is not a JSON object"
+    raise ConfigurationError(f"{path} cannot be read: {problem}")
+
+
+def _tokens_of(fields: Mapping[str, object], where: str) -> OAuthTokens:
+    access = secret(str(fields.get("access_token") or "").strip() or None, f"the login of {where}")
+    if access is None:
+        raise ConfigurationError(
+            f"the login of {where} holds no access_token: 'baseten auth login' renews it"
+        )
+    return OAuthTokens(
+        access=access,
+        refresh=secret(str(fields.get("refresh_token") or "").strip() or None, f"the login of {where}"),
+        expires_at=_moment(fields.get("expiry")),
+    )
+
+
+def _moment(value: object) -> datetime | None:
+    """A stamp of RFC 3339 as a moment; None for what is none, and for Go's zero time."""
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None and moment.year > 1 else None

@@ -1,0 +1,283 @@
+"""``bt-tui remotes``, ``login`` and ``logout`` as a person and a script use them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import select
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.stranger import Answer, Stranger
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 60.0
+ONE = "# mine\n[one]\nremote_provider = baseten\nremote_url = {url}\napi_key = {key}\nteam = vision\n"
+
+
+@pytest.fixture
+def trussrc(clean_environ: dict[str, str]) -> Path:
+    return Path(clean_environ["USER_TRUSSRC_PATH"])
+
+
+@pytest.fixture
+def type_key(monkeypatch: pytest.MonkeyPatch):
+    def pipe(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+    return pipe
+
+
+def user(stranger: Stranger) -> None:
+    stranger.on("GET", "/v1/users/me", Answer(body={"email": "ada@example.com", "workspace_name": "acme"}))
+
+
+class TestRemotes:
+    def test_every_value_says_where_it_came_from(self, cli, stranger, trussrc):
+        trussrc.write_text(ONE.format(url=stranger.url, key=stranger.key))
+        trussrc.chmod(0o600)
+
+        result = cli("remotes", environ={})
+
+        assert result.code == 0
+        assert result.err == ""
+        for words in (
+            "▸ ",
+            "one",
+            stranger.url,
+            f"remote_url of {trussrc} [one]",
+            f"api_key of {trussrc} [one]",
+        ):
+            assert words in result.out
+        assert "vision" in result.out
+        assert stranger.key[:6] not in result.out
+
+    def test_json_has_the_same(self, cli, stranger, trussrc):
+        trussrc.write_text(ONE.format(url=stranger.url, key=stranger.key) + "[two]\nremote_url=http://a.b\n")
+
+        result = cli("remotes", "-o", "json", "--remote", "one")
+
+        environment, one, two = json.loads(result.out)
+        assert environment["name"] == "<environment>"
+        assert environment["credential"]["origin"] == "BASETEN_API_KEY"
+        assert environment["app_url"] == {"value": stranger.url, "origin": "BASETEN_REMOTE_URL"}
+        assert environment["api_url"]["origin"] == "BASETEN_MANAGEMENT_API_URL_OVERRIDE"
+        assert [each["selected"] for each in (environment, one, two)] == [False, True, False]
+        assert one["credential"] == {
+            "kind": "api_key",
+            "origin": f"api_key of {trussrc} [one]",
+            "expires_at": None,
+        }
+        assert one["team"] == {"value": "vision", "origin": f"team of {trussrc} [one]"}
+        assert "https" in two["problem"]
+        assert stranger.key not in result.out + result.err
+
+    def test_several_and_none_chosen(self, cli, trussrc):
+        trussrc.write_text("[one]\napi_key = a\n[two]\napi_key = b\n")
+
+        result = cli("remotes", environ={})
+
+        assert result.code == 0
+        assert "--remote NAME" in result.err
+        assert "▸" not in result.out
+
+    def test_a_name_that_does_not_exist(self, cli, trussrc):
+        trussrc.write_text("[one]\napi_key = a\n")
+
+        assert cli("remotes", "--remote", "three", environ={}).code == 2
+
+    def test_none_at_all(self, cli):
+        result = cli("remotes", environ={})
+
+        assert result.code == 0
+        assert "bt-tui login" in result.err
+
+    def test_a_file_that_others_may_read(self, cli, trussrc):
+        trussrc.write_text("[one]\napi_key = a\n")
+        trussrc.chmod(0o644)
+
+        assert f"chmod 600 {trussrc}" in cli("remotes", environ={}).err
+
+
+class TestLogin:
+    def test_the_key_is_verified_and_kept_for_its_owner_alone(self, cli, stranger, trussrc, type_key):
+        user(stranger)
+        trussrc.write_text("# mine\n[other]\napi_key = k\n")
+        type_key(stranger.key + "\n")
+
+        result = cli("login", "--remote", "acme", "--remote-url", stranger.url, "--api-key-stdin", environ={})
+
+        assert result.code == 0
+        assert result.out == ""
+        assert "ada@example.com" in result.err
+        assert stranger.key not in result.err
+        assert trussrc.read_text() == (
+            "# mine\n[other]\napi_key = k\n\n[acme]\nremote_provider = baseten\n"
+            f"remote_url = {stranger.url}\nauth_type = api_key\napi_key = {stranger.key}\n"
+        )
+        assert stat.S_IMODE(trussrc.stat().st_mode) == 0o600
+        assert cli("projects", "--remote", "acme", environ={}).code == 0
+
+    def test_a_refused_key_is_not_kept(self, cli, stranger, trussrc, type_key):
+        type_key("wrong-key-55")
+
+        result = cli("login", "--remote-url", stranger.url, "--api-key-stdin", environ={})
+
+        assert result.code == 6
+        assert "wrong-key-55" not in result.err
+        assert not trussrc.exists()
+
+    def test_a_key_of_a_workspace_has_no_user(self, cli, stranger, trussrc, type_key):
+        stranger.on("GET", "/v1/users/me", Answer(403, {"message": "no user"}))
+        type_key(stranger.key)
+
+        assert cli("login", "--remote-url", stranger.url, "--api-key-stdin", environ={}).code == 0
+        assert trussrc.exists()
+
+    def test_logging_in_again_keeps_address_team_and_comments(self, cli, stranger, trussrc, type_key):
+        before = ONE.format(url=stranger.url, key="old").replace(
+            "api_key = old", "auth_type = oauth\noauth_access_token = a\noauth_refresh_token = b"
+        )
+        trussrc.write_text(before)
+        type_key(stranger.key)
+
+        assert cli("login", "--remote", "one", "--api-key-stdin", environ={}).code == 0
+
+        text = trussrc.read_text()
+        assert text.startswith(f"# mine\n[one]\nremote_provider = baseten\nremote_url = {stranger.url}\n")
+        assert "team = vision" in text
+        assert "oauth_" not in text
+        assert f"api_key = {stranger.key}" in text
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [["sk-in-argv"], ["--api-key", "sk-in-argv"], ["--api-key=sk-in-argv"], ["a", "sk-in-argv"]],
+    )
+    def test_a_key_on_the_command_line_is_refused_and_not_repeated(self, cli, trussrc, arguments):
+        result = cli("login", *arguments, environ={})
+
+        assert result.code == 2
+        assert "--api-key-stdin" in result.err
+        assert "sk-in-argv" not in result.out + result.err
+        assert not trussrc.exists()
+
+    def test_without_a_terminal_it_says_how_scripts_do_it(self, cli, type_key):
+        type_key("")
+
+        result = cli("login", environ={})
+
+        assert result.code == 2
+        assert "--api-key-stdin" in result.err
+
+    @pytest.mark.parametrize("text", ["", " \n", "two words", "schlüssel"])
+    def test_what_can_be_no_key(self, cli, trussrc, type_key, text):
+        type_key(text)
+
+        result = cli("login", "--api-key-stdin", environ={})
+
+        assert result.code == 2
+        assert not text.strip() or text not in result.err
+        assert not trussrc.exists()
+
+    def test_variables_that_go_first_are_told_of(self, cli, stranger, type_key):
+        type_key(stranger.key)
+
+        result = cli("login", "--remote-url", stranger.url, "--api-key-stdin")
+
+        assert result.code == 0
+        assert "unset" in result.err
+
+    def test_plain_http_to_another_machine_is_refused_before_the_key_is_read(self, cli, type_key):
+        result = cli("login", "--remote-url", "http://example.com", "--api-key-stdin", environ={})
+
+        assert result.code == 2
+        assert "https" in result.err
+
+    def test_at_a_terminal_the_key_is_asked_for_and_never_shown(self, stranger, clean_environ, trussrc):
+        user(stranger)
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "tui", "login", "--remote-url", stranger.url]
+        with subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=clean_environ | {"TERM": "xterm"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        ) as process:
+            os.close(theirs)
+            shown = b""
+            deadline = time.monotonic() + LIMIT_S
+            typed = False
+            while process.poll() is None and time.monotonic() < deadline:
+                if not select.select([ours], [], [], 0.2)[0]:
+                    continue
+                try:
+                    shown += os.read(ours, 65536)
+                except OSError:
+                    break
+                if b"not shown" in shown and not typed:
+                    cmdline = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+                    os.write(ours, stranger.key.encode() + b"\r")
+                    typed = True
+            code = process.wait(LIMIT_S)
+        os.close(ours)
+
+        assert code == 0, shown
+        assert stranger.key.encode() not in shown + cmdline
+        assert stranger.key in trussrc.read_text()
+        assert stat.S_IMODE(trussrc.stat().st_mode) == 0o600
+
+
+class TestLogout:
+    def test_the_section_goes_and_the_rest_stays(self, cli, trussrc):
+        trussrc.write_text("# mine\n[one]\napi_key = a\n\n[two]\napi_key = b\n")
+
+        result = cli("logout", "--remote", "one", environ={})
+
+        assert result.code == 0
+        assert trussrc.read_text() == "# mine\n[two]\napi_key = b\n"
+        assert stat.S_IMODE(trussrc.stat().st_mode) == 0o600
+
+    def test_the_only_one_needs_no_name(self, cli, trussrc):
+        trussrc.write_text("[one]\napi_key = a\n")
+
+        assert cli("logout", environ={}).code == 0
+        assert trussrc.read_text() == ""
+
+    def test_several_need_one(self, cli, trussrc):
+        trussrc.write_text("[one]\napi_key = a\n[two]\napi_key = b\n")
+
+        assert cli("logout", environ={}).code == 2
+        assert cli("logout", "--remote", "three", environ={}).code == 7
+
+    def test_an_oauth_login_is_ended_at_the_server(self, cli, stranger, trussrc):
+        stranger.on("POST", "/v1/users/auth/logout", Answer(200, b""))
+        trussrc.write_text(
+            f"[one]\nremote_url={stranger.url}\nauth_type=oauth\noauth_access_token={stranger.key}\n"
+        )
+
+        result = cli("logout", environ={})
+
+        assert result.code == 0
+        assert [asked.path for asked in stranger.asked] == ["/v1/users/auth/logout"]
+        assert "not told" not in result.err
+
+    def test_an_unreachable_server_does_not_keep_it(self, cli, stranger, trussrc):
+        stranger.on("POST", "/v1/users/auth/logout", Answer(500, {"message": "broken"}))
+        trussrc.write_text(
+            f"[one]\nremote_url={stranger.url}\nauth_type=oauth\noauth_access_token={stranger.key}\n"
+        )
+
+        result = cli("logout", environ={})
+
+        assert result.code == 0
+        assert "not told" in result.err
+        assert trussrc.read_text() == ""

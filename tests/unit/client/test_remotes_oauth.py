@@ -1,0 +1,241 @@
+"""An OAuth login that ends while it is used: renewed over a real socket, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from client_support import SleeplessClock
+
+from api_client import RetryPolicy, TrainingClient, Unauthorized, resolve_remote
+from api_client.errors import InvalidAnswer, RedirectRefused
+from support.stranger import Answer, Asked, Stranger
+
+TOKEN_PATH = "/v1/users/auth/device/token"
+LONG_AGO, FAR_AWAY = 1_000_000_000, 4_000_000_000
+QUICK = RetryPolicy(base_s=0.0)
+
+
+class Issuer(Stranger):
+    """A server whose tokens are good for a while: it hands out a-1, a-2 … for r-0, r-1 …"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.issued = 0
+        self.renewals: list[Asked] = []
+        self.refusal: Answer | None = None
+        self.lifetime_s = 3600
+
+    def answer(self, asked: Asked) -> Answer:
+        if asked.path != TOKEN_PATH:
+            self.key = f"a-{self.issued}"
+            return super().answer(asked)
+        self.renewals.append(asked)
+        if self.refusal is not None:
+            return self.refusal
+        if asked.body.get("refresh_token") != f"r-{self.issued}":
+            return Answer(400, {"error": "invalid_grant", "error_description": "spent"})
+        self.issued += 1
+        return Answer(
+            body={
+                "access_token": f"a-{self.issued}",
+                "refresh_token": f"r-{self.issued}",
+                "expires_in": self.lifetime_s,
+            }
+        )
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    with Issuer() as server:
+        yield server
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "trussrc"
+
+
+def keep_login(
+    path: Path, issuer: Issuer, *, expires_at: int, access: str = "a-0", refresh: str = "r-0"
+) -> None:
+    path.write_text(
+        f"# mine\n[acme]\nauth_type = oauth\nremote_url = {issuer.url}\noauth_access_token = {access}\n"
+        + (f"oauth_refresh_token = {refresh}\n" if refresh else "")
+        + f"oauth_expires_at = {expires_at}\n"
+    )
+
+
+def client_of(path: Path) -> TrainingClient:
+    return TrainingClient(resolve_remote(environ={}, trussrc_path=path), clock=SleeplessClock(), retry=QUICK)
+
+
+def read(path: Path) -> str:
+    return path.read_text()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def in_the_way(path: Path) -> None:
+    """Something that no new file can replace."""
+    path.with_name(f".{path.name}.{os.getpid()}.tmp").mkdir()
+
+
+async def test_a_login_that_has_ended_is_renewed_before_anything_is_sent(issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO)
+
+    async with client_of(path) as client:
+        await client.projects.list()
+        await client.projects.list()
+
+    [renewal] = issuer.renewals
+    assert renewal.body == {"grant_type": "refresh_token", "refresh_token": "r-0", "client_id": "baseten-cli"}
+    assert renewal.authorization == ""
+    assert [asked.authorization for asked in issuer.asked] == ["Bearer a-1", "Bearer a-1"]
+
+
+async def test_it_is_kept_where_it_came_from(issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO)
+    async with client_of(path) as client:
+        await client.projects.list()
+
+    text = read(path)
+    assert "# mine\n[acme]\nauth_type = oauth\n" in text
+    assert "oauth_access_token = a-1\noauth_refresh_token = r-1\n" in text
+    assert mode(path) == 0o600
+    async with client_of(path) as client:
+        await client.projects.list()
+    assert len(issuer.renewals) == 1
+
+
+async def test_a_login_that_the_server_has_ended_is_renewed_and_the_request_repeated(
+    issuer: Issuer, path: Path
+) -> None:
+    keep_login(path, issuer, expires_at=FAR_AWAY, access="revoked")
+
+    async with client_of(path) as client:
+        await client.projects.list()
+
+    assert [asked.authorization for asked in issuer.asked] == ["Bearer revoked", "Bearer a-1"]
+
+
+async def test_many_requests_at_once_renew_once(issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO)
+
+    async with client_of(path) as client:
+        await asyncio.gather(*(client.projects.list() for _ in range(6)))
+
+    assert len(issuer.renewals) == 1
+
+
+async def test_what_another_program_has_renewed_is_used(issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO)
+    async with client_of(path) as client:
+        issuer.issued = 5
+        keep_login(path, issuer, expires_at=FAR_AWAY, access="a-5", refresh="r-5")
+        await client.projects.list()
+
+    assert issuer.renewals == []
+
+
+@pytest.mark.parametrize("status", [400, 401, 403])
+async def test_a_login_that_cannot_be_renewed_says_what_to_do(
+    issuer: Issuer, path: Path, status: int
+) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO, refresh="r-secret-0")
+    issuer.refusal = Answer(status, {"error": "invalid_grant", "error_description": "r-secret-0 is spent"})
+
+    async with client_of(path) as client:
+        with pytest.raises(Unauthorized, match=r"'acme'.*has ended.*bt-tui login --remote acme") as caught:
+            await client.projects.list()
+
+    assert "r-secret-0" not in str(caught.value)
+    assert issuer.asked == []
+
+
+async def test_without_a_refresh_token_the_server_s_refusal_stands(issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO, access="old", refresh="")
+
+    async with client_of(path) as client:
+        with pytest.raises(Unauthorized, match="'acme'"):
+            await client.projects.list()
+    assert issuer.renewals == []
+
+
+async def test_an_outage_of_the_renewal_is_waited_out(issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO)
+    issuer.refusal = Answer(503, {"message": "busy"})
+    remote = resolve_remote(environ={}, trussrc_path=path)
+
+    def heard(event: object) -> None:
+        if getattr(event, "kind", "") == "waiting":
+            issuer.refusal = None
+
+    async with TrainingClient(remote, clock=SleeplessClock(), retry=QUICK, on_event=heard) as client:
+        await client.jobs.search()
+
+    assert len(issuer.renewals) == 2
+    assert len(issuer.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind"),
+    [
+        (Answer(200, {"token": "nonsense"}), InvalidAnswer),
+        (Answer(200, b"<html>"), InvalidAnswer),
+        (Answer(200, {"access_token": "a b", "expires_in": 1}), InvalidAnswer),
+        (Answer(302, b"", {"Location": "https://evil.example/"}), RedirectRefused),
+    ],
+)
+async def test_answers_that_renew_nothing(
+    issuer: Issuer, path: Path, refusal: Answer, kind: type[Exception]
+) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO)
+    issuer.refusal = refusal
+
+    async with client_of(path) as client:
+        with pytest.raises(kind):
+            await client.projects.list()
+    assert issuer.asked == []
+    assert "a-0" in read(path)
+
+
+async def test_a_profile_of_the_go_cli_is_renewed_too(issuer: Issuer, tmp_path: Path) -> None:
+    file = tmp_path / "auth.json"
+    tokens = {"access_token": "a-0", "refresh_token": "r-0", "expiry": "2020-01-01T00:00:00Z"}
+    profile = {"remote_url": issuer.url, "auth_type": "oauth", "oauth_credential": tokens}
+    file.write_text(
+        json.dumps({"version": 1, "current": "me", "profiles": {"me": profile, "other": {"x": 1}}})
+    )
+    environ = {"BASETEN_CONFIG_DIR": str(tmp_path), "BASETEN_TRUSS_AUTH_KEYRING_DISABLED": "1"}
+    remote = resolve_remote(environ=environ, trussrc_path=tmp_path / "none")
+
+    async with TrainingClient(remote, retry=QUICK) as client:
+        await client.projects.list()
+
+    content = json.loads(read(file))
+    kept = content["profiles"]["me"]["oauth_credential"]
+    assert (kept["access_token"], kept["refresh_token"]) == ("a-1", "r-1")
+    assert datetime.fromisoformat(kept["expiry"]) > datetime.now(UTC)
+    assert content["profiles"]["other"] == {"x": 1}
+    assert mode(file) == 0o600
+
+
+async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(issuer: Issuer, path: Path) -> None:
+    keep_login(path, issuer, expires_at=LONG_AGO)
+    in_the_way(path)
+    remote = resolve_remote(environ={}, trussrc_path=path)
+
+    async with TrainingClient(remote, retry=QUICK) as client:
+        assert len(await client.projects.list()) == 1
+
+    assert remote.login is not None
+    assert str(path) in str(remote.login.not_kept)

@@ -1,0 +1,187 @@
+"""Writing one section of the credentials file: what is not meant stays as it is, byte for byte."""
+
+from __future__ import annotations
+
+import stat
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api_client import ConfigurationError
+from api_client.remotes.trussrc_writing import remove_section, set_section
+
+FILE = b"""# my remotes
+; kept too
+
+[one]
+remote_provider = baseten
+api_key : old-key
+# a remark about one
+Team=vision
+
+[two]   # the other
+api_key = k2
+    continued
+x=1
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "trussrc"
+
+
+def options(path: Path, section: str) -> dict[str, str]:
+    parser = ConfigParser(interpolation=None)
+    parser.read(path)
+    return dict(parser[section])
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
+    set_section(path, "acme", {"remote_provider": "baseten", "api_key": "k"})
+
+    assert path.read_text() == "[acme]\nremote_provider = baseten\napi_key = k\n"
+    assert mode(path) == 0o600
+
+
+def test_a_section_is_added_and_a_file_that_others_could_read_is_tightened(path: Path) -> None:
+    path.write_bytes(FILE)
+    path.chmod(0o644)
+
+    set_section(path, "three", {"api_key": "k3"})
+
+    assert path.read_bytes() == FILE + b"\n[three]\napi_key = k3\n"
+    assert mode(path) == 0o600
+
+
+def test_values_change_where_they_stand(path: Path) -> None:
+    path.write_bytes(FILE)
+
+    set_section(path, "one", {"api_key": "new", "auth_type": "api_key"}, without=["remote_provider"])
+
+    assert path.read_bytes() == (
+        FILE.replace(b"api_key : old-key", b"api_key = new")
+        .replace(b"remote_provider = baseten\n", b"")
+        .replace(b"Team=vision\n", b"Team=vision\nauth_type = api_key\n")
+    )
+
+
+def test_a_value_of_several_lines_goes_as_a_whole(path: Path) -> None:
+    path.write_bytes(FILE)
+
+    set_section(path, "two", {"api_key": "new"})
+
+    assert path.read_bytes() == FILE.replace(b"api_key = k2\n    continued\n", b"api_key = new\n")
+
+
+def test_line_ends_and_the_mark_of_the_encoding_stay(path: Path) -> None:
+    path.write_bytes(b"\xef\xbb\xbf[one]\r\napi_key = a\r\n[two]\r\napi_key = b")
+
+    set_section(path, "two", {"api_key": "c", "team": "t"})
+    set_section(path, "one", {"api_key": "d"})
+
+    assert path.read_bytes() == (b"\xef\xbb\xbf[one]\r\napi_key = d\r\n[two]\r\napi_key = c\r\nteam = t\r\n")
+
+
+def test_a_section_goes_and_comments_stay(path: Path) -> None:
+    path.write_bytes(FILE)
+
+    assert remove_section(path, "one")
+    assert not remove_section(path, "one")
+
+    left = path.read_bytes()
+    assert left.startswith(b"# my remotes\n; kept too\n\n# a remark about one\n[two]   # the other\n")
+    assert left.endswith(FILE[FILE.index(b"[two]") :])
+    assert b"old-key" not in left
+    assert mode(path) == 0o600
+
+
+def test_a_link_stays_one(path: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "trussrc"
+    real.parent.mkdir()
+    real.write_bytes(FILE)
+    path.symlink_to(real)
+
+    set_section(path, "three", {"api_key": "k3"})
+
+    assert path.is_symlink()
+    assert real.read_bytes().endswith(b"[three]\napi_key = k3\n")
+
+
+@pytest.mark.parametrize("content", [b"api_key = k\n", b"[one]\napi_key = \xff\n", b"[one]\n[one]\n"])
+def test_a_file_that_cannot_be_read_is_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+    with pytest.raises(ConfigurationError):
+        set_section(path, "one", {"api_key": "k"})
+    with pytest.raises(ConfigurationError):
+        remove_section(path, "one")
+    assert path.read_bytes() == content
+    assert sorted(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["", " a", "a]", "[a", "a\nb", "DEFAULT", "<environment>", "a\x00"])
+def test_names_that_no_section_can_have(path: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="name"):
+        set_section(path, name, {"api_key": "k"})
+    assert not path.exists()
+
+
+NAMES = st.sampled_from(["one", "two", "three"])
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "# remark",
+            "; remark",
+            "",
+            "   ",
+            "api_key = a",
+            "API_KEY: b",
+            "team=t",
+            "  going on",
+            "x",
+            "  # in",
+        ]
+    ),
+    max_size=6,
+)
+
+
+@given(
+    st.lists(st.tuples(NAMES, LINES), max_size=3, unique_by=lambda each: each[0]),
+    NAMES,
+    st.dictionaries(st.sampled_from(["api_key", "remote_url", "team"]), st.just("new"), min_size=1),
+)
+def test_whatever_the_file_the_others_stay(
+    tmp_path_factory: pytest.TempPathFactory,
+    sections: list[tuple[str, list[str]]],
+    name: str,
+    values: dict[str, str],
+) -> None:
+    path = tmp_path_factory.mktemp("home") / "trussrc"
+    text = "".join(f"[{section}]\n" + "".join(f"{line}\n" for line in lines) for section, lines in sections)
+    path.write_text(text)
+    try:
+        before = {section: options(path, section) for section, _ in sections}
+    except Exception:  # noqa: BLE001 - the parser refuses it: then so do we
+        with pytest.raises(ConfigurationError):
+            set_section(path, name, values)
+        assert path.read_text() == text
+        return
+
+    set_section(path, name, values)
+
+    for section, lines in sections:
+        if section != name:
+            assert options(path, section) == before[section]
+            assert "".join(f"{line}\n" for line in lines) in path.read_text()
+    assert options(path, name) == before.get(name, {}) | values
+    kept = [line for line in path.read_text().splitlines() if line.startswith(("#", ";"))]
+    assert kept == [line for line in text.splitlines() if line.startswith(("#", ";"))]
