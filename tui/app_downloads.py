@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from textual import on, work
@@ -36,6 +37,9 @@ class DownloadKeeper(App[WelcomeChoice]):
 
     downloads: var[Transfers] = var(Transfers())
     _session: Session | None
+    _keys: Mapping[str, str] = {}
+    """Other keys for actions, by their ids."""
+
     _downloads_feed: DownloadsFeed | None = None
 
     def watch_downloads(self, downloads: Transfers) -> None:
@@ -144,6 +148,7 @@ class DownloadKeeper(App[WelcomeChoice]):
         elif isinstance(self.screen, AppScreen):
             screen = DownloadsScreen()
             screen.connection, screen.downloads = self.screen.connection, self.downloads
+            screen.change_keys(self._keys)
             self.push_screen(screen)
 
     async def action_quit(self) -> None:

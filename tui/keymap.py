@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from textual.binding import Binding, BindingType
+from collections.abc import Mapping
 
-from tui.actions import Scope, actions_of
+from textual.binding import Binding, BindingsMap, BindingType
+
+from tui.actions import Action, Scope, actions_of
 
 KEY_SIGNS = {
     "slash": "/",
@@ -54,6 +56,32 @@ def key_sign(key: str) -> str:
 def key_signs(keys: str) -> str:
     """All keys of an action, written for people: ``plus,equals_sign`` → ``+ =``."""
     return " ".join(key_sign(key) for key in keys.split(","))
+
+
+def keys_of(action: Action, changes: Mapping[str, str]) -> str:
+    """The keys of an action, which ``changes`` may have replaced: by ``scope.id``, as textual names keys."""
+    return changes.get(f"{action.scope}.{action.id}", action.keys)
+
+
+def rebound(bindings: BindingsMap, changes: Mapping[str, str]) -> BindingsMap:
+    """The bindings with other keys for some actions; everything else stays.
+
+    Not textual's keymap: that takes a key away from every action that has it, also from those of another
+    tab of the same screen.
+    """
+    keys: dict[str, list[Binding]] = {}
+    moved: dict[str, Binding] = {}
+    for key, held in bindings.key_to_bindings.items():
+        for binding in held:
+            if binding.id is not None and binding.id in changes:
+                moved.setdefault(binding.id, binding)
+            else:
+                keys.setdefault(key, []).append(binding)
+    for action_id, binding in moved.items():
+        wanted = changes[action_id].split(",")
+        for key in wanted:
+            keys.setdefault(key, []).append(binding.with_key(key, key_display=key_sign(wanted[0])))
+    return BindingsMap.from_keys(keys)
 
 
 def bindings_of(*scopes: Scope) -> list[BindingType]:

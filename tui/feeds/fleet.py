@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ from tui.insight.clock_offset import ClockOffset
 from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
 from tui.insight.health import DEFAULT_RULES, HealthRules, health
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
-from tui.insight.progress import ProgressFold
+from tui.insight.progress import ProgressFold, ProgressPattern
 from tui.insight.run import RunSnapshot
 
 LIST_INTERVAL_S = 5.0
@@ -60,8 +60,12 @@ class FleetFeed:
         publish: Callable[[FleetSnapshot], object],
         *,
         rules: HealthRules = DEFAULT_RULES,
+        patterns: Sequence[ProgressPattern] = (),
+        list_interval_s: float = LIST_INTERVAL_S,
     ) -> None:
         self._rules = rules
+        self._patterns = tuple(patterns)
+        self._list_interval_s = list_interval_s
         self._offset = ClockOffset()
         self._checkpoint_lists: dict[str, tuple[float, tuple[Checkpoint, ...]]] = {}
         self._session = session
@@ -105,7 +109,8 @@ class FleetFeed:
 
     async def _keep_listing(self) -> None:
         while True:
-            pause = LIST_INTERVAL_S if self.watched else UNWATCHED_INTERVAL_S
+            interval_s = self._list_interval_s
+            pause = interval_s if self.watched else max(UNWATCHED_INTERVAL_S, interval_s)
             try:
                 await self._list()
             except Unauthorized:
@@ -177,7 +182,7 @@ class FleetFeed:
         records = await client.logs.page(
             job.project_id, job.id, start_ms=start_ms, end_ms=end_ms, direction="desc", limit=GLANCE_LINES
         )
-        fold = self._progress.setdefault(job.id, ProgressFold())
+        fold = self._progress.setdefault(job.id, ProgressFold(patterns=self._patterns))
         newest = fold.snapshot().last_line_at_ns or 0
         fold.add(line for line in map(_line, reversed(records)) if line.timestamp_ns > newest)
         answer = await client.metrics.get(

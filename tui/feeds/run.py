@@ -60,7 +60,13 @@ class RunFeed:
         rules: HealthRules = DEFAULT_RULES,
         patterns: Sequence[ProgressPattern] = (),
         prices: Mapping[str, float] | None = None,
+        status_interval_s: float = STATUS_INTERVAL_S,
+        metrics_interval_s: float = METRICS_INTERVAL_S,
+        checkpoints_interval_s: float = CHECKPOINTS_INTERVAL_S,
     ) -> None:
+        self._status_interval_s = status_interval_s
+        self._metrics_interval_s = metrics_interval_s
+        self._checkpoints_interval_s = checkpoints_interval_s
         self._session = session
         self._log = RunLog(session, take=self._take_log, tell=on_log, end=self._log_ended)
         self._on_gone = on_gone
@@ -173,7 +179,7 @@ class RunFeed:
     async def _watch_status(self) -> None:
         jobs = self._session.client.jobs
         status = ""
-        async for job in jobs.watch(self._job.project_id, self._job.id, interval_s=STATUS_INTERVAL_S):
+        async for job in jobs.watch(self._job.project_id, self._job.id, interval_s=self._status_interval_s):
             self._change(job=job, seen_at=self._session.clock.now())
             self._publisher.touch()
             if job.current_status != status:
@@ -233,7 +239,11 @@ class RunFeed:
         step_s = self._step_s(end - start)
         fold = MetricsFold()
         stream = self._session.client.metrics.follow(
-            job.project_id, job.id, start=start, step_s=step_s, interval_s=max(METRICS_INTERVAL_S, step_s / 2)
+            job.project_id,
+            job.id,
+            start=start,
+            step_s=step_s,
+            interval_s=max(self._metrics_interval_s, step_s / 2),
         )
         async for answer in stream:
             await asyncio.to_thread(fold.fold, answer)  # the first answer of a large job takes half a second
@@ -274,5 +284,5 @@ class RunFeed:
                 if self._job.is_finished and not uploading:
                     await self._asked.wait()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), CHECKPOINTS_INTERVAL_S)
+                await asyncio.wait_for(self._asked.wait(), self._checkpoints_interval_s)
             self._asked.clear()

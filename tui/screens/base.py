@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.reactive import var
@@ -10,6 +11,7 @@ from textual.screen import Screen
 from tui.actions import Scope, actions_of
 from tui.insight.connection import Connection
 from tui.insight.transfers import Transfers
+from tui.keymap import rebound
 
 
 class AppScreen(Screen[None]):
@@ -23,6 +25,12 @@ class AppScreen(Screen[None]):
 
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
+    snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
+    """Findings that nobody wants to hear of for a while: a job's id and the finding's key."""
+
+    def change_keys(self, changes: Mapping[str, str]) -> None:
+        """Give actions other keys, by their ids; before the screen is shown."""
+        self._bindings = rebound(self._bindings, changes)
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.table import Table
@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.actions import SCOPE_TITLES, Scope, actions_of
-from tui.keymap import key_signs
+from tui.keymap import key_signs, keys_of
 from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
@@ -35,9 +35,10 @@ class HelpScreen(ModalScreen[None]):
         Binding("k", "scroll(-1)", show=False),
     ]
 
-    def __init__(self, scopes: Sequence[Scope]) -> None:
+    def __init__(self, scopes: Sequence[Scope], changes: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self._scopes = tuple(scopes)
+        self._changes = changes or {}
 
     def compose(self) -> ComposeResult:
         """A table a scope."""
@@ -46,7 +47,8 @@ class HelpScreen(ModalScreen[None]):
             with VerticalScroll(id="keys"):
                 for scope in filter(actions_of, self._scopes):
                     yield Static(Text(HEADINGS[scope]), classes="heading")
-                    yield Static(self._table([(key_signs(a.keys), a.help) for a in actions_of(scope)]))
+                    rows = [(key_signs(keys_of(one, self._changes)), one.help) for one in actions_of(scope)]
+                    yield Static(self._table(rows))
                 yield Static(Text("Moving about"), classes="heading")
                 yield Static(self._table(MOVING))
             yield Static(Text("esc closes"), id="hint")

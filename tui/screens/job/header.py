@@ -42,6 +42,7 @@ class RunHeader(Vertical):
     """
 
     snapshot: var[RunSnapshot | None] = var(None)
+    snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
 
     def compose(self) -> ComposeResult:
         """Identity, progress, health."""
@@ -54,6 +55,11 @@ class RunHeader(Vertical):
         if snapshot is not None:
             self._say(snapshot)
 
+    def watch_snoozed(self) -> None:
+        """Something fell silent, or woke."""
+        if self.snapshot is not None:
+            self._say(self.snapshot)
+
     def on_resize(self) -> None:
         """More of it may fit, or less."""
         if self.snapshot is not None:
@@ -62,7 +68,7 @@ class RunHeader(Vertical):
     def _say(self, snapshot: RunSnapshot) -> None:
         self.query_one("#identity", FactLine).set_facts(identity(snapshot))
         self.query_one("#progress", FactLine).set_facts(progress(snapshot))
-        self.query_one("#health", FactLine).set_facts(health(snapshot, self.content_size.width))
+        self.query_one("#health", FactLine).set_facts(health(snapshot, self.content_size.width, self.snoozed))
 
 
 def identity(run: RunSnapshot) -> list[Fact]:
@@ -121,10 +127,15 @@ def progress(run: RunSnapshot) -> list[Fact]:
     return facts
 
 
-def health(run: RunSnapshot, width: int) -> list[Fact]:
-    """What is wrong, the worst first, as many as fit in ``width`` cells; and the last checkpoint."""
+def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = frozenset()) -> list[Fact]:
+    """What is wrong, the worst first, as many as fit in ``width`` cells; and the last checkpoint.
+
+    What is snoozed comes last, and says so.
+    """
     checkpoint = _checkpoint(run)
-    told = [_finding(finding) for finding in run.findings]
+    silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
+    told = [_finding(finding) for finding in run.findings if finding not in silent]
+    told += [_silent(finding) for finding in silent]
     if not told:
         running = run.status.tone == "running"
         well = running and run.progress is not None and run.progress.step is not None
@@ -150,6 +161,10 @@ def _finding(finding: Finding) -> Fact:
     if finding.node is not None and inert(finding.node) not in text:
         text = f"{inert(finding.node)}: {text}"
     return [(f"{sign} ", tone), (text, tone)]
+
+
+def _silent(finding: Finding) -> Fact:
+    return [("z ", "muted"), *((text, "muted") for text, _ in _finding(finding)[1:]), (" (snoozed)", "muted")]
 
 
 def _more(count_of: int) -> Fact:

@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from tui.insight.text import inert
 from tui.widgets.log_view.line_filter import LineFilter
+from tui.widgets.log_view.store import DEFAULT_MAX_LINES
 from tui.widgets.log_view.view import LogView
 
 COLUMN_CELLS = 38
@@ -50,9 +51,9 @@ class LogColumn(Vertical):
 class LogColumns(Horizontal):
     """Keeps the views alike: what is switched in one is switched in all."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
         super().__init__()
-        self.main = LogView(id="log-view")
+        self.main = LogView(max_lines=max_lines, id="log-view")
         self._side_by_side: tuple[str, ...] = ()
         self._filter = LineFilter()
         self._origin_ns: int | None = None

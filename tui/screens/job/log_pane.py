@@ -30,6 +30,7 @@ from tui.widgets.log_view.messages import (
     MatchChanged,
     UnseenChanged,
 )
+from tui.widgets.log_view.store import DEFAULT_MAX_LINES
 
 
 class LogPane(LogShown):
@@ -57,8 +58,9 @@ class LogPane(LogShown):
             self.path = path
             self.everything = everything
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, max_lines: int = DEFAULT_MAX_LINES, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._max_lines = max_lines
         self._before_field = LogChoice()
         self._pattern: LogPattern | None = None
         self._match: MatchChanged | None = None
@@ -71,7 +73,7 @@ class LogPane(LogShown):
         """What is shown, where it went wrong, the lines, and a field to type into."""
         yield LogBar(id="log-bar")
         yield FirstErrorLine(id="log-first-error")
-        yield LogColumns()
+        yield LogColumns(self._max_lines)
         yield Static("Reading the log…", id="no-log")
         yield LogField(id="log-field")
 

@@ -12,6 +12,7 @@ from api_client.streams.records import LogEntry, LogLine, stamp_ns
 from tui.insight.natural import natural_key
 from tui.screens.job.log_choice import SPANS, LogChoice
 from tui.screens.job.log_columns import COLUMN_CELLS, LogColumns
+from tui.screens.job.log_ways import LogWays
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.view import LogView
 
@@ -89,6 +90,28 @@ class LogShown(Vertical):
             step_ns = int(span.total_seconds() * NANOSECONDS) // SPAN_STEPS
             if self._since_ns is None or self.newest_ns - step_ns * (SPAN_STEPS + 1) > self._since_ns:
                 self._apply()
+
+    # How it is shown
+
+    def begin_with(self, ways: LogWays) -> None:
+        """Show it in these ways; the number of lines in memory is settled when the pane is made."""
+        for view in self.columns.views:
+            view.time_mode, view.wrap = ways.time, ways.wrap
+            view.collapse_progress, view.fold_tracebacks = ways.collapse_progress, ways.fold_tracebacks
+        if ways.min_level is not None:
+            self.choose(replace(self._choice, min_level=ways.min_level))
+
+    def ways(self) -> LogWays:
+        """In which ways it is shown now."""
+        main = self.columns.main
+        return LogWays(
+            time=main.time_mode,
+            wrap=main.wrap,
+            min_level=self._choice.min_level,
+            collapse_progress=main.collapse_progress,
+            fold_tracebacks=main.fold_tracebacks,
+            max_lines=main.store.max_lines,
+        )
 
     # What is shown of it
 

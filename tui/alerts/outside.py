@@ -1,0 +1,131 @@
+"""Hand an alert to the user's own program and webhook: bounded in time, and never with a key."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import httpx
+
+from tui.alerts.alert import Alert
+from tui.insight.text import clip, inert
+
+COMMAND_TIMEOUT_S = 10.0
+WEBHOOK_TIMEOUT_S = 10.0
+RETRY_PAUSE_S = 2.0
+MOST_WAITING = 100
+"""Alerts that wait for a slow program or webhook; the oldest give way."""
+REASON_CELLS = 160
+KEY_VARIABLES = frozenset({"BASETEN_API_KEY", "BASETEN_TRUSS_AUTH_API_KEY"})
+
+SERVER_ERROR = 500
+
+
+class NotDelivered(Exception):
+    """Why an alert did not get through, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Where alerts go beside the screen: a program's words, and a URL."""
+
+    command: Sequence[str] = ()
+    webhook: str | None = None
+
+
+class OutsideWays:
+    """Delivers alerts one after the other, a task for each way; ``fail`` hears of each way's trouble once."""
+
+    def __init__(self, outside: Outside, fail: Callable[[str], object], environ: Mapping[str, str]) -> None:
+        self._outside = outside
+        self._fail = fail
+        self._environ = {name: value for name, value in environ.items() if name not in KEY_VARIABLES}
+        self._waiting: dict[str, asyncio.Queue[bytes]] = {}
+        if outside.command:
+            self._waiting["command"] = asyncio.Queue(MOST_WAITING)
+        if outside.webhook:
+            self._waiting["webhook"] = asyncio.Queue(MOST_WAITING)
+        self._told: set[str] = set()
+
+    def send(self, alert: Alert) -> None:
+        """Deliver it soon; never waits."""
+        for queue in self._waiting.values():
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(alert.as_json())
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for way, queue in self._waiting.items():
+                tasks.create_task(self._deliver(way, queue))
+
+    async def _deliver(self, way: str, queue: asyncio.Queue[bytes]) -> None:
+        while True:
+            body = await queue.get()
+            try:
+                if way == "command":
+                    await run_command(self._outside.command, body, self._environ)
+                elif self._outside.webhook:
+                    await post(self._outside.webhook, body)
+            except NotDelivered as problem:
+                if way not in self._told:
+                    self._told.add(way)
+                    self._fail(
+                        f"The {way} for notifications failed: {clip(inert(str(problem)), REASON_CELLS)}"
+                    )
+
+
+async def run_command(
+    command: Sequence[str], body: bytes, environ: Mapping[str, str], timeout_s: float = COMMAND_TIMEOUT_S
+) -> None:
+    """Run a program, without a shell, with the JSON on its standard input. Raises NotDelivered.
+
+    What it prints is not shown; after the time it is killed with all that it started.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=dict(environ),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise NotDelivered(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        await asyncio.wait_for(process.communicate(body + b"\n"), timeout_s)
+    except TimeoutError:
+        raise NotDelivered(f"{command[0]} had not ended after {timeout_s:g} s") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode:
+        raise NotDelivered(f"{command[0]} ended with exit code {process.returncode}")
+
+
+async def post(url: str, body: bytes, pause_s: float = RETRY_PAUSE_S) -> None:
+    """POST the JSON, once more if that fails; follows no redirect. Raises NotDelivered, without the URL."""
+    problem = ""
+    for attempt in range(2):
+        if attempt:
+            await asyncio.sleep(pause_s)
+        try:
+            async with httpx.AsyncClient(timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False) as client:
+                answer = await client.post(url, content=body, headers={"content-type": "application/json"})
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            problem = type(error).__name__
+            continue
+        if answer.is_success:
+            return
+        problem = f"HTTP {answer.status_code}"
+        if answer.status_code < SERVER_ERROR:
+            break
+    raise NotDelivered(problem)

@@ -1,0 +1,187 @@
+"""What the app does about notifying: notices, bell, title, the terminal's own, and the user's ways."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from textual import events, on
+from textual.app import App
+from textual.notifications import SeverityLevel
+from textual.reactive import var
+
+from tui.alerts.alert import Alert
+from tui.alerts.book import AlertBook
+from tui.alerts.escapes import (
+    RESTORE_TITLE,
+    SAVE_TITLE,
+    notification_sequence,
+    osc_kind,
+    title_sequence,
+)
+from tui.alerts.outside import Outside, OutsideWays
+from tui.alerts.titles import fleet_title, run_title
+from tui.configuration.loading import Loaded
+from tui.configuration.model import NotificationSettings
+from tui.insight.finding import SEVERITIES
+from tui.insight.fleet import silenced
+from tui.insight.units import duration
+from tui.messages import FleetJudged, RunJudged, SnoozeRequested
+from tui.screens.base import AppScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.screens.welcome.screen import WelcomeChoice
+
+TOAST_S = 12.0
+AWAY_AFTER_S = 180.0
+"""Terminals that do not tell of their focus count as left alone after so long without a key or the mouse."""
+SNOOZE_LOOK_S = 10.0
+_TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "info": "information"}
+
+
+class AlertKeeper(App[WelcomeChoice]):
+    """The part of the app that hears what was found, and tells what is new; ``_settings`` are the app's."""
+
+    snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
+    _settings: Loaded
+    _book: AlertBook | None = None
+    _ways: OutsideWays | None = None
+    _title_shown = ""
+    _knows_focus = False
+    _used_at = 0.0
+
+    @property
+    def _wanted(self) -> NotificationSettings:
+        return self._settings.configuration.notifications
+
+    @property
+    def alert_book(self) -> AlertBook:
+        """What was told before."""
+        if self._book is None:
+            self._book = AlertBook(_now())
+        return self._book
+
+    def on_mount(self) -> None:
+        """Begin: nothing is news yet."""
+        self._used_at = time.monotonic()
+        _ = self.alert_book
+        wanted = self._wanted
+        if wanted.command or wanted.webhook:
+            self._ways = OutsideWays(
+                Outside(tuple(wanted.command), wanted.webhook), self._tell_failure, os.environ
+            )
+            self.run_worker(
+                self._ways.run(), name="notifications outside", group="alerts", exit_on_error=False
+            )
+        if wanted.title:
+            self.write_to_terminal(SAVE_TITLE)
+        self.set_interval(SNOOZE_LOOK_S, self._look_at_snoozes)
+
+    async def on_unmount(self) -> None:
+        """Leave the terminal's title as it was."""
+        if self._title_shown:
+            self.write_to_terminal(title_sequence("") + RESTORE_TITLE)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Notice whether anybody is there."""
+        if isinstance(event, events.AppFocus | events.AppBlur):
+            self._knows_focus = True
+        elif isinstance(event, events.InputEvent):
+            self._used_at = time.monotonic()
+        await super().on_event(event)
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether the terminal has not the focus; where it does not tell, whether nobody uses it."""
+        if self._knows_focus:
+            return not self.app_focus
+        return time.monotonic() - self._used_at > AWAY_AFTER_S
+
+    def write_to_terminal(self, sequence: str) -> None:
+        """Send an escape sequence as it is."""
+        if sequence and self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+            self._driver.flush()
+
+    # What was found
+
+    @on(RunJudged)
+    def _take_run(self, message: RunJudged) -> None:
+        run = message.run
+        if message.settled or run.job.is_finished:
+            self._tell(self.alert_book.look(run.job, run.findings, _now(), source="run"))
+        if isinstance(self.screen, JobScreen) and self.screen.job.id == run.job.id:
+            awake = [found for found in run.findings if (run.job.id, found.key) not in self.snoozed]
+            self._show_title(run_title(run, awake))
+
+    @on(FleetJudged)
+    def _take_fleet(self, message: FleetJudged) -> None:
+        watched = {screen.job.id for screen in self.screen_stack if isinstance(screen, JobScreen)}
+        for row in message.fleet.jobs:
+            if row.id not in watched:  # the job's own screen knows more, and sooner
+                self._tell(self.alert_book.look(row.job, row.findings, _now(), source="fleet"))
+        if isinstance(self.screen, HomeScreen):
+            self._show_title(fleet_title([silenced(row, self.snoozed) for row in message.fleet.jobs]))
+
+    def _show_title(self, title: str) -> None:
+        if self._wanted.title and title != self._title_shown:
+            self._title_shown = title
+            self.write_to_terminal(title_sequence(title))
+
+    # Telling
+
+    def _tell(self, alerts: Iterable[Alert]) -> None:
+        for alert in alerts:
+            if self._is_wanted(alert):
+                self.tell_alert(alert)
+
+    def _is_wanted(self, alert: Alert) -> bool:
+        if alert.event == "job-ended":
+            return self._wanted.job_end
+        return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._wanted.min_severity)
+
+    def tell_alert(self, alert: Alert) -> None:
+        """Tell it in every way that is wanted."""
+        wanted = self._wanted
+        if wanted.toast:
+            self.notify(alert.text, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
+        if self.is_left_alone or not wanted.only_when_unfocused:
+            if wanted.bell:
+                self.bell()
+            kind = osc_kind(wanted.osc, os.environ)
+            self.write_to_terminal(notification_sequence(kind, alert.title, alert.text, os.environ))
+        if self._ways is not None:
+            self._ways.send(alert)
+
+    def _tell_failure(self, words: str) -> None:
+        self.notify(f"{words}\nThis is told once.", severity="warning", timeout=TOAST_S)
+
+    # Snoozing
+
+    @on(SnoozeRequested)
+    def _snooze(self, message: SnoozeRequested) -> None:
+        job, keys = message.job, [found.key for found in message.findings]
+        if all((job.id, key) in self.snoozed for key in keys):
+            self.alert_book.wake(job.id, keys)
+            self.notify("Awake again: what is wrong with this job is told.")
+        else:
+            length = timedelta(minutes=self._wanted.snooze_minutes)
+            self.alert_book.snooze(job.id, keys, _now() + length)
+            what = "1 finding" if len(keys) == 1 else f"{len(keys)} findings"
+            self.notify(f"{what} snoozed for {duration(length.total_seconds())}; z wakes them.")
+        self._look_at_snoozes()
+
+    def _look_at_snoozes(self) -> None:
+        self.snoozed = self.alert_book.snoozed(_now())
+
+    def watch_snoozed(self, snoozed: frozenset[tuple[str, str]]) -> None:
+        """Hand it on to the screens that show it."""
+        for screen in self.screen_stack:
+            if isinstance(screen, AppScreen):
+                screen.snoozed = snoozed
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
