@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api_client.emulator.fleet import FleetBackend, Tempo
-from api_client.emulator.fleet.scenarios.live import many_nodes
+from api_client.emulator.fleet.scenarios.live import on_many_nodes
 from api_client.emulator.store.database import Database
 from api_client.models import TrainingJob
 from api_client.streams.records import LogLine
@@ -46,7 +46,7 @@ class Fleet:
             Database(folder / "state.db"),
             tempo=Tempo(EPOCH),
             now=lambda: self.now,
-            more_plans=(many_nodes(NODES),),
+            more_plans=(on_many_nodes(NODES),),
         )
 
     def job(self, name: str) -> TrainingJob:

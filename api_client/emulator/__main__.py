@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S)
     parser.add_argument("--cache-files", type=int, default=0)
+    parser.add_argument("--many-nodes", type=int, default=0)
     arguments = parser.parse_args()
     try:
         serve(
@@ -37,6 +38,7 @@ def main() -> int:
                 ephemeral=arguments.ephemeral,
                 url_lifetime_s=arguments.url_lifetime,
                 cache_files=arguments.cache_files,
+                many_nodes=arguments.many_nodes,
             )
         )
     except EmulatorRefused as refusal:

@@ -44,9 +44,11 @@ class EmulatorChild:
         port: int = 0,
         url_lifetime_s: int | None = None,
         cache_files: int = 0,
+        many_nodes: int = 0,
     ) -> None:
         self._url_lifetime_s = url_lifetime_s
         self._cache_files = cache_files
+        self._many_nodes = many_nodes
         self._world = world
         self._speed = speed
         self._data_dir = data_dir
@@ -98,6 +100,7 @@ class EmulatorChild:
         command = [sys.executable, "-P", "-m", "api_client.emulator", "--data", str(folder)]
         command += ["--port", str(self._port), "--world", self._world, "--speed", str(self._speed)]
         command += ["--lifeline-fd", "0", "--ready-fd", "1", "--cache-files", str(self._cache_files)]
+        command += ["--many-nodes", str(self._many_nodes)]
         if self._url_lifetime_s is not None:
             command += ["--url-lifetime", str(self._url_lifetime_s)]
         if self._temporary is not None:

@@ -44,7 +44,8 @@ class EmulatorOptions:
     write end only the parent holds: when that closes, however the parent ended, the emulator ends.
     ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) when requests are answered. ``ephemeral``
     deletes the data folder in the end. ``url_lifetime_s`` is how long presigned URLs work;
-    ``cache_files`` puts that many more files into one of the demo world's caches.
+    ``cache_files`` puts that many more files into one of the demo world's caches, ``many_nodes``
+    adds a job of so many nodes to it.
     """
 
     data_dir: Path
@@ -57,6 +58,7 @@ class EmulatorOptions:
     ephemeral: bool = False
     url_lifetime_s: int = PRESIGNED_LIFETIME_S
     cache_files: int = 0
+    many_nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ async def _serve(
             speed=options.speed,
             url_lifetime_s=options.url_lifetime_s,
             cache_files=options.cache_files,
+            many_nodes=options.many_nodes,
         )
         world.platform.objects_port = objects_listener.getsockname()[1]
         address = EmulatorAddress(

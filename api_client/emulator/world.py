@@ -54,10 +54,12 @@ def create_world(
     speed: float,
     url_lifetime_s: int = PRESIGNED_LIFETIME_S,
     cache_files: int = 0,
+    many_nodes: int = 0,
 ) -> World:
     """The world of that kind, over what the data folder holds of it. ``speed``: of the scripted jobs.
 
-    ``url_lifetime_s`` is that of presigned URLs. ``cache_files`` more files lie in one of the demo's caches.
+    ``url_lifetime_s`` is that of presigned URLs. ``cache_files`` more files lie in one of the demo's caches;
+    with ``many_nodes`` one more of its jobs runs on so many nodes of eight GPUs.
     """
     from api_client.emulator.runner.local_backend import LocalBackend
 
@@ -75,7 +77,7 @@ def create_world(
         user_email=EMULATOR_USER_EMAIL,
     )
     scripted, read_synthetic = (
-        _fleet(stores, database, clock, speed, cache_files) if kind == "demo" else ((), None)
+        _fleet(stores, database, clock, speed, cache_files, many_nodes) if kind == "demo" else ((), None)
     )
     platform = Platform(
         stores=stores,
@@ -101,15 +103,17 @@ def _secret_of(stores: Stores, project_id: str, name: str) -> str | None:
 
 
 def _fleet(
-    stores: Stores, database: Database, clock: Clock, speed: float, cache_files: int
+    stores: Stores, database: Database, clock: Clock, speed: float, cache_files: int, many_nodes: int
 ) -> tuple[tuple[Backend, ...], ReadSynthetic]:
     """The scripted jobs, and how the bytes of their checkpoints are made; adds their projects."""
     from api_client.emulator.fleet.backend import FleetBackend
     from api_client.emulator.fleet.file_bytes import synthetic_bytes
+    from api_client.emulator.fleet.scenarios.live import on_many_nodes
     from api_client.emulator.fleet.tempo import open_tempo
 
     tempo = open_tempo(database, now=clock.now(), speed=speed)
-    fleet = FleetBackend(database, tempo=tempo, now=clock.now, cache_files=cache_files)
+    more = (on_many_nodes(many_nodes),) if many_nodes else ()
+    fleet = FleetBackend(database, tempo=tempo, now=clock.now, cache_files=cache_files, more_plans=more)
     for project in fleet.demo_projects():
         born = project.created_at or clock.now()
         team = stores.teams.ensure(project.team_name or DEFAULT_TEAM, clock.now())

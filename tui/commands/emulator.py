@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
 URL_LIFETIME_S, LONGEST_URL_LIFETIME_S = 900, 7 * 86_400
 MOST_CACHE_FILES = 1_000_000
+MOST_NODES = 64
 SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
 
 world_option = click.option(
@@ -43,6 +44,7 @@ speed_option = click.option(
     epilog=examples(
         "bt-tui emulator",
         "bt-tui emulator --world empty --data ./lab --port 9000",
+        "bt-tui emulator --speed 60 --many-nodes 64",
     ),
 )
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Default: 8765; 0: any free one.")
@@ -71,6 +73,13 @@ speed_option = click.option(
     metavar="N",
     help="Put so many files into the demo's cache of the project pretraining.",
 )
+@click.option(
+    "--many-nodes",
+    type=click.IntRange(0, MOST_NODES),
+    default=0,
+    metavar="N",
+    help="Let one more job of the demo run on so many nodes of eight GPUs.",
+)
 @click.pass_obj
 def emulator(
     settings: Settings,
@@ -80,6 +89,7 @@ def emulator(
     speed: float,
     url_lifetime_s: int,
     cache_files: int,
+    many_nodes: int,
 ) -> ExitCode:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
 
@@ -97,6 +107,7 @@ def emulator(
         speed=speed,
         url_lifetime_s=url_lifetime_s,
         cache_files=cache_files,
+        many_nodes=many_nodes,
     )
     try:
         serve(options, on_ready=lambda address: announce(settings.output, address))

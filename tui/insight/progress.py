@@ -236,7 +236,8 @@ class ProgressFold:
         own: ThinnedPoints = getattr(stream, name)
         if len(own) or len(self._streams) == 1:
             return own
-        return max((getattr(other, name) for other in self._streams.values()), key=len)
+        told: list[ThinnedPoints] = [getattr(other, name) for other in self._streams.values()]
+        return max(told, key=len)
 
     def _newest_anywhere(self, name: str, stream: StreamProgress) -> float | None:
         """A value that another rank may be the one to print, such as the loss of an evaluation."""

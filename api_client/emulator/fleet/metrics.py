@@ -98,6 +98,7 @@ def job_metrics(
     times: Grid,
     *,
     cache_share: float | None,
+    cache_growth: float,
     job: TrainingJob,
 ) -> JobMetrics:
     """The whole answer; the top-level series are node-0's (API facts, 2.2)."""
@@ -111,7 +112,7 @@ def job_metrics(
     leader = nodes[0].metrics if nodes else NodeSeries()
     cache = None
     if cache_share is not None:
-        growth = [min(0.98, cache_share + at * 1e-7) for at in times.since_start_s]
+        growth = [min(0.98, cache_share + at * cache_growth) for at in times.since_start_s]
         cache = _storage(times, growth, seed & 0xFFFF, CACHE_BYTES)
     return JobMetrics.model_construct(
         gpu_utilization=leader.gpu_utilization,

@@ -60,7 +60,8 @@ class Scenario:
 
     ``family`` names the checkpoints' family and ``save_every`` counts steps; ``sync_s`` is how long
     the upload of one checkpoint takes, ``write_s`` how long writing it does. No checkpoint is written
-    from ``saves_end_s`` seconds after the start on.
+    from ``saves_end_s`` seconds after the start on. ``cache_share`` is the part of the cache in use when the
+    run starts, ``cache_growth`` what comes on top in a second.
     """
 
     key: str
@@ -73,6 +74,7 @@ class Scenario:
     sync_s: float = 75.0
     incidents: tuple[Incident, ...] = ()
     cache_share: float | None = None
+    cache_growth: float = 1e-7
     saves_end_s: float | None = None
 
 

@@ -164,6 +164,7 @@ class ScriptedJob:
             self._entry.seed,
             grid(self._tempo, run_ns, start_ns, end_ns, step_s),
             cache_share=scenario.cache_share,
+            cache_growth=scenario.cache_growth,
             job=record,
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from api_client.emulator.fleet.plans import JobPlan
-from api_client.emulator.fleet.scenarios.live import RUNNING_JOBS, UPCOMING_JOBS
+from api_client.emulator.fleet.scenarios.live import NEARLY_FULL_JOBS, RUNNING_JOBS, UPCOMING_JOBS
 from api_client.emulator.fleet.scenarios.past import PAST_JOBS
 
 TEAM_NAME = "Research"
@@ -53,5 +53,5 @@ PROJECTS: tuple[ProjectPlan, ...] = (
     ProjectPlan("evals", 90),
 )
 
-PLANS: tuple[JobPlan, ...] = (*RUNNING_JOBS, *UPCOMING_JOBS, *PAST_JOBS)
+PLANS: tuple[JobPlan, ...] = (*RUNNING_JOBS, *UPCOMING_JOBS, *PAST_JOBS, *NEARLY_FULL_JOBS)
 """All jobs of the script; a recreated job has the plan of the one it came from."""

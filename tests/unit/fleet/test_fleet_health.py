@@ -34,6 +34,8 @@ SICK = {
     "embed-multilingual-v1": (FindingKind.NODE_MISSING, "node-1"),
     "whisper-calls-resume": (FindingKind.RESTARTS, None),
     "qwen3-grpo-8": (FindingKind.QUEUED, None),
+    "embed-crawl-v2": (FindingKind.CACHE_FILLING, None),
+    "llama-8b-32k": (FindingKind.GPU_MEMORY, None),
 }
 HEALTHY = (
     "llama-70b-sft-v3",

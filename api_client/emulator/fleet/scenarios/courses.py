@@ -32,6 +32,24 @@ LLAMA_8B_LORA = Course(
     steps_per_epoch=600,
     seed=8,
 )
+LLAMA_8B_LONG_CONTEXT = Course(
+    Pace(total_steps=6000, step_s=4.6, warmup_s=60, seed=34),
+    loss_start=1.88,
+    loss_floor=0.97,
+    half_steps=260,
+    peak_learning_rate=1e-4,
+    steps_per_epoch=2000,
+    seed=10,
+)
+EMBEDDER_CRAWL = Course(
+    Pace(total_steps=30000, step_s=0.9, warmup_s=30, seed=35),
+    loss_start=3.2,
+    loss_floor=0.41,
+    half_steps=1100,
+    peak_learning_rate=3e-5,
+    steps_per_epoch=10_000,
+    seed=43,
+)
 LLAMA_8B_SHORT = Course(
     Pace(total_steps=900, step_s=1.45, warmup_s=40, pause_every=300, pause_s=12, seed=14),
     loss_start=1.94,

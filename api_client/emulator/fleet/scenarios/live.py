@@ -155,6 +155,14 @@ RUNNING_JOBS: tuple[JobPlan, ...] = (
     ),
 )
 
+NEARLY_FULL_JOBS: tuple[JobPlan, ...] = (
+    running(
+        "embed-crawl-v2", "retrieval-embed", A10G, 1, TOMAS, runs.EMBEDDER_FILLS_CACHE, since_s=1.2 * HOUR_S
+    ),
+    running("llama-8b-32k", "llama-sft", H100, 1, ADA, runs.LLAMA_8B_NEARLY_FULL_GPU, since_s=2 * HOUR_S),
+)
+"""Runs that still go well, but not for long."""
+
 UPCOMING_JOBS: tuple[JobPlan, ...] = (
     upcoming(
         "llama-405b-lora-v0",
@@ -241,7 +249,7 @@ UPCOMING_JOBS: tuple[JobPlan, ...] = (
 )
 
 
-def many_nodes(node_count: int) -> JobPlan:
+def on_many_nodes(node_count: int) -> JobPlan:
     """A live run on so many nodes of eight GPUs: 64 is the most that the platform is said to give."""
     return running(
         f"titan-{node_count}-nodes",
@@ -251,4 +259,5 @@ def many_nodes(node_count: int) -> JobPlan:
         KAI,
         runs.PRETRAINING_64_NODES,
         since_s=9 * HOUR_S,
+        availability="spot",  # which draws on no GPU limit
     )

@@ -212,6 +212,21 @@ EMBEDDER_LEAK = Scenario(
     save_every=20000,
     incidents=(incidents.memory_leaks, incidents.out_of_memory),
 )
+EMBEDDER_FILLS_CACHE = Scenario(
+    "cache fills up",
+    courses.EMBEDDER_CRAWL,
+    JsonLines(every=5),
+    Load(courses.EMBEDDER_CRAWL.pace, gpu=0.84, gpu_noise=0.05, gpu_memory=0.52, cpu=0.4),
+    cache_share=0.55,
+    cache_growth=0.14 * GROWTH_PER_HOUR,
+)
+LLAMA_8B_NEARLY_FULL_GPU = Scenario(
+    "GPU memory near its limit",
+    courses.LLAMA_8B_LONG_CONTEXT,
+    TransformersTrainer(logging_steps=5, save_steps=0, model="meta-llama/Llama-3.1-8B-Instruct"),
+    Load(courses.LLAMA_8B_LONG_CONTEXT.pace, gpu=0.95, gpu_memory=0.983),
+    cache_share=0.34,
+)
 EMBEDDER = Scenario(
     "contrastive training",
     courses.EMBEDDER,
