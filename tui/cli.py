@@ -44,6 +44,7 @@ from tui.commands.push import push
 from tui.commands.recreate import recreate
 from tui.commands.remotes import remotes
 from tui.commands.stop import stop
+from tui.commands.wait import wait
 
 PROGRAM = "bt-tui"
 DISTRIBUTION = "bt-tui"
@@ -119,6 +120,7 @@ _JOB_COMMANDS = (
     push,
     recreate,
     stop,
+    wait,
     cache,
     checkpoints,
     download,

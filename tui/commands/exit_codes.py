@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     AUTH = 6
     NOT_FOUND = 7
     UNREACHABLE = 8
+    TIMED_OUT = 9
     WARNING = 10
     CRITICAL = 11
     INTERRUPTED = 130
@@ -34,6 +35,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.UNREACHABLE: "the server cannot be reached, or keeps failing",
     ExitCode.WARNING: "health: something about a job wants a look",
     ExitCode.CRITICAL: "health: a job burns money for nothing",
+    ExitCode.TIMED_OUT: "the timeout came before what was waited for",
     ExitCode.INTERRUPTED: "interrupted (ctrl-c)",
 }
 

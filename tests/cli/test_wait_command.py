@@ -1,0 +1,137 @@
+"""``bt-tui wait``: one or many, every outcome, outages and the timeout."""
+
+import json
+
+import pytest
+
+from support.stranger import Answer, job
+
+QUICK = ("--interval", "0.01")
+JOB_PATH = "/v1/training_projects/proj1/jobs/"
+
+
+def goes_through(stranger, job_id, *statuses):
+    """Each look finds the next status, the last one for ever; None is an outage."""
+    left = list(statuses)
+
+    def look(_asked):
+        status = left.pop(0) if len(left) > 1 else left[0]
+        return (
+            Answer(503, {"message": "down"})
+            if status is None
+            else Answer(body={"training_job": job(job_id, status)})
+        )
+
+    stranger.on("GET", JOB_PATH + job_id, look)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("COMPLETED", 0),
+        ("FAILED", 3),
+        ("DEPLOY_FAILED", 5),
+        ("STOPPED", 4),
+        ("PREEMPTED", 4),
+        ("NOBODY_KNOWS", 3),
+    ],
+)
+def test_the_exit_code_is_the_outcome(cli, stranger, status, code):
+    stranger.jobs = [job("job1", "RUNNING")]
+    goes_through(stranger, "job1", "PENDING", "RUNNING", status)
+
+    result = cli("wait", "job1", *QUICK)
+
+    assert result.code == code
+    assert "job1" in result.out
+    assert "job1 is running" in result.err
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        (("COMPLETED", "COMPLETED"), 0),
+        (("COMPLETED", "STOPPED"), 4),
+        (("STOPPED", "DEPLOY_FAILED"), 5),
+        (("FAILED", "COMPLETED", "DEPLOY_FAILED"), 3),
+    ],
+)
+def test_of_several_the_worst_counts(cli, stranger, statuses, code):
+    stranger.jobs = [job(f"job{number}", status) for number, status in enumerate(statuses)]
+
+    result = cli("wait", *(each["id"] for each in stranger.jobs), "-o", "json", *QUICK)
+
+    assert result.code == code
+    assert [each["current_status"] for each in json.loads(result.out)] == [
+        f"TRAINING_JOB_{status}" for status in statuses
+    ]
+
+
+def test_each_is_printed_when_it_ends(cli, stranger):
+    stranger.jobs = [job("slow", "RUNNING"), job("quick", "RUNNING")]
+    goes_through(stranger, "slow", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "COMPLETED")
+    goes_through(stranger, "quick", "COMPLETED")
+
+    lines = [
+        json.loads(each) for each in cli("wait", "slow", "quick", "-o", "ndjson", *QUICK).out.splitlines()
+    ]
+    assert [each["id"] for each in lines] == ["quick", "slow"]
+
+    header, *rows = cli("wait", "slow", "quick", *QUICK).out.splitlines()
+    assert header.startswith("STATUS")
+    assert len(rows) == 2
+
+
+def test_until_running_ends_when_it_runs(cli, stranger):
+    stranger.jobs = [job("job1", "PENDING")]
+    goes_through(stranger, "job1", "PENDING", "DEPLOYING", "RUNNING")
+
+    result = cli("wait", "job1", "--until", "running", "-o", "json", *QUICK)
+
+    assert result.code == 0
+    assert json.loads(result.out)[0]["current_status"] == "TRAINING_JOB_RUNNING"
+
+
+def test_until_running_of_a_job_that_never_ran(cli, stranger):
+    stranger.jobs = [job("job1", "DEPLOY_FAILED")]
+
+    assert cli("wait", "job1", "--until", "running").code == 5
+
+
+def test_the_timeout_has_a_code_of_its_own(cli, stranger):
+    stranger.jobs = [job("job1", "RUNNING"), job("job2", "FAILED")]
+
+    result = cli("wait", "job1", "job2", "--timeout", "0s", "-o", "json")
+
+    assert result.code == 9
+    assert "job1" in result.err
+    assert [each["id"] for each in json.loads(result.out)] == ["job1", "job2"]
+
+
+def test_an_outage_is_waited_out(cli, stranger, monkeypatch):
+    monkeypatch.setattr("api_client.streams.patience.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("api_client.http.retry.RetryPolicy.delay_s", lambda *_arguments, **_named: None)
+    stranger.jobs = [job("job1", "RUNNING")]
+    goes_through(stranger, "job1", "RUNNING", None, None, "COMPLETED")
+
+    assert cli("wait", "job1", *QUICK).code == 0
+
+
+def test_a_job_that_vanishes_ends_the_wait(cli, stranger):
+    stranger.jobs = [job("job1", "RUNNING"), job("job2", "RUNNING")]
+    stranger.on("GET", JOB_PATH + "job1", Answer(404, {"message": "deleted"}))
+
+    assert cli("wait", "job1", "job2", *QUICK).code == 7
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["job1", "--timeout", "soon"], ["job1", "--until", "tomorrow"], ["job1", "--interval", "0"]],
+)
+def test_wrong_usage(cli, arguments):
+    assert cli("wait", *arguments).code == 2
+
+
+@pytest.mark.parametrize("span", ["2h", "1h30m", "45s", "90"])
+def test_spans(cli, stranger, span):
+    assert cli("wait", "job1", "--timeout", span).code == 0
