@@ -19,7 +19,8 @@ def record_of(entry: LogEntry) -> dict[str, Any]:
     ``start``, ``end`` and ``reason``.
     """
     if isinstance(entry, LogGap):
-        start, end = iso_time(entry.start_ns), iso_time(entry.end_ns)
+        end_ns = -(-entry.end_ns // _NS_PER_US) * _NS_PER_US  # outwards: the gap may be a nanosecond long
+        start, end = iso_time(entry.start_ns), iso_time(end_ns)
         return {"gap": {"start": start, "end": end, "reason": entry.reason}}
     document: dict[str, Any] = {
         "timestamp": str(entry.timestamp_ns),
