@@ -1,0 +1,97 @@
+"""bt-tui capacity against a server that we did not write."""
+
+import csv
+import io
+import json
+import time
+
+import pytest
+
+from support.stranger import Answer, job
+from support.stranger_runs import CAPACITY, iso, serve_capacity
+
+NOW = time.time()
+
+
+@pytest.fixture
+def busy(stranger):
+    serve_capacity(stranger)
+    stranger.jobs = [
+        job("late", "PENDING", created_at=iso(NOW - 60), priority=0, node_count=4),
+        job("first", "PENDING", created_at=iso(NOW - 30), priority=5),
+        job("holds", "RUNNING", created_at=iso(NOW - 7200), node_count=2, name="big"),
+        job("over", "COMPLETED"),
+    ]
+    return stranger
+
+
+def test_the_table_has_limits_teams_and_the_queue(cli, busy):
+    out = cli("capacity", "view").out
+
+    assert "H100" in out and " 32 " in out and "62 %" in out
+    assert "=cmd()" in out
+    rows = [row for row in out.splitlines() if "H100" in row and ("pending" in row or "running" in row)]
+    assert ["1. pending" in rows[0], "first" in rows[0]] == [True, True]
+    assert ["2. pending" in rows[1], "late" in rows[1], " 32 " in rows[1]] == [True, True, True]
+    assert "holds" in rows[2] and " 16 " in rows[2]
+    assert "over" not in out.split()
+
+
+def test_json_is_the_apis_answer_with_the_jobs_beside_it(cli, busy):
+    document = json.loads(cli("capacity", "view", "-o", "json").out)
+
+    assert document["gpu_capacities"][0] == CAPACITY["gpu_capacities"][0]
+    assert [(one["job_id"], one["state"], one["gpus"]) for one in document["jobs"]] == [
+        ("first", "waiting", 8),
+        ("late", "waiting", 32),
+        ("holds", "holding", 16),
+    ]
+
+
+def test_csv_has_the_limits_and_runs_nothing_in_a_spreadsheet(cli, busy):
+    rows = list(csv.DictReader(io.StringIO(cli("capacity", "view", "--output-format", "csv").out)))
+
+    assert [(row["scope"], row["gpu_type"], row["free"]) for row in rows] == [
+        ("organization", "A10G", "3"),
+        ("organization", "H100", "32"),
+        ("team", "H100", "0"),
+    ]
+    assert rows[2]["team"] == "'=cmd()"
+
+
+def test_a_server_without_capacity_and_a_key_without_the_right(cli, stranger):
+    assert cli("capacity", "view").code == 7
+    stranger.on("GET", "/v1/training/capacity", Answer(403, {"code": "FORBIDDEN", "message": "admins only"}))
+
+    refused = cli("capacity", "view", "-o", "json")
+
+    assert refused.code == 6 and refused.out == ""
+
+
+def test_no_limits_is_no_failure(cli, stranger):
+    serve_capacity(stranger, {"gpu_capacities": [], "team_gpu_capacities": []})
+    stranger.jobs = []
+
+    result = cli("capacity", "view")
+
+    assert result.code == 0 and "no GPU limits" in result.err
+
+
+def test_update_sends_the_teams_id_and_says_what_the_official_command_says(cli, stranger):
+    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
+    changed = {"team_id": "t1", "team_name": "Research", "gpu_type": "H100", "limit": 24}
+    stranger.on("PATCH", "/v1/training/capacity", Answer(body={"team_gpu_capacity": changed}))
+
+    result = cli("capacity", "update", "--team", "Research", "--gpu-type", "H100", "--capacity", "24")
+
+    assert (result.code, result.out) == (0, "Updated Research's H100 capacity to 24.\n")
+    assert stranger.asked[-1].body == {"team_id": "t1", "gpu_type": "H100", "max_gpus": 24}
+
+
+def test_update_of_no_team_names_those_there_are(cli, stranger):
+    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Research"}]}))
+
+    result = cli("capacity", "update", "--team", "Sales", "--gpu-type", "H100", "--capacity", "24")
+
+    assert result.code == 7 and "Research" in result.err
+    assert not any(asked.method == "PATCH" for asked in stranger.asked)

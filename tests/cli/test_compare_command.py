@@ -1,0 +1,99 @@
+"""bt-tui compare against a server that we did not write."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from support.stranger import Answer
+from support.stranger_runs import finished_run
+
+
+@pytest.fixture
+def two(stranger):
+    finished_run(stranger, "one", name="a", hours=2, losses=[3.0, 2.0, 1.5], speed=1000)
+    finished_run(stranger, "two", name="b", hours=1, losses=[3.0, 1.0, 1.2], speed=2000, status="FAILED")
+    stranger.on(
+        "GET",
+        "/v1/instance_type_prices",
+        Answer(
+            body={"instance_types": [{"instance_type": stranger.jobs[-1]["instance_type"], "price": 0.5}]}
+        ),
+    )
+    return stranger
+
+
+def test_json_agrees_with_sums_done_by_hand(cli, two):
+    result = cli("compare", "one", "two", "-o", "json")
+    one, other = json.loads(result.out)["jobs"]
+
+    assert result.code == 0
+    # Two nodes of eight GPUs for two hours, and for one; 0.50 $ a minute and node.
+    assert (one["gpu_hours"], other["gpu_hours"]) == (32.0, 16.0)
+    assert (one["cost_usd"], other["cost_usd"]) == (120.0, 60.0)
+    assert (one["final_loss"], one["best_loss"], one["best_loss_step"]) == (1.5, 1.5, 3)
+    assert (other["final_loss"], other["best_loss"], other["best_loss_step"]) == (1.2, 1.0, 2)
+    assert (one["throughput"], other["throughput"], one["throughput_unit"]) == (1000.0, 2000.0, "tok/s")
+    assert (one["status"], other["status"]) == ("TRAINING_JOB_COMPLETED", "TRAINING_JOB_FAILED")
+
+
+def test_no_price_no_money(cli, two):
+    two.on("GET", "/v1/instance_type_prices", Answer(404, {"code": "NOT_FOUND", "message": "no"}))
+
+    (one, _) = json.loads(cli("compare", "one", "two", "-o", "json").out)["jobs"]
+
+    assert one["gpu_hours"] == 32.0
+    assert "cost_usd" not in one
+
+
+def test_the_table_marks_what_differs_and_the_best(cli, two):
+    lines = {row[3:15].strip(): row for row in cli("compare", "one", "two").out.splitlines()}
+
+    assert lines["status"].startswith("≠") and "✗ failed" in lines["status"]
+    assert lines["nodes"].startswith(" ")
+    assert "1.00 −33 % *" in lines["best loss"]
+    assert "≈ $60.00 −50 %" in lines["cost, est."]
+
+
+def test_csv_is_a_line_a_property_and_the_curves_a_line_a_reading(cli, two):
+    rows = list(csv.DictReader(io.StringIO(cli("compare", "one", "two", "-o", "csv").out)))
+    by_property = {row["property"]: row for row in rows}
+    assert (by_property["best_loss"]["one"], by_property["best_loss"]["two"]) == ("1.5", "1.0")
+    assert by_property["nodes"]["differs"] == "false" and by_property["name"]["differs"] == "true"
+
+    curves = list(csv.DictReader(io.StringIO(cli("compare", "one", "two", "-o", "csv", "--curves").out)))
+    assert [
+        (row["step"], row["value"]) for row in curves if (row["chart"], row["series"]) == ("loss", "b")
+    ] == [
+        ("1", "3.0"),
+        ("2", "1.0"),
+        ("3", "1.2"),
+    ]
+    relative = cli("compare", "one", "two", "-o", "csv", "--curves", "--x", "relative").out
+    times = [row["time"] for row in csv.DictReader(io.StringIO(relative)) if row["series"] == "b"]
+    assert [float(time) for time in times[:3]] == [0.0, 10.0, 20.0]  # from each run's first line
+
+
+def test_a_chart_of_both(cli, two):
+    out = cli("compare", "one", "two", "-o", "chart", "--x", "relative", "--smoothing", "0.5").out
+
+    assert "loss by relative" in out and "tok/s by relative" in out
+    assert "a a" in out and "b b" in out  # the letters of the lines and the jobs' names
+    assert "\x1b" not in out
+
+
+def test_a_job_that_is_gone_and_one_without_progress_do_not_stop_the_others(cli, two):
+    finished_run(two, "quiet", losses=[])
+
+    result = cli("compare", "one", "nobody", "quiet", "-o", "json")
+
+    assert result.code == 7
+    assert "nobody is left out" in result.err
+    assert [one["job_id"] for one in json.loads(result.out)["jobs"]] == ["one", "quiet"]
+    assert json.loads(result.out)["jobs"][1]["final_loss"] is None
+
+
+@pytest.mark.parametrize("ids", [("one",), ("one", "one"), tuple(f"j{n}" for n in range(9))])
+def test_wrong_usage(cli, two, ids):
+    assert cli("compare", *ids).code == 2

@@ -1,0 +1,89 @@
+"""bt-tui health against a server that we did not write: the exit code tells."""
+
+import json
+import time
+
+import pytest
+
+from support.stranger import job
+from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
+
+NOW = time.time()
+
+
+def running(stranger, job_id, losses, *, silent_s=0.0):
+    begin_s = NOW - silent_s - 10 * len(losses)
+    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(NOW), node_count=1))
+    training_log(stranger, job_id, begin_s, losses, total=10_000)
+    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=NOW, gpus=8)))
+
+
+STEADY = [3.0 - step / 200 for step in range(360)]
+
+
+def test_a_healthy_run_is_0(cli, stranger):
+    stranger.jobs = []
+    running(stranger, "well", STEADY)
+
+    result = cli("health", "well")
+
+    assert result.code == 0
+    assert "✓ healthy" in result.out
+
+
+def test_a_run_that_stands_still_at_full_use_is_11(cli, stranger):
+    running(stranger, "hangs", STEADY, silent_s=1800)
+
+    result = cli("health", "hangs", "-o", "json")
+
+    assert result.code == 11
+    (found,) = json.loads(result.out)
+    assert found["verdict"] == "critical"
+    assert found["findings"][0]["kind"] == "stalled"
+    assert "100 %" in found["findings"][0]["text"] or "95 %" in found["findings"][0]["text"]
+
+
+def test_a_loss_that_is_no_number_is_11(cli, stranger):
+    running(stranger, "nan", [*STEADY, *["nan"] * 60])
+
+    result = cli("health", "nan", "-o", "json")
+
+    assert result.code == 11
+    assert "loss-not-finite" in {one["kind"] for one in json.loads(result.out)[0]["findings"]}
+
+
+def test_gpus_that_idle_are_a_warning_10(cli, stranger):
+    running(stranger, "idle", STEADY)
+    serve_metrics(stranger, metrics_of(node("node-0", [0.0] * 60, end_s=NOW, gpus=8)))
+
+    result = cli("health", "idle")
+
+    assert result.code == 10
+    assert "▲ warning" in result.out and "gpu-idle" in result.out
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [("COMPLETED", 0), ("FAILED", 3), ("STOPPED", 4), ("DEPLOY_FAILED", 5)]
+)
+def test_a_job_that_has_ended_tells_how(cli, stranger, status, code):
+    finished_run(stranger, "over", losses=[1.0], status=status)
+
+    result = cli("health", "over", "-o", "json")
+
+    assert result.code == code
+    assert json.loads(result.out)[0]["verdict"] == "finished"
+
+
+def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(cli, stranger):
+    stranger.jobs = []
+    running(stranger, "well", STEADY)
+    finished_run(stranger, "over", losses=[1.0], status="FAILED")
+    running(stranger, "hangs", STEADY, silent_s=1800)
+
+    named = cli("health", "well", "over", "hangs", "-o", "json")
+    everything = cli("health", "-o", "json")
+
+    assert named.code == everything.code == 11
+    assert [one["job_id"] for one in json.loads(named.out)] == ["well", "over", "hangs"]
+    assert {one["job_id"] for one in json.loads(everything.out)} == {"well", "hangs"}
+    assert cli("health", "well", "over").code == 3

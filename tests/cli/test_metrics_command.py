@@ -1,0 +1,159 @@
+"""bt-tui metrics against a server that we did not write."""
+
+import csv
+import io
+import json
+import time
+
+import pytest
+
+from support.stranger import Answer, job
+from support.stranger_runs import iso, metrics_of, node, samples, serve_metrics
+
+NOW = time.time()
+
+
+@pytest.fixture
+def running(stranger):
+    stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW - 3600), updated_at=iso(NOW), node_count=2)]
+    serve_metrics(
+        stranger,
+        metrics_of(
+            node("node-1", [0.5, 0.6, 0.7], end_s=NOW),
+            node("node-0", [0.9, None, 0.95], end_s=NOW),
+            cache={"usage_bytes": samples([2**30], end_s=NOW), "utilization": samples([0.1], end_s=NOW)},
+        ),
+    )
+    return stranger
+
+
+def test_a_table_tells_what_each_node_does_now(cli, running):
+    result = cli("metrics", "runs")
+
+    assert (result.code, result.err) == (0, "")
+    header, first, second, cache = result.out.splitlines()
+    assert header.split()[:2] == ["NODE", "GPU"]
+    assert first.split()[:5] == ["node-0", "95", "%", "95", "95"]
+    assert "64.0 GiB" in first and "12.5" in first and "1.00 TiB" in first and "25 %" in first
+    assert second.split()[:3] == ["node-1", "70", "%"]
+    assert "(cache)" in cache and "1.00 GiB" in cache and "10 %" in cache
+
+
+def test_the_official_words_find_the_same_job(cli, running):
+    by_words = cli("metrics", "--job-id", "runs").out
+    by_project = cli("metrics", "--project", "llama-sft").out
+
+    assert by_words == by_project == cli("metrics", "runs").out
+
+
+def test_csv_has_a_line_a_sample_in_the_order_of_time(cli, running):
+    rows = list(csv.DictReader(io.StringIO(cli("metrics", "runs", "-o", "csv").out)))
+
+    assert [row["timestamp"] for row in rows] == sorted(row["timestamp"] for row in rows)
+    use = [
+        row for row in rows if (row["node"], row["gpu"], row["metric"]) == ("node-1", "1", "gpu_utilization")
+    ]
+    assert [row["value"] for row in use] == ["0.5", "0.6", "0.7"]
+    assert {row["unit"] for row in use} == {"fraction"}
+    # A null stays, as an empty value; the leader is not told twice.
+    null = [
+        row["value"]
+        for row in rows
+        if (row["node"], row["gpu"], row["metric"]) == ("node-0", "0", "gpu_utilization")
+    ]
+    assert null == ["0.9", "", "0.95"]
+    assert {row["node"] for row in rows} == {"node-0", "node-1", ""}
+
+
+def test_json_has_the_series_of_the_chosen_node_and_metric(cli, running):
+    document = json.loads(
+        cli("metrics", "runs", "--node", "1", "--metric", "gpu_utilization", "-o", "json").out
+    )
+
+    assert document["job_id"] == "runs"
+    assert [(one["node"], one["gpu"], one["unit"]) for one in document["series"]] == [
+        ("node-1", "0", "fraction"),
+        ("node-1", "1", "fraction"),
+    ]
+    assert [one["value"] for one in document["series"][0]["samples"]] == [0.5, 0.6, 0.7]
+
+
+def test_leader_only_metrics_are_one_node(cli, stranger, running):
+    serve_metrics(stranger, metrics_of(node("x", [0.4], end_s=NOW)) | {"per_node_metrics": []})
+
+    assert cli("metrics", "runs").out.splitlines()[1].split()[:3] == ["leader", "40", "%"]
+
+
+def test_since_and_step_reach_the_server(cli, running):
+    cli("metrics", "runs", "--since", "30m", "--step", "15", "-o", "csv")
+
+    asked = running.asked[-1].query
+    assert asked["step_seconds"] == "15"
+    assert abs(int(asked["start_epoch_millis"]) / 1000 - (time.time() - 1800)) < 60
+
+
+def test_a_window_that_the_server_refuses_becomes_one_that_it_chooses(cli, running):
+    def picky(asked):
+        if "start_epoch_millis" in asked.query:
+            return Answer(400, {"code": "VALIDATION_ERROR", "message": "window too long"})
+        return Answer(body=metrics_of(node("node-0", [0.5], end_s=NOW)))
+
+    running.on("GET", r".*/metrics", picky)
+
+    assert "node-0" in cli("metrics", "runs", "-o", "csv").out
+
+
+def test_following_tells_each_sample_once_and_ends_with_the_job(cli, running):
+    answers = [[0.1, 0.2], [0.2, 0.3]]
+
+    def growing(_asked):
+        use = answers.pop(0) if len(answers) > 1 else answers[0]
+        if len(answers) == 1:
+            running.jobs = [dict(running.jobs[0], current_status="TRAINING_JOB_FAILED")]
+        end_s = NOW if use == [0.2, 0.3] else NOW - 60
+        return Answer(body=metrics_of(node("node-0", use, end_s=end_s, gpus=1)))
+
+    running.on("GET", r".*/metrics", growing)
+    result = cli(
+        "metrics", "runs", "--follow", "--interval", "1", "--metric", "gpu_utilization", "-o", "json"
+    )
+
+    assert result.code == 3
+    assert [json.loads(row)["value"] for row in result.out.splitlines()] == [0.1, 0.2, 0.3]
+
+
+def test_a_chart_is_plain_text_when_piped_and_survives_gaps_and_hostile_names(cli, running):
+    serve_metrics(
+        running,
+        metrics_of(
+            node("\x1b[31mevil", [0.1, None, None, 0.9], end_s=NOW), node("node-1", [0.5] * 4, end_s=NOW)
+        ),
+    )
+    result = cli("metrics", "runs", "-o", "chart")
+
+    assert result.code == 0
+    assert "\x1b" not in result.out
+    assert "gpu_utilization" in result.out and "100 %" in result.out
+    assert "evil" in result.out and "node-1" in result.out
+
+
+def test_no_samples_yet_is_said_and_no_failure(cli, running):
+    serve_metrics(running, metrics_of())
+
+    result = cli("metrics", "runs", "-o", "json")
+
+    assert result.code == 0
+    assert json.loads(result.out)["series"] == []
+    assert "no samples yet" in result.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--since", "yesterdayish"), ("--step", "0"), ("--follow", "-o", "chart"), ("--job-id", "other")],
+)
+def test_wrong_usage(cli, running, words):
+    assert cli("metrics", "runs", *words).code == 2
+
+
+def test_a_job_that_is_not_there(cli, running):
+    assert cli("metrics", "nobody").code == 7

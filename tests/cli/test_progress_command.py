@@ -1,0 +1,67 @@
+"""bt-tui progress against a server that we did not write."""
+
+import csv
+import io
+import json
+
+from support.stranger import line
+from support.stranger_runs import finished_run
+
+
+def test_json_tells_how_far_the_log_says_it_is(cli, stranger):
+    finished_run(stranger, "run1", losses=[3.0, 2.5, 2.0, 1.5])
+
+    result = cli("progress", "run1", "-o", "json")
+    told = json.loads(result.out)
+
+    assert result.code == 0
+    assert (told["step"], told["total_steps"], told["fraction"]) == (4, 100, 0.04)
+    assert (told["loss"], told["learning_rate"], told["tokens_per_s"]) == (1.5, 1e-4, 1000)
+    assert told["eta_s"] is None  # it has ended
+    assert told["log_lines"] == 4 and "series" not in told
+
+
+def test_series_as_json_and_csv_hold_every_reading_with_its_step(cli, stranger):
+    finished_run(stranger, "run1", losses=[3.0, "nan", 2.0])
+
+    found = json.loads(cli("progress", "run1", "--series", "-o", "json").out)["series"]["loss"]
+    rows = list(csv.DictReader(io.StringIO(cli("progress", "run1", "--series", "-o", "csv").out)))
+
+    assert [(one["step"], one["value"]) for one in found] == [(1, 3.0), (2, "NaN"), (3, 2.0)]
+    losses = [row for row in rows if row["series"] == "loss"]
+    assert [(row["step"], row["value"]) for row in losses] == [("1", "3.0"), ("2", "nan"), ("3", "2.0")]
+    assert {row["series"] for row in rows} >= {"loss", "learning_rate", "tokens_per_s"}
+
+
+def test_csv_without_series_is_one_row(cli, stranger):
+    finished_run(stranger, "run1", losses=[3.0, 2.0])
+
+    (row,) = csv.DictReader(io.StringIO(cli("progress", "run1", "-o", "csv").out))
+
+    assert (row["job_id"], row["step"], row["loss"]) == ("run1", "2", "2.0")
+
+
+def test_a_table_for_people(cli, stranger):
+    finished_run(stranger, "run1", losses=[3.0, 2.0], name="night\x1b[31m run")
+
+    out = cli("progress", "run1", "--series").out
+
+    assert "\x1b" not in out
+    assert "2 of 100" in out and "night run (run1)" in out
+    assert out.splitlines()[-4].split()[:2] == ["loss", "2"]
+
+
+def test_a_log_without_progress_is_said_and_no_failure(cli, stranger):
+    finished_run(stranger, "run1", losses=[])
+    begin = stranger.jobs[-1]["created_at"]
+    stranger.logs["run1"] = [line("hello", at_ms=0)]
+
+    result = cli("progress", "run1", "-o", "json")
+
+    assert result.code == 0 and begin
+    assert json.loads(result.out)["step"] is None
+    assert "no training progress" in result.err
+
+
+def test_a_job_that_is_not_there(cli):
+    assert cli("progress", "nobody").code == 7

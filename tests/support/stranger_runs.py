@@ -1,0 +1,94 @@
+"""Runs on a stranger's server: logs of a trainer, samples of nodes, capacity, out of plain dicts."""
+
+import time
+
+from support.stranger import Answer, Stranger, job, line
+
+HOUR_S = 3600
+
+
+def iso(epoch_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch_s))
+
+
+def training_log(
+    stranger: Stranger, job_id: str, begin_s: float, losses: list[float | str], **more: object
+) -> None:
+    """A line a step, ten seconds apart, as many trainers print them."""
+    stranger.logs[job_id] = [
+        line(
+            f"step {step}/{more.get('total', 100)} loss={loss} lr=1e-4"
+            f" tokens_per_sec={more.get('speed', 1000)}",
+            at_ms=int((begin_s + 10 * step) * 1000),
+        )
+        for step, loss in enumerate(losses, 1)
+    ]
+
+
+def finished_run(
+    stranger: Stranger, job_id: str, *, hours: float = 2, losses: list[float | str], **more: object
+) -> None:
+    """A job that ended an hour ago, with its log."""
+    end_s = time.time() - HOUR_S
+    begin_s = end_s - hours * HOUR_S
+    fields = {name: value for name, value in more.items() if name not in ("total", "speed", "status")}
+    stranger.jobs.append(
+        job(
+            job_id,
+            str(more.get("status", "COMPLETED")),
+            **{"created_at": iso(begin_s), "updated_at": iso(end_s), "node_count": 2} | fields,
+        )
+    )
+    training_log(stranger, job_id, begin_s, losses, **more)
+
+
+def samples(values: list[float | None], *, end_s: float, step_s: float = 60) -> list[dict]:
+    """Samples up to a time, the newest first: the API promises no order."""
+    stamped = [
+        {"timestamp": iso(end_s - step_s * (len(values) - 1 - place)), "value": value}
+        for place, value in enumerate(values)
+    ]
+    return stamped[::-1]
+
+
+def node(name: str, use: list[float | None], *, end_s: float, gpus: int = 2) -> dict:
+    def same(value: float) -> list[dict]:
+        return samples([value] * len(use), end_s=end_s)
+
+    return {
+        "node_id": name,
+        "metrics": {
+            "gpu_utilization": {str(gpu): samples(use, end_s=end_s) for gpu in range(gpus)},
+            "gpu_memory_usage_bytes": {str(gpu): same(64 * 2**30) for gpu in range(gpus)},
+            "cpu_usage": same(12.5),
+            "cpu_memory_usage_bytes": same(100 * 2**30),
+            "ephemeral_storage": {"usage_bytes": same(2**40), "utilization": same(0.25)},
+        },
+    }
+
+
+def metrics_of(*nodes: dict, **more: object) -> dict:
+    """The answer of the metrics route; the series at the top are the first node's, as published."""
+    first = nodes[0]["metrics"] if nodes else {}
+    return {**first, "cache": None, "per_node_metrics": list(nodes)} | more
+
+
+def serve_metrics(stranger: Stranger, answer: dict) -> None:
+    stranger.on("GET", r"/v1/training_projects/[^/]+/jobs/[^/]+/metrics", Answer(body=answer))
+
+
+CAPACITY = {
+    "gpu_capacities": [
+        {"gpu_type": "H100", "baseline": 8, "limit": 64, "usage_count": 40, "dedicated_usage_count": 32,
+         "spot_usage_count": 8},
+        {"gpu_type": "A10G", "baseline": 0, "limit": 4, "usage_count": 1},
+    ],
+    "team_gpu_capacities": [
+        {"team_id": "t1", "team_name": "=cmd()", "gpu_type": "H100", "baseline": 0, "limit": 16,
+         "usage_count": 16, "dedicated_usage_count": 16, "spot_usage_count": 0},
+    ],
+}  # fmt: skip
+
+
+def serve_capacity(stranger: Stranger, answer: dict | None = None) -> None:
+    stranger.on("GET", "/v1/training/capacity", Answer(body=CAPACITY if answer is None else answer))
