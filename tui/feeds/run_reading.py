@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,6 +22,8 @@ UNKNOWN_AGE = timedelta(days=7)
 """How far back to read for a job whose creation time the server does not tell."""
 VITALS_SPAN = timedelta(minutes=65)
 VITALS_STEP_S = 60
+LINES_AT_ONCE = 250
+"""Lines folded in one turn of the event loop."""
 
 OnPart = Callable[[float | None, int], object]
 """Hears how much of the log has been read (0–1, None where unknown), and how many lines."""
@@ -172,6 +174,13 @@ def run_snapshot(
     )
 
 
+async def fold_in_slices(fold: ProgressFold, lines: Sequence[LogLine]) -> None:
+    """Fold lines, letting whoever else is on the event loop have a turn now and then."""
+    for start in range(0, len(lines), LINES_AT_ONCE):
+        fold.add(lines[start : start + LINES_AT_ONCE])
+        await asyncio.sleep(0)
+
+
 async def _nothing() -> None:
     return None
 
@@ -186,10 +195,9 @@ async def _read_log(
             new = [entry for entry in batch.entries if isinstance(entry, LogLine)]
             lines += len(new)
             gaps += sum(isinstance(entry, LogGap) for entry in batch.entries)
-            fold.add(new)
+            await fold_in_slices(fold, new)
             if on_part is not None:
                 on_part(batch.read_part, lines)
-            await asyncio.sleep(0)
     return lines, gaps
 
 

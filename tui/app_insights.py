@@ -1,0 +1,75 @@
+"""What the app does about comparing, capacity and saving tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from textual import on, work
+
+from api_client.errors import RequestError
+from api_client.models import TrainingJob
+from tui.app_downloads import DownloadKeeper
+from tui.feeds.capacity import CapacityFeed
+from tui.feeds.comparison import ComparisonFeed, RunMemory, job_before
+from tui.feeds.session import Session
+from tui.messages import CapacityRequested, CompareJobsRequested, ExportRequested
+from tui.screens.base import AppScreen
+from tui.screens.capacity.screen import CapacityScreen
+from tui.screens.compare.screen import CompareRunsScreen
+from tui.screens.export.saving import proposed_path
+from tui.screens.export.screen import ExportScreen
+
+
+class InsightKeeper(DownloadKeeper):
+    """The part of the app that compares runs, shows capacity and saves tables."""
+
+    _runs_read: RunMemory | None = None
+
+    def push_app_screen(self, screen: AppScreen) -> None:
+        """Show a screen, with what every screen shows."""
+        raise NotImplementedError
+
+    @on(CompareJobsRequested)
+    def _compare_jobs(self, message: CompareJobsRequested) -> None:
+        if self._session is not None and len(message.jobs) > 1:
+            self._show_comparison(self._session, message.jobs)
+        elif self._session is not None and message.jobs:
+            self._compare_with_the_one_before(self._session, message.jobs[0])
+
+    @work(group="compare", exclusive=True)
+    async def _compare_with_the_one_before(self, session: Session, job: TrainingJob) -> None:
+        try:
+            before = await job_before(session, job)
+        except RequestError as error:
+            self.notify(str(error), title="Not compared", severity="error")
+            return
+        if before is None:
+            self.notify("There is no job before this one in its project; mark any with space on Home.")
+        else:
+            self._show_comparison(session, (before, job))
+
+    def _show_comparison(self, session: Session, jobs: Sequence[TrainingJob]) -> None:
+        if self._runs_read is None:
+            self._runs_read = RunMemory()
+        feed_with = partial(ComparisonFeed, session, self._runs_read, jobs)
+        self.push_app_screen(CompareRunsScreen(jobs, feed_with))
+
+    @on(CapacityRequested)
+    def _show_capacity(self) -> None:
+        if self._session is not None:
+            feed_with = partial(CapacityFeed, self._session)
+            self.push_app_screen(CapacityScreen(self._session.place, feed_with))
+
+    @on(ExportRequested)
+    def _export(self, message: ExportRequested) -> None:
+        if not any(table.rows for table in message.tables):
+            self.notify("There is nothing to save yet.")
+            return
+
+        def saved(files: tuple[Path, ...] | None) -> None:
+            if files:
+                self.notify(f"Saved {message.what} to {', '.join(map(str, files))}.")
+
+        self.push_screen(ExportScreen(message.what, message.tables, proposed_path(*message.names)), saved)

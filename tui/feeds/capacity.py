@@ -1,0 +1,65 @@
+"""The capacity screen's feed: limits and use, and who waits for GPUs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+
+from api_client.errors import ErrorAnswer, NotFound, RequestError, Unauthorized
+from api_client.models import RUNNABLE_STATUSES
+from tui.feeds.session import Session
+from tui.insight.capacity_view import CapacityView, fold_capacity, holders
+
+CAPACITY_INTERVAL_S = 10.0
+_NO_ROUTE = frozenset({HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
+
+
+class CapacityFeed:
+    """Publishes ``CapacityView``s until cancelled; what was known stays while the server does not answer."""
+
+    def __init__(self, session: Session, *, publish: Callable[[CapacityView], object]) -> None:
+        self._session = session
+        self._publish = publish
+        self._view = CapacityView()
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        """Ask now, and again and again."""
+        while True:
+            await self._ask_jobs()
+            await self._ask_capacity()
+            self._publish(self._view)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), CAPACITY_INTERVAL_S)
+            self._asked.clear()
+
+    def refresh(self) -> None:
+        """Ask now."""
+        self._asked.set()
+
+    async def _ask_jobs(self) -> None:
+        with suppress(RequestError):
+            jobs = await self._session.client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+            now = self._session.clock.now()
+            waiting, holding = holders(jobs, now)
+            self._view = replace(self._view, waiting=waiting, holding=holding, jobs_known=True, at=now)
+
+    async def _ask_capacity(self) -> None:
+        view = self._view
+        try:
+            rows = fold_capacity(await self._session.client.capacity.get())
+        except NotFound:
+            self._view = replace(view, state="absent", rows=(), error="")
+        except Unauthorized as error:
+            forbidden = error.status == HTTPStatus.FORBIDDEN
+            self._view = replace(view, state="forbidden" if forbidden else "failed", error=str(error))
+        except RequestError as error:
+            absent = isinstance(error, ErrorAnswer) and error.status in _NO_ROUTE
+            self._view = replace(view, state="absent" if absent else "failed", error=str(error))
+        else:
+            self._view = replace(
+                view, state="known" if rows else "empty", rows=rows, at=self._session.clock.now(), error=""
+            )

@@ -1,0 +1,232 @@
+"""The compare screen's feed: each run's log read once, those that go on followed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import replace
+
+from api_client.errors import NotFound, RequestError
+from api_client.models import TrainingJob
+from api_client.streams.records import LogEnd, LogGap, LogLine
+from tui.feeds.publisher import Publisher
+from tui.feeds.run_reading import (
+    beginning_of,
+    checkpoints_of,
+    fold_in_slices,
+    history_of,
+    listed_prices,
+    read_run,
+    run_snapshot,
+    vitals_of,
+)
+from tui.feeds.session import Session
+from tui.insight.comparison import ComparedRun, State
+from tui.insight.cost import price_of
+from tui.insight.progress import ProgressFold
+
+RUNS_AT_ONCE = 2
+"""Logs read at the same time; a log may itself be read in several parts at once."""
+POINTS = 5000
+"""Points kept of each curve."""
+PUBLISH_INTERVAL_S = 0.5
+LOOK_INTERVAL_S = 20.0
+"""Between two looks at the checkpoints and the status of a run that goes on."""
+
+
+async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
+    """The newest job of the same project that is older than this one. Raises RequestError."""
+    jobs = await session.client.jobs.list(job.project_id)
+    dated = [(one.created_at, one) for one in jobs if one.created_at is not None and one.id != job.id]
+    older = [pair for pair in dated if job.created_at is None or pair[0] < job.created_at]
+    return max(older, key=lambda pair: pair[0])[1] if older else None
+
+
+class RunMemory:
+    """Finished runs that were read, the latest used of them: nothing about them will change."""
+
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
+        self._held: OrderedDict[str, ComparedRun] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def recall(self, job_id: str) -> ComparedRun | None:
+        """What was read of a job."""
+        found = self._held.get(job_id)
+        if found is not None:
+            self._held.move_to_end(job_id)
+        return found
+
+    def keep(self, run: ComparedRun) -> None:
+        """Remember a run if it has ended and was read without a gap."""
+        if run.job.is_finished and run.state == "read" and not run.gap_count:
+            self._held[run.job.id] = run
+            self._held.move_to_end(run.job.id)
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+
+
+class ComparisonFeed:
+    """Publishes the runs, in the order given, after every change until cancelled."""
+
+    def __init__(
+        self,
+        session: Session,
+        memory: RunMemory,
+        jobs: Sequence[TrainingJob],
+        *,
+        publish: Callable[[tuple[ComparedRun, ...]], object],
+    ) -> None:
+        self._session = session
+        self._memory = memory
+        self._publish_runs = publish
+        self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
+        self._runs = {job.id: memory.recall(job.id) or ComparedRun(job) for job in jobs}
+        self._free = asyncio.Semaphore(RUNS_AT_ONCE)
+        self._prices: dict[str, float] = {}
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        """Feed until cancelled."""
+        self._publisher.touch()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._publisher.run())
+            with suppress(RequestError):  # without prices there is no money to show, and all the rest
+                self._prices = await listed_prices(self._session.client)
+            for run in list(self._runs.values()):
+                if run.state != "read":
+                    tasks.create_task(self._keep(run.job))
+
+    def refresh(self) -> None:
+        """Try again what failed."""
+        self._asked.set()
+        self._asked.clear()
+
+    def _publish(self) -> None:
+        self._publish_runs(tuple(self._runs.values()))
+
+    def _change(self, run: ComparedRun) -> None:
+        self._runs[run.job.id] = run
+        self._publisher.touch()
+
+    async def _keep(self, job: TrainingJob) -> None:
+        """Read one run; after an error again when that is asked for."""
+        while True:
+            try:
+                # What Home knew of it may be old.
+                job = await self._session.client.jobs.get(job.project_id, job.id)
+                if job.is_finished:
+                    async with self._free:
+                        await self._read(job)
+                else:
+                    await self._follow(job)
+            except NotFound:
+                self._change(replace(self._runs[job.id], state="gone", part=None))
+            except RequestError as error:
+                self._change(replace(self._runs[job.id], state="failed", part=None, error=str(error)))
+            else:
+                return
+            await self._asked.wait()
+
+    async def _read(self, job: TrainingJob) -> None:
+        self._change(ComparedRun(job, "reading"))
+
+        def on_part(part: float | None, _lines: int) -> None:
+            self._change(replace(self._runs[job.id], part=part))
+
+        reading = await read_run(
+            self._session.client,
+            job,
+            prices=self._prices,
+            max_points=POINTS,
+            with_vitals=False,
+            on_part=on_part,
+        )
+        run = ComparedRun(job, "read", reading.run, gap_count=reading.gap_count)
+        self._memory.keep(run)
+        self._change(run)
+
+    async def _follow(self, job: TrainingJob) -> None:
+        """A run that goes on: what there is, then what comes, until its end."""
+        live = _LiveRun(self._session, job, self._prices, self._change)
+        watching = asyncio.create_task(live.keep_looking())
+        try:
+            await live.follow()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        await live.look()
+        self._change(live.compared())
+
+
+class _LiveRun:
+    """One run that goes on."""
+
+    def __init__(
+        self,
+        session: Session,
+        job: TrainingJob,
+        prices: dict[str, float],
+        change: Callable[[ComparedRun], None],
+    ) -> None:
+        self._session = session
+        self._job = job
+        self._price = price_of(job, prices)
+        self._change = change
+        self._fold = ProgressFold(max_points=POINTS)
+        self._run = run_snapshot(
+            job, session.clock.now(), self._fold, checkpoints=None, queue=None, vitals=None,
+            price_per_minute=self._price,
+        )  # fmt: skip
+        self._part: float | None = None
+        self._caught_up = False
+        self._gaps = 0
+
+    async def follow(self) -> None:
+        """Read the log to the job's end."""
+        logs = self._session.client.logs
+        start = beginning_of(self._job, self._session.clock.now())
+        async with aclosing(logs.follow(self._job.project_id, self._job.id, start=start)) as stream:
+            async for part in stream:
+                if isinstance(part, LogEnd):
+                    self._job = part.job
+                    return
+                if part.finished_job is not None:
+                    self._job = part.finished_job
+                await fold_in_slices(self._fold, [one for one in part.entries if isinstance(one, LogLine)])
+                self._gaps += sum(isinstance(one, LogGap) for one in part.entries)
+                self._caught_up |= part.caught_up
+                self._part = part.read_part
+                self._change(self.compared())
+
+    async def keep_looking(self) -> None:
+        """Look at what is beside the log, once in a while."""
+        while True:
+            with suppress(RequestError):
+                await self.look()
+                self._change(self.compared())
+            await self._session.clock.sleep(LOOK_INTERVAL_S)
+
+    async def look(self) -> None:
+        """Status, checkpoints, history; and how many nodes there are, where the job does not say."""
+        client, now = self._session.client, self._session.clock.now()
+        vitals = None if self._job.node_count else await vitals_of(client, self._job, now)
+        self._run = replace(
+            self._run,
+            job=await client.jobs.get(self._job.project_id, self._job.id),
+            metrics=vitals or self._run.metrics,
+            checkpoints=await checkpoints_of(client, self._job),
+            queue=await history_of(client, self._job),
+        )
+        self._job = self._run.job
+
+    def compared(self) -> ComparedRun:
+        """The run as of now."""
+        now = self._session.clock.now()
+        run = replace(self._run, job=self._job, at=now, seen_at=now, progress=self._fold.snapshot())
+        state: State = "read" if self._caught_up or self._job.is_finished else "reading"
+        return ComparedRun(self._job, state, run, None if self._caught_up else self._part, "", self._gaps)

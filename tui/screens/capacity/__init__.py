@@ -1,0 +1,1 @@
+"""GPUs: limits, use and queue."""

@@ -1,0 +1,1 @@
+"""Saving what a screen shows to a file."""

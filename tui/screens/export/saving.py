@@ -1,0 +1,76 @@
+"""Write tables to a file that only this person can read; never over another one by mistake."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tui.insight.export import ExportTable, csv_text, json_text
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+JSON_SUFFIXES = frozenset({".json"})
+
+
+def proposed_path(*names: str) -> Path:
+    """A name in the working folder; names of a server lead nowhere else."""
+    stem = "-".join(_NOT_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
+    return Path(f"{stem.strip('-.')[:80] or 'export'}.csv")
+
+
+def typed_path(typed: str) -> Path:
+    """The path that a person typed, ``~`` made theirs. Raises ValueError, RuntimeError."""
+    if not typed.strip():
+        raise ValueError("a file name is needed")
+    path = Path(typed.strip()).expanduser()
+    return path if path.suffix else path.with_suffix(".csv")
+
+
+def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
+    """What goes into which file: JSON holds all tables, CSV one; further ones get their name into theirs."""
+    if path.suffix.lower() in JSON_SUFFIXES:
+        return {path: json_text(tables)}
+    names = [path, *(path.with_stem(f"{path.stem}-{table.name}") for table in tables[1:])]
+    return {name: csv_text([table]) for name, table in zip(names, tables, strict=True)}
+
+
+def save_tables(tables: Sequence[ExportTable], path: Path, *, replace: bool = False) -> list[Path]:
+    """Write them, as JSON where the name ends in .json, else as CSV; returns the files.
+
+    A file appears under its name when it is complete. Raises FileExistsError, before anything is written,
+    unless ``replace``, and OSError for what else cannot be written.
+    """
+    files = files_of(tables, path)
+    there = [name for name in files if name.exists()]
+    if there and not replace:
+        raise FileExistsError(str(there[0]))
+    for name, text in files.items():
+        _write(name, text, replace=replace)
+    return list(files)
+
+
+def _write(path: Path, text: str, *, replace: bool) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.write(text)
+        if replace:
+            unfinished.replace(path)
+        else:
+            _link_new(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _link_new(unfinished: Path, path: Path) -> None:
+    """Give it its name unless another has it by now."""
+    try:
+        path.hardlink_to(unfinished)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if path.exists():
+            raise FileExistsError(str(path)) from None
+        unfinished.rename(path)
