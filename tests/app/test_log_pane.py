@@ -31,6 +31,12 @@ HEADER_LINES = 4
 """Of the job screen, above the pane, on the tab Logs."""
 
 
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pilot looks four times as often whether the app is idle: these tests press many keys."""
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 1 / 200)
+
+
 class Reader:
     """Presses keys and reads the screen."""
 
