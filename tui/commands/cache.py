@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -80,7 +83,20 @@ def summarize(
         _print(output, listing, found.id, output_format, total_bytes)
         return ExitCode.OK
 
-    return run_on_remote(settings, show)
+    with _without_looking_for_cycles():
+        return run_on_remote(settings, show)
+
+
+@contextmanager
+def _without_looking_for_cycles() -> Iterator[None]:
+    """Records that refer to nothing: to look through 100,000 of them again and again takes a sixth of all."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _print(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from itertools import islice
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from api_client.models.cache_listing import CacheListing, ListedPath
-from tui.commands.official_options import local_time, official_size
+from tui.commands.official_options import LocalTimes, official_size
 from tui.commands.output import DELETE, Output
 from tui.insight.text import inert
 from tui.insight.units import bytes_iec, count
@@ -82,21 +83,37 @@ def print_json(output: Output, listing: CacheListing | None, project_id: str, to
         output.data(head + '  "files": []\n}\n')
         return
     output.data(head + '  "files": [\n')
+    write_entry = _entry_writer()
     before = ""
     for part in _parts(files):
-        output.data(before + ",\n".join(map(_json_of, part)))
+        # The delete sign can only be inside a text: one pass over all takes it out.
+        text = ",\n".join([write_entry(file) for file in part]).replace(DELETE, "\\u007f")
+        output.data(before + text)
         before = ",\n"
     output.data("\n  ]\n}\n")
 
 
-def _json_of(file: ListedPath) -> str:
-    return (
-        f'    {{\n      "path": {_quoted(file.path)},\n      "size_bytes": {file.size_bytes},\n'
-        f'      "size_human_readable": "{official_size(file.size_bytes)}",\n'
-        f'      "modified": {_quoted(local_time(file.modified))},\n'
-        f'      "type": {_quoted(file.file_type or UNKNOWN)},\n'
-        f'      "permissions": {_quoted(file.permissions or UNKNOWN)}\n    }}'
-    )
+def _entry_writer() -> Callable[[ListedPath], str]:
+    """Writes one file as JSON; remembers what few words all files share."""
+    time_of = LocalTimes().of
+    kinds: dict[tuple[str, str], str] = {}
+
+    def write(file: ListedPath) -> str:
+        kind = (file.file_type, file.permissions)
+        end = kinds.get(kind)
+        if end is None:
+            end = kinds[kind] = (
+                f'      "type": {quoted(kind[0] or UNKNOWN)},\n'
+                f'      "permissions": {quoted(kind[1] or UNKNOWN)}\n    }}'
+            )
+        size_bytes = file.size_bytes
+        return (
+            f'    {{\n      "path": {quoted(file.path)},\n      "size_bytes": {size_bytes},\n'
+            f'      "size_human_readable": "{official_size(size_bytes)}",\n'
+            f'      "modified": {quoted(time_of(file.modified))},\n{end}'
+        )
+
+    return write
 
 
 def _quoted(text: str) -> str:
@@ -109,13 +126,14 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
+    times = LocalTimes()
     for part in _parts(listing.files if listing is not None else []):
         writer.writerows(
             (
                 csv_text(file.path, output),
                 file.size_bytes,
                 official_size(file.size_bytes),
-                csv_text(local_time(file.modified), output),
+                csv_text(times.of(file.modified), output),
                 csv_text(file.file_type or UNKNOWN, output),
                 inert(file.permissions or UNKNOWN),
             )
@@ -135,28 +153,13 @@ def csv_text(text: str, output: Output) -> str:
 
 def print_table(output: Output, listing: CacheListing, total_bytes: int) -> None:
     """A line for each file, and on stderr how many they are."""
-    from tui.commands.tables import Cell, Column, render_table
+    from tui.commands.cache_table import table_lines
 
-    columns = (
-        Column("SIZE", right=True),
-        Column("MODIFIED"),
-        Column("TYPE"),
-        Column("PERMISSIONS"),
-        Column("PATH", shrinks=False),
-    )
-    rows = [
-        [
-            Cell(bytes_iec(file.size_bytes)),
-            Cell(local_time(file.modified), "muted"),
-            Cell(file.file_type or UNKNOWN),
-            Cell(file.permissions or UNKNOWN, "muted"),
-            Cell(file.path, "strong" if file.file_type == DIRECTORY else None),
-        ]
-        for file in listing.files
-    ]
-    if rows:
-        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
-    output.remark(f"{count(len(rows))} files and directories, {bytes_iec(total_bytes)}")
+    if listing.files:
+        lines = table_lines(listing.files, output)
+        while part := "".join(islice(lines, AT_A_TIME)):
+            output.data(part)
+    output.remark(f"{count(len(listing.files))} files and directories, {bytes_iec(total_bytes)}")
 
 
 def _parts(files: list[ListedPath]) -> Iterator[list[ListedPath]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from time import localtime
@@ -24,6 +25,12 @@ OFFICIAL_TABLE = "cli-table"
 ASCENDING, DESCENDING = "asc", "desc"
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_HOUR_END, _MINUTE_END, _SECONDS_END = (
+    len("2026-03-01T12"),
+    len("2026-03-01T12:30"),
+    len("2026-03-01T12:30:59"),
+)
+_MINUTES_OF_UTC_STAMP = re.compile(r":[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|\+00:00)", re.ASCII).fullmatch
 SMALL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 
 
@@ -130,3 +137,30 @@ def local_time(stamp: str) -> str:
         return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
     except (ValueError, OverflowError, OSError):
         return stamp
+
+
+class LocalTimes(dict[str, str]):
+    """Stamps → ``local_time`` of them: an hour is converted once, minutes and seconds are put behind it.
+
+    For lists of 100,000 files. It keeps hours (``2026-03-01T12``) with what is shown of them, and where
+    an hour of UTC is not one hour here, minutes; empty where even a minute cannot be split off.
+    """
+
+    def of(self, stamp: str) -> str:
+        """The same as ``local_time(stamp)``."""
+        if _MINUTES_OF_UTC_STAMP(stamp, _HOUR_END):
+            if hour := self[stamp[:_HOUR_END]]:
+                return hour + stamp[_HOUR_END:_SECONDS_END]
+            if minute := self[stamp[:_MINUTE_END]]:
+                return minute + stamp[_MINUTE_END:_SECONDS_END]
+        return local_time(stamp)
+
+    def __missing__(self, part: str) -> str:
+        ends = (":00:00", ":59:59") if len(part) == _HOUR_END else (":00", ":59")
+        begin, *others = (
+            shown.removesuffix(end) if (shown := local_time(f"{part}{end}+00:00")).endswith(end) else ""
+            for end in ends
+        )
+        # What is shown of a stamp that is none has its own T.
+        self[part] = same = begin if [begin] == others and "T" not in begin else ""
+        return same

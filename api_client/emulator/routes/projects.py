@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from api_client.emulator.answers import JsonAnswer, job_fields
@@ -15,6 +18,8 @@ from api_client.emulator.platform import Platform
 from api_client.emulator.routes.access import PROJECT, platform_of
 from api_client.emulator.timestamps import iso
 from api_client.models import CachedFile, Team, TrainingProject
+
+_FILES_IN_PART = 2000
 
 
 def project_fields(project: TrainingProject) -> dict[str, Any]:
@@ -67,8 +72,28 @@ def _cache(request: Request) -> Response:
     known = [files for files in found if files is not None]
     if not known:
         raise ApiFault(404, "NOT_FOUND", "this project has no cache: no job of it has used one")
-    files = [_file_fields(file) for files in known for file in files]
-    return JsonAnswer({"timestamp": iso(platform.now()), "project_id": project_id, "file_summaries": files})
+    head = _encoded({"timestamp": iso(platform.now()), "project_id": project_id})[:-1]
+    return StreamingResponse(
+        _summary_parts(head, [file for files in known for file in files]), media_type=JsonAnswer.media_type
+    )
+
+
+async def _summary_parts(head: bytes, files: Sequence[CachedFile]) -> AsyncIterator[bytes]:
+    """The document in parts of a few milliseconds each: a hundred thousand files hold up nobody else."""
+    yield head + b',"file_summaries":['
+    for start in range(0, len(files), _FILES_IN_PART):
+        part = _encoded([_file_fields(file) for file in files[start : start + _FILES_IN_PART]])
+        yield (b"," if start else b"") + part[1:-1]
+        await asyncio.sleep(0)
+    yield b"]}"
+
+
+def _encoded(value: object) -> bytes:
+    """JSON, in a third of the time that the standard library takes."""
+    try:
+        return to_json(value)
+    except ValueError:
+        return bytes(JsonAnswer(value).body)  # with a name that is no valid Unicode
 
 
 def _file_fields(file: CachedFile) -> dict[str, Any]:
