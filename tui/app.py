@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -20,9 +21,14 @@ from api_client.errors import NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
-from tui.app_downloads import DownloadKeeper
+from tui.app_alerts import AlertKeeper
+from tui.app_insights import InsightKeeper
 from tui.browser import open_in_browser
 from tui.clipboard import copy_through_tmux
+from tui.configuration.key_check import changed_keys
+from tui.configuration.loading import Loaded, load_or_defaults
+from tui.configuration.memory import Memory, memory_path
+from tui.configuration.problems import Problem
 from tui.feeds.cache import CacheFeed
 from tui.feeds.checkpoint_files import CheckpointFilesFeed, list_files
 from tui.feeds.deployment import DeployFeed
@@ -33,7 +39,7 @@ from tui.feeds.submission import SubmissionFeed
 from tui.insight.connection import Connection
 from tui.insight.status import status_view
 from tui.insight.text import clip, inert, inert_lines
-from tui.keymap import bindings_of
+from tui.keymap import bindings_of, rebound
 from tui.messages import (
     BrowserRequested,
     CompareCheckpointsRequested,
@@ -55,20 +61,26 @@ from tui.screens.files.compare import CompareScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.help.screen import HelpScreen
 from tui.screens.home.screen import HomeScreen
+from tui.screens.job.layout import JobLayout
+from tui.screens.job.log_ways import LogWays
 from tui.screens.job.screen import JobScreen
 from tui.screens.submit.screen import SubmitScreen
 from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
-from tui.theme import DARK, NO_COLOR_THEME, THEMES
+from tui.theme import NO_COLOR_THEME, THEMES
 from tui.wizard.given import Given
 
 READ_ONLY = "This dashboard is read-only."
+PROBLEMS_SHOWN = 3
+PROBLEMS_SHOWN_S = 30.0
+REMEMBER_EVERY_S = 2.0
+JOB_MEMORY = "job"
 COPIED_CELLS = 160
 """No more of a copied text is repeated in the notice."""
 FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
 
 
-class BtTuiApp(DownloadKeeper):
+class BtTuiApp(AlertKeeper, InsightKeeper):
     """The dashboard on one remote; without a remote, the welcome screen."""
 
     TITLE = "bt-tui"
@@ -84,20 +96,27 @@ class BtTuiApp(DownloadKeeper):
         remote: Remote | None,
         *,
         job_id: str | None = None,
-        tab: str = "live",
+        tab: str | None = None,
         demo: bool = False,
         readonly: bool = False,
         why_no_remote: str = "",
+        settings: Loaded | None = None,
+        memory: Memory | None = None,
     ) -> None:
-        no_color = "NO_COLOR" in os.environ
+        self._settings = settings or Loaded()
+        self._memory = memory if memory is not None else Memory()
+        wanted = self._settings.configuration
+        no_color = wanted.theme.no_color or bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if no_color else None)
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = NO_COLOR_THEME if no_color else DARK.name
+        self.theme = NO_COLOR_THEME if no_color else wanted.theme.name
+        self._keys = changed_keys(wanted.keys)
+        self._bindings = rebound(self._bindings, self._keys)
         self._job_id = job_id
         self._tab = tab
         self._demo = demo
-        self._readonly = readonly
+        self._readonly = readonly or wanted.readonly
         self._why_no_remote = why_no_remote
         self._session = Session(remote, on_connection=self._connection_changed) if remote else None
 
@@ -105,18 +124,32 @@ class BtTuiApp(DownloadKeeper):
         """Home; or the welcome screen, if there is nobody to talk to."""
         if self._session is None:
             return WelcomeScreen(self._why_no_remote)
-        place = self._session.place
-        return HomeScreen(partial(FleetFeed, self._session), f"{place} · demo data" if self._demo else place)
+        place, wanted = self._session.place, self._settings.configuration
+        feed_with = partial(
+            FleetFeed,
+            self._session,
+            rules=wanted.health,
+            patterns=wanted.progress_patterns,
+            list_interval_s=wanted.refresh.fleet_s,
+        )
+        return HomeScreen(feed_with, f"{place} · demo data" if self._demo else place, self._memory)
 
     def on_mount(self) -> None:
         """Show the first screen, and go on to the job that was asked for, if one was."""
         self.animation_level = "none"
-        self.push_screen(self.first_screen())
+        first = self.first_screen()
+        if isinstance(first, AppScreen):
+            first.change_keys(self._keys)
+        self.push_screen(first)
+        self.set_interval(REMEMBER_EVERY_S, self._memory.save)
+        if self._settings.problems:
+            self._tell_problems(self._settings.problems)
         if self._job_id is not None:
             self._open_by_id(self._job_id)
 
     async def on_unmount(self) -> None:
-        """Close the client's connections."""
+        """Close the client's connections, and keep what is to be remembered."""
+        self._memory.save()
         if self._session is not None:
             await self._session.aclose()
 
@@ -133,20 +166,25 @@ class BtTuiApp(DownloadKeeper):
 
     # What screens ask for
 
-    def _push(self, screen: AppScreen) -> None:
+    def push_app_screen(self, screen: AppScreen) -> None:
+        """Show a screen, with what every screen shows."""
         screen.connection, screen.downloads = self.connection, self.downloads
+        screen.snoozed = self.snoozed
+        screen.change_keys(self._keys)
         self.push_screen(screen)
 
     @on(OpenCacheRequested)
     def _open_cache(self, message: OpenCacheRequested) -> None:
         if self._session is not None:
-            self._push(CacheScreen(message.name, partial(CacheFeed, self._session, message.project_id)))
+            self.push_app_screen(
+                CacheScreen(message.name, partial(CacheFeed, self._session, message.project_id))
+            )
 
     @on(OpenCheckpointRequested)
     def _open_checkpoint(self, message: OpenCheckpointRequested) -> None:
         if self._session is not None:
             feed_with = partial(CheckpointFilesFeed, self._session, message.job, message.checkpoint)
-            self._push(FilesScreen(message.job, message.checkpoint, feed_with))
+            self.push_app_screen(FilesScreen(message.job, message.checkpoint, feed_with))
 
     @on(OpenJobRequested)
     def _open_job(self, message: OpenJobRequested) -> None:
@@ -154,7 +192,46 @@ class BtTuiApp(DownloadKeeper):
 
     def _show_job(self, job: TrainingJob) -> None:
         if self._session is not None:
-            self._push(JobScreen(job, partial(RunFeed, self._session), tab=self._tab))
+            wanted, ways = self._settings.configuration, self._settings.configuration.logs
+            feed_with = partial(
+                RunFeed,
+                self._session,
+                rules=wanted.health,
+                patterns=wanted.progress_patterns,
+                prices=wanted.prices,
+                status_interval_s=wanted.refresh.status_s,
+                metrics_interval_s=wanted.refresh.metrics_s,
+                checkpoints_interval_s=wanted.refresh.checkpoints_s,
+            )
+            log = LogWays(
+                time=ways.time,
+                wrap=ways.wrap,
+                min_level=ways.min_level,
+                collapse_progress=ways.collapse_progress,
+                fold_tracebacks=ways.fold_tracebacks,
+                max_lines=ways.max_lines_in_memory,
+            )
+            settled = frozenset(name for name in asdict(log) if self._settings.is_given(f"logs.{name}"))
+            layout = JobLayout(log=log).recalled(self._memory.table(JOB_MEMORY), settled)
+            tab, self._tab = self._tab, None  # asked for once; afterwards as it was left
+            self.push_app_screen(
+                JobScreen(job, feed_with, tab=tab, layout=layout, remember=self._remember_layout)
+            )
+
+    def _remember_layout(self, layout: JobLayout) -> None:
+        self._memory.put(JOB_MEMORY, layout.as_data())
+
+    def _tell_problems(self, problems: Sequence[Problem]) -> None:
+        """The settings are broken: say where, and that the defaults are in force."""
+        shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
+        rest = len(problems) - PROBLEMS_SHOWN
+        more = f"\n… and {rest} more" if rest > 0 else ""
+        self.notify(
+            f"{shown}{more}\nAll settings have their defaults. bt-tui config edit opens the file.",
+            title="The configuration is broken",
+            severity="warning",
+            timeout=PROBLEMS_SHOWN_S,
+        )
 
     @work(group="find job", exclusive=True)
     async def _open_by_id(self, job_id: str) -> None:
@@ -174,14 +251,14 @@ class BtTuiApp(DownloadKeeper):
     def _compare_checkpoints(self, message: CompareCheckpointsRequested) -> None:
         if self._session is not None:
             listing = partial(list_files, self._session, message.job)
-            self._push(CompareScreen(message.left, message.right, listing))
+            self.push_app_screen(CompareScreen(message.left, message.right, listing))
 
     @on(NewJobRequested)
     def _new_job(self) -> None:
         if self._readonly:
             self.notify(READ_ONLY, severity="warning")
         elif self._session is not None:
-            self._push(SubmitScreen(partial(SubmissionFeed, self._session), self._session.place))
+            self.push_app_screen(SubmitScreen(partial(SubmissionFeed, self._session), self._session.place))
 
     @on(DeployRequested)
     def _deploy(self, message: DeployRequested) -> None:
@@ -192,7 +269,7 @@ class BtTuiApp(DownloadKeeper):
                 job_id=message.job.id if message.job is not None else None,
                 checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
             )
-            self._push(DeployScreen(partial(DeployFeed, self._session, given), self._session.place))
+            self.push_app_screen(DeployScreen(partial(DeployFeed, self._session, given), self._session.place))
 
     @on(JobSubmitted)
     def _follow_submitted(self, message: JobSubmitted) -> None:
@@ -316,7 +393,7 @@ class BtTuiApp(DownloadKeeper):
 
     def action_help(self) -> None:
         """The keys that work here."""
-        self.push_screen(HelpScreen(self._scopes(self.screen)))
+        self.push_screen(HelpScreen(self._scopes(self.screen), self._keys))
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
@@ -344,12 +421,23 @@ def run_dashboard(
     remote: Remote | None,
     *,
     job_id: str | None = None,
-    tab: str = "live",
+    tab: str | None = None,
     demo: bool = False,
     readonly: bool = False,
     why_no_remote: str = "",
+    settings: Loaded | None = None,
 ) -> WelcomeChoice | None:
-    """Run the dashboard until it is left; returns what a newcomer chose on the welcome screen, if so."""
+    """Run the dashboard until it is left; returns what a newcomer chose on the welcome screen, if so.
+
+    ``settings`` are the environment's and the file's if none are given. A demo forgets how it was left.
+    """
     return BtTuiApp(
-        remote, job_id=job_id, tab=tab, demo=demo, readonly=readonly, why_no_remote=why_no_remote
+        remote,
+        job_id=job_id,
+        tab=tab,
+        demo=demo,
+        readonly=readonly,
+        why_no_remote=why_no_remote,
+        settings=settings or load_or_defaults(os.environ),
+        memory=Memory(None if demo else memory_path()),
     ).run()

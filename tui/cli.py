@@ -36,7 +36,7 @@ from tui.commands.login import login
 from tui.commands.logout import logout
 from tui.commands.logs import logs
 from tui.commands.metrics import metrics
-from tui.commands.options import Settings, examples, remote_option
+from tui.commands.options import Settings, examples, readonly_option, remote_option
 from tui.commands.output import Output, OutputClosed
 from tui.commands.progress import progress
 from tui.commands.projects import projects
@@ -77,6 +77,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
     epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
 )
 @remote_option
+@readonly_option
 @click.option(
     "--version",
     is_flag=True,

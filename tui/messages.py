@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.message import Message
 
 from api_client.models import Checkpoint, TrainingJob
 from tui.insight.checkpoint_facts import CheckpointFacts
+from tui.insight.export import ExportTable
+from tui.insight.finding import Finding
+from tui.insight.fleet import FleetSnapshot
+from tui.insight.run import RunSnapshot
 from tui.insight.transfers import Transfers, Wanted
 
 
@@ -129,6 +135,32 @@ class ClearDownloadsRequested(Message):
     """Forget the downloads that have ended."""
 
 
+class RunJudged(Message):
+    """What was found of this run; ``settled`` once enough of it is known to tell what is new."""
+
+    def __init__(self, run: RunSnapshot, *, settled: bool) -> None:
+        super().__init__()
+        self.run = run
+        self.settled = settled
+
+
+class FleetJudged(Message):
+    """What was found of all jobs."""
+
+    def __init__(self, fleet: FleetSnapshot) -> None:
+        super().__init__()
+        self.fleet = fleet
+
+
+class SnoozeRequested(Message):
+    """Be silent about these findings of a job for a while; if all of them are snoozed, no longer."""
+
+    def __init__(self, job: TrainingJob, findings: tuple[Finding, ...]) -> None:
+        super().__init__()
+        self.job = job
+        self.findings = findings
+
+
 class CompareCheckpointsRequested(Message):
     """Show these two checkpoints side by side."""
 
@@ -137,3 +169,25 @@ class CompareCheckpointsRequested(Message):
         self.job = job
         self.left = left
         self.right = right
+
+
+class CompareJobsRequested(Message):
+    """Show these jobs side by side, the first being the one to compare with."""
+
+    def __init__(self, jobs: Sequence[TrainingJob]) -> None:
+        super().__init__()
+        self.jobs = tuple(jobs)
+
+
+class CapacityRequested(Message):
+    """Show how many GPUs there are, and who waits for them."""
+
+
+class ExportRequested(Message):
+    """Save tables to a file, after asking where; ``what`` names them, ``names`` make the file's name."""
+
+    def __init__(self, what: str, tables: Sequence[ExportTable], names: Sequence[str]) -> None:
+        super().__init__()
+        self.what = what
+        self.tables = tuple(tables)
+        self.names = tuple(names)

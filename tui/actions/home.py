@@ -44,6 +44,23 @@ ACTIONS: tuple[Action, ...] = (
         "Start a new job like the one under the cursor.",
         dangerous=True,
     ),
+    Action("mark", Scope.HOME, "space", "mark", "Mark the job under the cursor, to compare several."),
+    Action(
+        "compare",
+        Scope.HOME,
+        "c",
+        "compare",
+        "Compare the marked jobs; a single marked one with the one under the cursor.",
+    ),
+    Action("open_capacity", Scope.HOME, "Q", "capacity", "How many GPUs there are, and who waits for them."),
+    Action("export", Scope.HOME, "E", "export", "Save the jobs that are shown as CSV or JSON."),
+    Action(
+        "snooze",
+        Scope.HOME,
+        "z",
+        "snooze",
+        "Say nothing for a while of what is wrong with the job; again, say it again.",
+    ),
     Action("copy_id", Scope.HOME, "y", "copy id", "Copy the id of the job under the cursor."),
     Action("open_browser", Scope.HOME, "o", "browser", "Open the job under the cursor in the browser."),
 )

@@ -34,6 +34,17 @@ ACTIONS: tuple[Action, ...] = (
         "source",
         "Download the source code that the job was submitted with.",
     ),
+    Action(
+        "compare", Scope.JOB, "c", "compare", "Compare this job with the one before it in the same project."
+    ),
+    Action("export", Scope.JOB, "E", "export", "Save the samples of the charts shown as CSV or JSON."),
+    Action(
+        "snooze",
+        Scope.JOB,
+        "z",
+        "snooze",
+        "Say nothing for a while of what is wrong with the job; again, say it again.",
+    ),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
     Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
 )

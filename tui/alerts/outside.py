@@ -71,7 +71,7 @@ class OutsideWays:
                 if way == "command":
                     await run_command(self._outside.command, body, self._environ)
                 elif self._outside.webhook:
-                    await post(self._outside.webhook, body)
+                    await post(self._outside.webhook, body, RETRY_PAUSE_S)
             except NotDelivered as problem:
                 if way not in self._told:
                     self._told.add(way)
@@ -111,7 +111,7 @@ async def run_command(
         raise NotDelivered(f"{command[0]} ended with exit code {process.returncode}")
 
 
-async def post(url: str, body: bytes, pause_s: float = RETRY_PAUSE_S) -> None:
+async def post(url: str, body: bytes, pause_s: float) -> None:
     """POST the JSON, once more if that fails; follows no redirect. Raises NotDelivered, without the URL."""
     problem = ""
     for attempt in range(2):

@@ -42,12 +42,16 @@ def remote_name(flag: str | None, environ: Mapping[str, str]) -> str | None:
     """
     if not has_settings(environ):
         return flag
-    named = configuration(environ).remote
+    return remote_of(configuration(environ), flag, environ)
+
+
+def remote_of(settings: Configuration, flag: str | None, environ: Mapping[str, str]) -> str | None:
+    """The same, by settings that were read already."""
     if flag is not None:
         return flag
     if not environ.get("BT_TUI_REMOTE", "").strip() and any(environ.get(name) for name in CREDENTIALS):
         return None
-    return named
+    return settings.remote
 
 
 def has_settings(environ: Mapping[str, str]) -> bool:

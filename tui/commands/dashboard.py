@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tui.commands.configured import remote_of
 from tui.commands.demo import run_demo, run_local
 from tui.commands.exit_codes import ExitCode
-from tui.commands.options import Settings, examples, remote_option
+from tui.commands.options import Settings, examples, readonly_option, remote_option
 from tui.commands.terminal import need_terminal
 
 if TYPE_CHECKING:
@@ -17,19 +18,24 @@ if TYPE_CHECKING:
 
 START_DEMO = "demo"
 START_EMULATOR = "emulator"
+TABS = ("live", "logs", "metrics", "checkpoints", "details")
 
 
-def open_dashboard(settings: Settings, *, job_id: str | None = None) -> ExitCode:
+def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | None = None) -> ExitCode:
     """Open the dashboard on the chosen remote, or the welcome screen if there is none.
 
     What the person chooses on the welcome screen (demo, local emulator) is started here afterwards.
     """
     from api_client.remotes import RemoteNotConfigured, resolve_remote
+    from tui.configuration.loading import load_or_defaults
 
     need_terminal()
+    flags = {"remote": settings.remote_name, "readonly": settings.readonly or None}
+    loaded = load_or_defaults(os.environ, flags)
+    named = remote_of(loaded.configuration, settings.remote_name, os.environ)
     remote: Remote | None
     try:
-        remote = resolve_remote(settings.remote_name, environ=os.environ)
+        remote = resolve_remote(named, environ=os.environ)
     except RemoteNotConfigured:
         if job_id is not None:
             raise
@@ -37,22 +43,25 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None) -> ExitCode
 
     from tui.app import run_dashboard
 
-    choice = run_dashboard(remote, job_id=job_id)
+    choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded)
     if choice == START_DEMO:
-        return run_demo()
+        return run_demo(readonly=settings.readonly)
     if choice == START_EMULATOR:
-        return run_local()
+        return run_local(readonly=settings.readonly)
     return ExitCode.OK
 
 
 @click.command(
     epilog=examples(
         "bt-tui watch abc1234",
+        "bt-tui watch abc1234 --tab logs",
     ),
 )
 @click.argument("job_id", metavar="JOB_ID")
+@click.option("--tab", type=click.Choice(TABS), help="Which tab to begin with (default: the last one used).")
 @remote_option
+@readonly_option
 @click.pass_obj
-def watch(settings: Settings, job_id: str) -> ExitCode:
+def watch(settings: Settings, job_id: str, tab: str | None) -> ExitCode:
     """Open the dashboard on one job."""
-    return open_dashboard(settings, job_id=job_id)
+    return open_dashboard(settings, job_id=job_id, tab=tab)

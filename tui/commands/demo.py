@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from tui.commands.emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir, speed_option, world_option
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.options import examples
+from tui.commands.options import Settings, examples, readonly_option
 from tui.commands.terminal import need_terminal
 
 if TYPE_CHECKING:
@@ -30,36 +32,50 @@ LOCAL_REMOTE = "this-machine"
 )
 @world_option
 @speed_option
-def demo(world: str, speed: float) -> ExitCode:
+@readonly_option
+@click.pass_context
+def demo(context: click.Context, world: str, speed: float) -> ExitCode:
     """Look around in a demo world on this machine: no account, no GPU.
 
     It starts an emulator of Baseten Training in a child process, with a team's worth of scripted projects
     and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When
     the dashboard ends, however it ends, the emulator and its jobs end too and their data is deleted.
     """
-    return run_demo(world=world, speed=speed)
+    given = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
+    readonly = (context.find_object(Settings) or Settings()).readonly
+    return run_demo(world=world, speed=speed if given else None, readonly=readonly)
 
 
-def run_demo(*, world: str = DEMO_WORLD, speed: float = 1.0) -> ExitCode:
-    """The demo from start to end. Raises CommandFailed without a terminal."""
-    return _run_beside_emulator(DEMO_REMOTE, world=world, speed=speed, data_dir=None)
+def run_demo(*, world: str = DEMO_WORLD, speed: float | None = None, readonly: bool = False) -> ExitCode:
+    """The demo from start to end, at the speed of the settings if none is given.
+
+    Raises CommandFailed without a terminal.
+    """
+    return _run_beside_emulator(DEMO_REMOTE, world=world, speed=speed, data_dir=None, readonly=readonly)
 
 
-def run_local() -> ExitCode:
+def run_local(*, readonly: bool = False) -> ExitCode:
     """The dashboard on an emulator of one's own, whose data stays for the next time."""
+    data_dir = default_data_dir(EMPTY_WORLD)
     return _run_beside_emulator(
-        LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=default_data_dir(EMPTY_WORLD)
+        LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir, readonly=readonly
     )
 
 
-def _run_beside_emulator(remote_name: str, *, world: str, speed: float, data_dir: Path | None) -> ExitCode:
+def _run_beside_emulator(
+    remote_name: str, *, world: str, speed: float | None, data_dir: Path | None, readonly: bool
+) -> ExitCode:
     """The dashboard on an emulator of its own, which is stopped however the dashboard ends.
 
     Should this process be killed, the closing of the child's standard input tells the child.
     """
     need_terminal()
     from api_client.emulator.child import EmulatorChild, EmulatorFailed
+    from tui.configuration.loading import load_or_defaults
 
+    loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
+    if speed is None:
+        speed = loaded.configuration.demo.speed
     child = EmulatorChild(world=world, speed=speed, data_dir=data_dir)
     try:
         child.launch()
@@ -67,7 +83,7 @@ def _run_beside_emulator(remote_name: str, *, world: str, speed: float, data_dir
         from tui.app import run_dashboard
 
         child.wait_ready()
-        run_dashboard(_remote_of(child, remote_name), demo=world == DEMO_WORLD)
+        run_dashboard(_remote_of(child, remote_name), demo=world == DEMO_WORLD, settings=loaded)
     except EmulatorFailed as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
     finally:

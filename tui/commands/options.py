@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import click
@@ -21,12 +21,31 @@ class Settings:
 
     remote_name: str | None = None
     output: Output = field(default_factory=Output)
+    readonly: bool = False
 
 
 def _set_remote(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     """Keep ``--remote`` in the settings, wherever on the command line it stood."""
     outer = context.find_object(Settings) or Settings()
-    context.obj = Settings(remote_name=value, output=outer.output) if value is not None else outer
+    context.obj = replace(outer, remote_name=value) if value is not None else outer
+
+
+def _set_readonly(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    """Keep ``--readonly`` likewise."""
+    outer = context.find_object(Settings) or Settings()
+    context.obj = replace(outer, readonly=True) if value else outer
+
+
+def readonly_option(command: Command) -> Command:
+    """``--readonly``, for commands that open the dashboard."""
+    return click.option(
+        "--readonly",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_set_readonly,
+        help="The dashboard stops, submits, deploys and deletes nothing.",
+    )(command)
 
 
 def remote_option(command: Command) -> Command:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
+from tui.insight.export import ExportTable, Value
 from tui.insight.finding import Finding, FindingKind
 from tui.insight.progress import ProgressSnapshot
 from tui.insight.query import Query
@@ -32,7 +33,7 @@ class Glance:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as Home shows it. All text is inert; ``job`` is what the API said."""
+    """A job as Home shows it. All text is inert; ``job`` is what the API said, ``marked`` what people did."""
 
     job: TrainingJob = field(compare=False)
     id: str
@@ -51,6 +52,8 @@ class JobRow:
     user: str
     spot: bool
     alarmed: bool
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    marked: bool = False
 
     @property
     def running(self) -> bool:
@@ -144,7 +147,15 @@ def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
         user=inert((job.user.email if job.user else None) or ""),
         spot=(job.availability_model or "").lower() == "spot",
         alarmed=bool(glance.findings) and not job.is_finished,
+        findings=() if job.is_finished else glance.findings,
     )
+
+
+def silenced(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:
+    """The row without an alarm if all that is found of its job is snoozed (job's id and finding's key)."""
+    if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
+        return row
+    return replace(row, alarmed=False, note=f"z {row.note.removeprefix('▲ ')}", note_tone="muted")
 
 
 def hardware(job: TrainingJob) -> str:
@@ -261,4 +272,22 @@ def arrange(
     kept = (row for row in rows if not project_id or row.job.project_id == project_id)
     return tuple(
         sorted((row for row in kept if query.matches(row)), key=_SORT_KEYS[sort_by], reverse=descending)
+    )
+
+
+def jobs_table(rows: Sequence[JobRow]) -> ExportTable:
+    """Rows for a file, in the order shown."""
+    columns = (
+        *("id", "name", "project", "status", "gpu_type", "gpus", "nodes", "availability", "priority", "user"),
+        *("created_at", "updated_at", "progress", "note"),
+    )
+    return ExportTable("jobs", columns, tuple(map(_exported, rows)))
+
+
+def _exported(row: JobRow) -> tuple[Value, ...]:
+    job = row.job
+    return (
+        *(job.id, job.name, row.project, job.current_status, job.instance_type.gpu_type, row.gpu_count),
+        *(job.node_count, job.availability_model, job.priority, job.user.email if job.user else None),
+        *(job.created_at, job.updated_at, row.steps, row.note),
     )

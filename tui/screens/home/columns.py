@@ -11,7 +11,8 @@ TRACE_CELLS = 8
 
 
 def _name(row: JobRow) -> list[Span]:
-    return [(f"{row.status.sign} ", row.status.tone), (row.name, "plain")]
+    mark = ("◆", "key") if row.marked else (" ", "plain")
+    return [(row.status.sign, row.status.tone), mark, (row.name, "plain")]
 
 
 def _status(row: JobRow) -> list[Span]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.text import Text
@@ -16,19 +17,26 @@ from textual.widgets import Input, Static
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
+from tui.configuration.memory import Memory
 from tui.feeds.fleet import FleetFeed
+from tui.insight.comparison import MOST_COMPARED
 from tui.insight.connection import Connection, Link
-from tui.insight.fleet import FleetSnapshot, JobRow, ProjectRow, arrange
+from tui.insight.fleet import FleetSnapshot, JobRow, ProjectRow, arrange, jobs_table, silenced
 from tui.insight.query import Query, parse
 from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
+    CapacityRequested,
+    CompareJobsRequested,
     CopyRequested,
     DeployRequested,
+    ExportRequested,
+    FleetJudged,
     NewJobRequested,
     OpenCacheRequested,
     OpenJobRequested,
     RecreateJobRequested,
+    SnoozeRequested,
     StopJobRequested,
 )
 from tui.screens.base import AppScreen
@@ -43,6 +51,8 @@ NO_JOBS = "No training jobs here yet.\n\nn submits one; bt-tui init writes a con
 NO_MATCH = "No job matches.\n\nesc clears the filter; the first line of the projects shows all.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
+MEMORY_NAME = "home"
+LONGEST_FILTER = 200
 
 MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
@@ -62,6 +72,8 @@ class HomeScreen(AppScreen):
     snapshot: var[FleetSnapshot | None] = var(None)
     query_text: var[str] = var("", init=False)
     sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
+    marked: var[tuple[str, ...]] = var((), init=False)
+    """Ids of the marked jobs, in the order in which they were."""
 
     class FleetChanged(Message):
         """The feed has a newer snapshot."""
@@ -74,8 +86,9 @@ class HomeScreen(AppScreen):
             """Only the newest counts."""
             return isinstance(message, HomeScreen.FleetChanged)
 
-    def __init__(self, feed_with: MakeFeed, place: str) -> None:
+    def __init__(self, feed_with: MakeFeed, place: str, memory: Memory | None = None) -> None:
         super().__init__()
+        self._memory = memory if memory is not None else Memory()
         self._place = place
         self._query = Query()
         self._feed = feed_with(lambda snapshot: self.post_message(self.FleetChanged(snapshot)))
@@ -97,8 +110,29 @@ class HomeScreen(AppScreen):
     def on_mount(self) -> None:
         """Start the feed; it ends with the screen."""
         self._jobs.focus()
+        self._recall()
         self._show_header()
         self.run_worker(self._feed.run(), name="fleet feed", group="feed", exit_on_error=False)
+
+    def _recall(self) -> None:
+        """Begin as it was left the last time."""
+        found = self._memory.table(MEMORY_NAME)
+        column, text = found.get("sort"), found.get("filter")
+        if column in {order for order, _ in SORT_ORDERS}:
+            self.sort = (column, found.get("descending") is True)
+        if isinstance(text, str) and text and len(text) <= LONGEST_FILTER:
+            self.query_one("#filter", Input).value = text
+        self.set_class(found.get("projects_flipped") is True, "-projects-flipped")
+
+    def _remember(self) -> None:
+        column, descending = self.sort
+        layout = {
+            "sort": column,
+            "descending": descending,
+            "filter": self.query_text,
+            "projects_flipped": self.has_class("-projects-flipped"),
+        }
+        self._memory.put(MEMORY_NAME, layout)
 
     @property
     def _jobs(self) -> RowTable[JobRow]:
@@ -129,6 +163,12 @@ class HomeScreen(AppScreen):
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
         self._projects.set_rows((everything, *snapshot.projects))
         self._show_jobs()
+        self.post_message(FleetJudged(snapshot))
+
+    def watch_snoozed(self) -> None:
+        """Some rows fall silent, others wake."""
+        if self.is_mounted:
+            self._show_jobs()
 
     def watch_connection(self, before: Connection, connection: Connection) -> None:
         """While there is nothing to show, the connection says why."""
@@ -141,10 +181,16 @@ class HomeScreen(AppScreen):
         problem = self.query_one("#problem", Static)
         problem.display = bool(self._query.problems)
         problem.update(Text("; ".join(self._query.problems)))
+        self._remember()
         self._show_jobs()
 
     def watch_sort(self) -> None:
         """Another order."""
+        self._remember()
+        self._show_jobs()
+
+    def watch_marked(self) -> None:
+        """Other marks."""
         self._show_jobs()
 
     def _show_jobs(self) -> None:
@@ -153,14 +199,19 @@ class HomeScreen(AppScreen):
             column, descending = self.sort
             project_id = self._projects.cursor_key or ALL_PROJECTS
             self._jobs.sort_mark = self.sort
+            jobs = [silenced(row, self.snoozed) for row in snapshot.jobs] if self.snoozed else snapshot.jobs
+            rows = arrange(
+                jobs,
+                project_id=project_id,
+                query=self._query,
+                sort_by=column,
+                descending=descending,
+            )
+            marked = frozenset(self.marked)
             self._jobs.set_rows(
-                arrange(
-                    snapshot.jobs,
-                    project_id=project_id,
-                    query=self._query,
-                    sort_by=column,
-                    descending=descending,
-                )
+                tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
+                if marked
+                else rows
             )
         self._show_header()
         self._show_emptiness()
@@ -182,6 +233,8 @@ class HomeScreen(AppScreen):
             busy = sum(row.gpu_count for row in running)
             if busy:
                 facts.append([(f"{busy} GPUs busy", "muted")])
+        if self.marked:
+            facts.insert(1, [(f"◆ {len(self.marked)} marked", "key"), (" c compares", "muted")])
         if self.query_text:
             facts.append([("/", "key"), (self.query_text, "accent")])
         self.query_one("#header", FactLine).set_facts(facts)
@@ -268,6 +321,15 @@ class HomeScreen(AppScreen):
     def action_toggle_projects(self) -> None:
         """Show or hide the projects."""
         self.toggle_class("-projects-flipped")
+        self._remember()
+
+    def action_snooze(self) -> None:
+        """Be silent about the job under the cursor, or no longer."""
+        row = self._jobs.cursor_row
+        if row is not None and row.findings:
+            self.post_message(SnoozeRequested(row.job, row.findings))
+        elif row is not None:
+            self.notify(f"Nothing is found wrong with {row.name}.")
 
     def action_open_cache(self) -> None:
         """The cache of the chosen project, or of the job's."""
@@ -279,6 +341,39 @@ class HomeScreen(AppScreen):
             self.post_message(OpenCacheRequested(job.project_id, name))
         else:
             self.notify("Choose a project first: p shows them.")
+
+    def action_mark(self) -> None:
+        """Mark the job under the cursor, or take the mark away."""
+        row = self._jobs.cursor_row
+        if row is None:
+            return
+        if row.id in self.marked:
+            self.marked = tuple(one for one in self.marked if one != row.id)
+        elif len(self.marked) < MOST_COMPARED:
+            self.marked = (*self.marked, row.id)
+        else:
+            self.notify(f"{MOST_COMPARED} jobs can be compared at once; space takes a mark away.")
+
+    def action_compare(self) -> None:
+        """Compare the marked jobs; one alone with the one under the cursor."""
+        known = {row.id: row.job for row in self.snapshot.jobs} if self.snapshot is not None else {}
+        ids = [job_id for job_id in self.marked if job_id in known]
+        chosen = self._chosen
+        if len(ids) == 1 and chosen is not None and chosen.id not in ids:
+            ids.append(chosen.id)
+        if len(ids) < 2:
+            self.notify("Mark two jobs or more with space, then c compares them.")
+            return
+        self.post_message(CompareJobsRequested([known[job_id] for job_id in ids]))
+
+    def action_open_capacity(self) -> None:
+        """How many GPUs there are."""
+        self.post_message(CapacityRequested())
+
+    def action_export(self) -> None:
+        """Save the jobs that are shown."""
+        table = jobs_table(self._jobs.rows)
+        self.post_message(ExportRequested(f"{len(table.rows)} jobs", [table], (self._place, "jobs")))
 
     def action_deploy(self) -> None:
         """Deploy checkpoints of the job under the cursor."""
@@ -309,12 +404,14 @@ class HomeScreen(AppScreen):
         self._feed.refresh()
 
     def action_back(self) -> None:
-        """Leave the filter; then clear it; then show all projects."""
+        """Leave the filter; then clear it; then take the marks away; then show all projects."""
         field = self.query_one("#filter", Input)
         if field.has_class("-open") or self.query_text:
             field.remove_class("-open")
             field.value = ""
             self._jobs.focus()
+        elif self.marked:
+            self.marked = ()
         elif self._projects.cursor_key != ALL_PROJECTS:
             self._projects.move_to(ALL_PROJECTS)
             self._jobs.focus()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import ClassVar
 
 from textual import on
@@ -18,32 +19,39 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
+from tui.insight.export import table_of_series
 from tui.insight.run import RunSnapshot
 from tui.insight.text import inert
 from tui.insight.transfers import Wanted
 from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
+    CompareJobsRequested,
     CopyRequested,
     DeployRequested,
     DownloadRequested,
+    ExportRequested,
     OpenCacheRequested,
     RecreateJobRequested,
+    RunJudged,
+    SnoozeRequested,
     StopJobRequested,
 )
 from tui.screens.base import AppScreen
 from tui.screens.job.chart_actions import ChartActions
 from tui.screens.job.chart_deck import ChartDeck
-from tui.screens.job.chart_view import FIRST_SPAN, ChartView, words
+from tui.screens.job.chart_view import ChartView, words
 from tui.screens.job.charts import ChartMaker
 from tui.screens.job.checkpoint_actions import CheckpointActions
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader
+from tui.screens.job.layout import TAB_IDS, JobLayout
 from tui.screens.job.log_actions import LogActions
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.matrix import matrix_frame, matrix_rows
 from tui.screens.job.tables import NODE_COLUMNS
+from tui.widgets.charts.window import Window
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
@@ -57,7 +65,6 @@ TABS = (
     ("checkpoints", "4", "Checkpoints"),
     ("details", "5", "Details"),
 )
-TAB_IDS = tuple(tab for tab, _, _ in TABS)
 TAB_SCOPES: dict[str, tuple[Scope, ...]] = {
     "live": (Scope.LOGS, Scope.CHARTS),
     "logs": (Scope.LOGS,),
@@ -110,22 +117,35 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     class JobGone(Message):
         """The server no longer knows the job."""
 
-    def __init__(self, job: TrainingJob, feed_with: MakeFeed, *, tab: str = "live") -> None:
+    def __init__(
+        self,
+        job: TrainingJob,
+        feed_with: MakeFeed,
+        *,
+        tab: str | None = None,
+        layout: JobLayout | None = None,
+        remember: Callable[[JobLayout], object] = lambda _layout: None,
+    ) -> None:
         super().__init__()
+        self._begin_with = layout or JobLayout()
+        self._remember = remember
         self.job = job
         self.maker = ChartMaker()
-        self.set_reactive(JobScreen.tab, tab)
+        self.set_reactive(JobScreen.tab, tab or self._begin_with.tab)
+        self.set_reactive(JobScreen.memory_in_matrix, self._begin_with.memory_in_matrix)
+        span = timedelta(seconds=self._begin_with.span_s)
+        self.set_reactive(JobScreen.view, ChartView(Window(self._begin_with.span_s)))
         self._feed = feed_with(
             job,
             publish=lambda snapshot: self.post_message(self.RunChanged(snapshot)),
             on_log=lambda part: self.post_message(self.LogArrived(part)),
             on_gone=lambda: self.post_message(self.JobGone()),
-            span=FIRST_SPAN,
+            span=span,
         )
 
     def compose(self) -> ComposeResult:
         """Header, tabs, and every panel; the tab decides which are seen."""
-        yield RunHeader().data_bind(JobScreen.snapshot)
+        yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed)
         yield ConnectionNotice().data_bind(JobScreen.connection)
         with Horizontal(id="tab-line"):
             yield TabStrip(TABS, id="tabs")
@@ -135,7 +155,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
                 yield GpuMatrix(id="matrix")
                 yield RowTable(NODE_COLUMNS, lambda node: node.name, id="node-table")
             yield ChartDeck(id="charts")
-        yield LogPane(id="log")
+        yield LogPane(max_lines=self._begin_with.log.max_lines, id="log")
         yield CheckpointPane(id="checkpoints")
         yield Details(id="details").data_bind(JobScreen.snapshot)
         yield StatusFooter().data_bind(JobScreen.connection)
@@ -143,6 +163,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     def on_mount(self) -> None:
         """Start the feed; it ends with the screen."""
         self._show_span()
+        self.query_one(LogPane).begin_with(self._begin_with.log)
         self.watch_tab(self.tab)
         self.run_worker(self._feed.run(), name="run feed", group="feed", exit_on_error=False)
 
@@ -153,6 +174,19 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         self.job = message.snapshot.job
         self.query_one(LogPane).set_origin(message.snapshot.running_since)
         self.snapshot = message.snapshot
+        self._keep_layout()
+        run = message.snapshot
+        settled = run.log_read and (run.vitals is not None or run.metrics_at is not None)
+        self.post_message(RunJudged(run, settled=settled))
+
+    def _keep_layout(self) -> None:
+        """Remember how the screen is set; snapshots come every second, so soon enough."""
+        span_s = self.view.window.span or self._begin_with.span_s
+        log = self.query_one(LogPane).ways()
+        layout = JobLayout(self.tab, span_s, self.memory_in_matrix, log)
+        if layout != self._begin_with:
+            self._begin_with = layout
+            self._remember(layout)
 
     @on(LogArrived)
     def _take_log(self, message: LogArrived) -> None:
@@ -361,6 +395,17 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         """Download the job's source code."""
         self.post_message(DownloadRequested(Wanted(self.job, archive=True)))
 
+    def action_compare(self) -> None:
+        """Compare with the job before this one."""
+        self.post_message(CompareJobsRequested([self.job]))
+
+    def action_export(self) -> None:
+        """Save the samples of the charts shown."""
+        charts = self.query_one(ChartDeck).current_data()
+        table = table_of_series("metrics", [(one.title, one.unit, one.x, one.series) for one in charts])
+        names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
+        self.post_message(ExportRequested("the charts shown", [table], names))
+
     def action_stop_job(self) -> None:
         """Ask to stop the job."""
         self.post_message(StopJobRequested(self.job))
@@ -368,6 +413,14 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     def action_recreate_job(self) -> None:
         """Ask for a new job like this one."""
         self.post_message(RecreateJobRequested(self.job))
+
+    def action_snooze(self) -> None:
+        """Be silent about what is wrong with the job, or no longer."""
+        found = self.snapshot.findings if self.snapshot is not None else ()
+        if found:
+            self.post_message(SnoozeRequested(self.job, found))
+        else:
+            self.notify("Nothing is found wrong with this job.")
 
     def action_copy_id(self) -> None:
         """Copy the job's id."""

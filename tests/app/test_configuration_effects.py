@@ -1,0 +1,240 @@
+"""Every setting has an effect that a person sees; notifications have tests of their own."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alert_places import settings
+from textual.pilot import Pilot
+
+from support.dashboard import Dashboard, home, settle, text_of
+from support.stranger import Stranger
+from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
+from tui.app import BtTuiApp
+from tui.configuration.loading import Loaded, load_or_defaults
+from tui.configuration.memory import Memory
+from tui.screens.help.screen import HelpScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.layout import JobLayout
+from tui.screens.job.log_pane import LogPane
+from tui.screens.job.screen import JobScreen
+from tui.widgets.row_table import RowTable
+
+SIZE = (100, 24)
+
+
+class Opened(Dashboard):
+    """Home on a stub, and the job screens that the app opens on stubs too; their feeds' settings are kept."""
+
+    def __init__(self, given: Loaded, memory: Memory | None = None) -> None:
+        super().__init__(self._home, settings=given, memory=memory)
+        self._session = object()  # type: ignore[assignment]  # only passed on to the feeds
+
+    def _home(self) -> HomeScreen:
+        return HomeScreen(lambda publish: StubFleetFeed(fleet(), publish), "acme", self._memory)  # type: ignore[arg-type,return-value]
+
+    async def on_unmount(self) -> None:
+        self._session = None
+
+
+@pytest.fixture
+def feeds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the job screens' feeds were made with."""
+    made: list[dict[str, Any]] = []
+
+    def make(
+        _session: object, job: Any, *, publish: Any, on_log: Any, on_gone: Any, span: Any, **given: Any
+    ) -> Any:
+        made.append({"span": span, **given})
+        return StubRunFeed(run(job), job, publish=publish, on_log=on_log, on_gone=on_gone, span=span)
+
+    monkeypatch.setattr("tui.app.RunFeed", make)
+    return made
+
+
+async def open_first_job(pilot: Pilot[Any]) -> JobScreen:
+    await settle(pilot)
+    await pilot.press("enter")
+    await settle(pilot)
+    screen = pilot.app.screen
+    assert isinstance(screen, JobScreen)
+    return screen
+
+
+@pytest.mark.parametrize("name", ["bt-dark", "bt-light", "nord", "ansi-light"])
+async def test_the_theme(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    app = home(settings=settings(theme={"name": name}))
+    async with app.run_test(size=SIZE):
+        assert app.theme == name
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    app = home(settings=settings(theme={"no_color": True}))
+    async with app.run_test(size=SIZE):
+        assert app.theme == "ansi-dark"
+
+
+async def test_readonly() -> None:
+    app = home(settings=settings(readonly=True))
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press("s")
+        await settle(pilot)
+        assert "read-only" in text_of(app)
+
+
+async def test_keys_move_in_footer_help_and_under_the_fingers() -> None:
+    changes = {"home": {"sort": "f6", "filter": "f7,F"}, "app.help": "f1"}
+    app = home(settings=settings(keys=changes))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        table = app.screen.query_one("#jobs", RowTable)
+        before = [row.name for row in table.rows]
+        await pilot.press("S")
+        assert [row.name for row in table.rows] == before
+        await pilot.press("f6", "f6")
+        assert [row.name for row in table.rows] == sorted(before)
+        footer = text_of(app).splitlines()[-1]
+        assert "f6 sort" in footer
+        assert "f7 filter" in footer
+        await pilot.press("F", *"whisper")
+        await settle(pilot)
+        assert [row.name for row in table.rows] == ["whisper-ft"]
+        await pilot.press("escape", "f1")
+        await settle(pilot)
+        assert isinstance(app.screen, HelpScreen)
+        assert "f7 F" in text_of(app)
+
+
+async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: list[dict[str, Any]]) -> None:
+    app = Opened(settings(keys={"logs.next_match": "f3"}))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await open_first_job(pilot)
+        await pilot.press("3", "n")
+        await settle(pilot)
+        assert screen.nodes_large  # textual's own keymap would have taken this n away too
+
+
+async def test_rates_thresholds_patterns_and_prices_reach_the_feed_of_a_job(
+    feeds: list[dict[str, Any]],
+) -> None:
+    app = Opened(
+        settings(
+            refresh={"status_s": 4, "metrics_s": 7, "checkpoints_s": 11},
+            health={"stall_after_s": 99.0, "off": ["straggler"]},
+            prices={"H100:8": 0.5},
+            patterns=[{"name": "mine", "regex": "it (?P<step>[0-9]+)"}],
+        )
+    )
+    async with app.run_test(size=SIZE) as pilot:
+        await open_first_job(pilot)
+    made = feeds[0]
+    assert (made["status_interval_s"], made["metrics_interval_s"], made["checkpoints_interval_s"]) == (
+        4,
+        7,
+        11,
+    )
+    assert (made["rules"].stall_after_s, made["rules"].off) == (99.0, {"straggler"})
+    assert made["prices"] == {"H100:8": 0.5}
+    assert made["patterns"][0].read("it 12").step == 12
+
+
+async def test_how_the_log_begins(feeds: list[dict[str, Any]]) -> None:
+    wanted = {
+        "time": "elapsed",
+        "wrap": True,
+        "min_level": "WARNING",
+        "max_lines_in_memory": 5_000,
+        "collapse_progress": False,
+        "fold_tracebacks": False,
+    }
+    app = Opened(settings(logs=wanted))
+    async with app.run_test(size=SIZE) as pilot:
+        pane = (await open_first_job(pilot)).query_one(LogPane)
+        assert asdict(pane.ways()) == {
+            **{k: v for k, v in wanted.items() if k != "max_lines_in_memory"},
+            "max_lines": 5_000,
+        }
+        assert "≥ WARNING" in text_of(app)
+
+
+async def test_the_rate_of_home_is_that_of_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    heard: list[float] = []
+    with Stranger() as server:
+        from support.remotes import remote_of
+
+        app = BtTuiApp(remote_of(server), settings=settings(refresh={"fleet_s": 1.0}))
+        feed: Any = None
+        async with app.run_test(size=SIZE) as pilot:
+            await settle(pilot)
+            screen = app.screen
+            assert isinstance(screen, HomeScreen)
+            feed = screen._feed
+            heard.append(feed._list_interval_s)
+    assert heard == [1.0]
+
+
+async def test_a_broken_file_is_told_and_the_dashboard_starts_with_the_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[theme]\nname = 'nord'\ncolor = 'red'\n")
+    app = home(settings=load_or_defaults({"BT_TUI_CONFIG": str(file)}))
+    async with app.run_test(size=(140, 24), notifications=True) as pilot:
+        await settle(pilot)
+        assert app.theme == "bt-dark"
+        notice = next(iter(app._notifications))
+        assert f"{file}:3: theme.color: no such setting" in notice.message
+        assert "bt-tui config edit" in notice.message
+
+
+async def test_home_is_as_it_was_left(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "layout.json")
+    app = Opened(settings(), memory)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("S", "V", "p", "slash", *"llama", "enter")
+        await settle(pilot)
+        left = [row.name for row in app.screen.query_one("#jobs", RowTable).rows]
+        flipped = app.screen.has_class("-projects-flipped")
+    again = Opened(settings(), Memory(tmp_path / "layout.json"))
+    async with again.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert [row.name for row in again.screen.query_one("#jobs", RowTable).rows] == left
+        assert again.screen.has_class("-projects-flipped") == flipped
+        assert "llama" in text_of(again).splitlines()[0]
+
+
+async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[dict[str, Any]]) -> None:
+    memory = Memory(tmp_path / "layout.json")
+    app = Opened(settings(), memory)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await open_first_job(pilot)
+        await pilot.press("2", "w", "t", "l", "3", "plus", "u", "2")
+        await settle(pilot)
+        assert screen.snapshot is not None
+        screen.post_message(JobScreen.RunChanged(screen.snapshot))
+        await settle(pilot)
+    again = Opened(settings(logs={"wrap": False}), Memory(tmp_path / "layout.json"))
+    again._settings = Loaded(again._settings.configuration, {"logs.wrap": "config.toml:2"})
+    async with again.run_test(size=SIZE) as pilot:
+        screen = await open_first_job(pilot)
+        assert screen.tab == "logs"
+        assert screen.memory_in_matrix
+        assert screen.view.window.span == 6 * 3600
+        assert feeds[-1]["span"] == timedelta(hours=6)
+        ways = screen.query_one(LogPane).ways()
+        assert ways.time == "utc"
+        assert not ways.wrap  # the file says so
+        assert ways.min_level is None  # lines that are silently missing would mislead
+
+
+def test_a_memory_that_makes_no_sense_changes_nothing() -> None:
+    layout = JobLayout()
+    assert (
+        layout.recalled({"tab": "nowhere", "span_s": -3, "wrap": "yes", "time": 7, "memory_in_matrix": 1})
+        == layout
+    )

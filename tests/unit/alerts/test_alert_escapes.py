@@ -1,0 +1,91 @@
+"""Sequences for the terminal hold one text, of bounded length, and nothing that it could obey."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.worlds import ONE_O_CLOCK, job, run
+from tui.alerts.alert import Alert
+from tui.alerts.escapes import notification_sequence, osc_kind, title_sequence
+from tui.alerts.titles import run_title
+from tui.insight.finding import Finding, FindingKind
+
+HOSTILE = "a\x1b]52;c;QUJD\x07b\x1b\\c\x9c\x00\n\r\u202e;d"
+
+
+def controls(text: str) -> list[str]:
+    return [letter for letter in text if not letter.isprintable()]
+
+
+def test_osc_9_and_777() -> None:
+    assert notification_sequence("9", "▲ llama", "stalled", {}) == "\x1b]9;▲ llama: stalled\x07"
+    assert notification_sequence("777", "▲ a;b", "c;d", {}) == "\x1b]777;notify;▲ a,b;c,d\x07"
+    assert notification_sequence("off", "a", "b", {}) == ""
+
+
+def test_a_number_is_not_taken_for_a_command_of_the_terminal() -> None:
+    assert notification_sequence("9", "4;1", "x", {}).startswith("\x1b]9;– 4;1")
+
+
+def test_tmux_and_screen_hand_on_what_is_wrapped() -> None:
+    assert (
+        notification_sequence("9", "a", "b", {"TMUX": "/tmp/x,1,0"}) == "\x1bPtmux;\x1b\x1b]9;a: b\x07\x1b\\"
+    )
+    assert notification_sequence("9", "a", "b", {"STY": "1.pts"}) == "\x1bP\x1b]9;a: b\x07\x1b\\"
+
+
+@pytest.mark.parametrize(
+    ("environ", "kind"),
+    [
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"}, "9"),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "7600"}, "777"),
+        ({"TERM": "rxvt-unicode-256color"}, "777"),
+        ({"TERM": "foot"}, "777"),
+        ({"TERM": "dumb"}, "off"),
+        ({}, "9"),
+    ],
+)
+def test_auto_goes_by_the_terminal(environ: dict[str, str], kind: str) -> None:
+    assert osc_kind("auto", environ) == kind
+    assert osc_kind("777", environ) == "777"
+
+
+@given(st.text(max_size=600))
+def test_no_text_gets_out_of_its_sequence(text: str) -> None:
+    for hostile in (text, HOSTILE + text):
+        assert controls(title_sequence(hostile)) == ["\x1b", "\x07"]
+        assert controls(notification_sequence("9", hostile, hostile, {})) == ["\x1b", "\x07"]
+        sequence = notification_sequence("777", hostile, hostile, {})
+        assert controls(sequence) == ["\x1b", "\x07"]
+        assert sequence.count(";") == 3
+        assert len(title_sequence(hostile)) < 200
+        assert len(sequence) < 900
+
+
+def test_titles_have_sign_name_and_what_it_is() -> None:
+    stalled = Finding(FindingKind.STALLED, "critical", "no step")
+    assert run_title(run(), [stalled]) == "✗ llama-70b-sft-v3 stalled – bt-tui"
+    assert run_title(run(), []) == "● llama-70b-sft-v3 46% – bt-tui"
+    done = run(job("x", "COMPLETED", name="x"))
+    assert run_title(done, []) == "✓ x completed – bt-tui"
+
+
+def test_an_alert_as_json_is_ascii_and_complete_and_its_words_are_inert() -> None:
+    subject = job("id7", name=HOSTILE)
+    found = Finding(FindingKind.STRAGGLER, "warning", HOSTILE, "node-2", ONE_O_CLOCK)
+    alert = Alert(subject, "warning", ONE_O_CLOCK, found)
+    body = alert.as_json()
+    assert body.isascii()
+    assert b"\n" not in body
+    told = json.loads(body)
+    assert told["event"] == "finding"
+    assert told["job"]["id"] == "id7"
+    assert told["finding"] == {
+        "kind": "straggler",
+        "node": "node-2",
+        "text": HOSTILE,
+        "since": "2026-03-01T13:00:00+00:00",
+    }
+    assert not controls(alert.title + alert.text + told["text"])

@@ -1,0 +1,59 @@
+"""The memory of layouts is private, small, and never in the way."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tui.configuration.memory import LARGEST_BYTES, Memory
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "layout.json"
+
+
+def test_what_was_put_is_there_the_next_time(file: Path) -> None:
+    memory = Memory(file)
+    memory.put("home", {"sort": "age", "filter": "status:running"})
+    memory.save()
+    assert Memory(file).table("home") == {"sort": "age", "filter": "status:running"}
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_nothing_is_written_without_need(file: Path) -> None:
+    memory = Memory(file)
+    memory.save()
+    assert not file.exists()
+    memory.put("home", {"a": 1})
+    memory.save()
+    file.unlink()
+    memory.put("home", {"a": 1})
+    memory.save()
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000, b'{"home": 3}', b" " * (LARGEST_BYTES + 9)]
+)
+def test_a_file_that_makes_no_sense_counts_as_empty(file: Path, content: bytes) -> None:
+    file.parent.mkdir()
+    file.write_bytes(content)
+    memory = Memory(file)
+    assert memory.table("home") == {}
+    memory.put("home", {"a": 1})
+    memory.save()
+    assert json.loads(file.read_text()) == {"home": {"a": 1}}
+
+
+def test_what_cannot_be_written_or_is_too_much_is_done_without(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    memory = Memory(blocked / "layout.json")
+    memory.put("home", {"a": 1})
+    memory.save()
+    large = Memory(tmp_path / "layout.json")
+    large.put("home", {"filter": "x" * LARGEST_BYTES})
+    large.save()
+    assert not (tmp_path / "layout.json").exists()
