@@ -205,7 +205,8 @@ class FleetFeed:
             clock_ahead_s=self._offset.ahead_s,
         )
         earlier = self._glances.get(job.id, Glance()).findings
-        return Glance(progress, _trace(snapshot), health(run, self._rules, earlier))
+        found = await asyncio.to_thread(health, run, self._rules, earlier)
+        return Glance(progress, _trace(snapshot), found)
 
     async def _checkpoints(self, job: TrainingJob) -> tuple[Checkpoint, ...]:
         """Those of a job, listed anew once in a while: to see one that is overdue."""

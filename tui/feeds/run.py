@@ -80,6 +80,7 @@ class RunFeed:
         self._prices = prices or {}
         self._judged_at = -HEALTH_INTERVAL_S
         self._judged_status = ""
+        self._judging = asyncio.Event()
         self._progress = ProgressFold(patterns=self._patterns)
         self._metrics = MetricsFold()
         self._offset = ClockOffset()
@@ -92,6 +93,7 @@ class RunFeed:
         self._publisher.touch()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publisher.run())
+            tasks.create_task(self._judge())
             tasks.create_task(self._keep(self._watch_status))
             tasks.create_task(self._keep(self._read_log))
             tasks.create_task(self._keep_metrics())
@@ -135,25 +137,34 @@ class RunFeed:
             log_read=self._log.is_read,
             metrics=self._metrics.snapshot,
         )
-        self._judge()
         self._publish_snapshot(self._snapshot)
+        self._ask_for_judgement()
 
-    def _judge(self) -> None:
-        """Look for what is wrong: not with every change, for much of it takes minutes to show."""
+    def _ask_for_judgement(self) -> None:
+        """Have it looked what is wrong: not with every change, for much of it takes minutes to show."""
         now = self._session.clock.monotonic()
         status = self._job.current_status
-        if status == self._judged_status and now - self._judged_at < HEALTH_INTERVAL_S:
-            return
-        self._judged_at, self._judged_status = now, status
-        found = health(self._snapshot, self._rules, self._snapshot.findings)
-        if not self._log.is_read:
-            # The pauses that this run makes are not known yet.
-            found = tuple(one for one in found if one.kind != FindingKind.STALLED)
-        self._change(
-            findings=found,
-            slow_nodes=nodes_found(found, FindingKind.STRAGGLER),
-            missing_nodes=nodes_found(found, FindingKind.NODE_MISSING),
-        )
+        if status != self._judged_status or now - self._judged_at >= HEALTH_INTERVAL_S:
+            self._judged_at, self._judged_status = now, status
+            self._judging.set()
+
+    async def _judge(self) -> None:
+        """Look for what is wrong when asked to; in a thread, for 64 nodes take longer than a key may wait."""
+        while True:
+            await self._judging.wait()
+            self._judging.clear()
+            judged = self._snapshot
+            found = await asyncio.to_thread(health, judged, self._rules, judged.findings)
+            if not judged.log_read:
+                # The pauses that this run makes are not known yet.
+                found = tuple(one for one in found if one.kind != FindingKind.STALLED)
+            if found != self._snapshot.findings:
+                self._change(
+                    findings=found,
+                    slow_nodes=nodes_found(found, FindingKind.STRAGGLER),
+                    missing_nodes=nodes_found(found, FindingKind.NODE_MISSING),
+                )
+                self._publisher.touch()
 
     def _change(self, **changes: Any) -> None:
         self._snapshot = replace(self._snapshot, **changes)

@@ -88,12 +88,15 @@ class FleetBackend:
 
     def owns(self, job_id: str) -> bool:
         """See ``Backend``."""
-        return self._roster.find(job_id) is not None
+        entry = self._roster.find(job_id)
+        return entry is not None and entry.plan in self._plans
 
     def jobs(self) -> Sequence[TrainingJob]:
         """See ``Backend``."""
         now_ns = self._now_ns()
-        return [self._scripted(entry, now_ns).record() for entry in self._roster.all()]
+        # A world that was once served with further jobs may be served without them.
+        known = (entry for entry in self._roster.all() if entry.plan in self._plans)
+        return [self._scripted(entry, now_ns).record() for entry in known]
 
     def job(self, job_id: str) -> TrainingJob:
         """See ``Backend``."""

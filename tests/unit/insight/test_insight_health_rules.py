@@ -229,6 +229,7 @@ def test_a_node_that_is_heard_no_more_and_one_that_never_was():
 def test_nodes_that_are_late_or_answers_of_the_leader_alone_are_not_missing():
     young = range(0, 240, 60)
     assert look(240, vitals=metrics(series(young)), job={"node_count": 3}) == ()
+    assert look(vitals=metrics(series()), job={"node_count": 4}) == ()  # the leader alone, by its name
     leader = MetricsFold().fold(payload({}, **series()))
     assert look(vitals=leader, job={"node_count": 4}) == ()
 

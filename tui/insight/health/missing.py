@@ -16,10 +16,12 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
     """Nodes that had samples and have no more while others have, and fewer nodes than the job has.
 
     A node that is quiet because the job's last samples are old is not missing: others must be newer.
+    Where a single node of several was ever heard, the server tells of the leader alone, under its name or
+    without one (API facts, 2.2): that is no sickness.
     """
     metrics, rules = context.metrics, context.rules
     at = metrics.at
-    if at is None or len(metrics.nodes) < 1 or metrics.nodes[0].name == LEADER:
+    if at is None or not metrics.nodes or metrics.nodes[0].name == LEADER:
         return
     first_at = at
     for node in metrics.nodes:
@@ -38,7 +40,7 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
             )
     wanted = context.run.job.node_count or 0
     absent = wanted - len(metrics.nodes)
-    if absent > 0 and len(metrics.nodes) > 0 and at - first_at > rules.missing_start_s:
+    if absent > 0 and len(metrics.nodes) > 1 and at - first_at > rules.missing_start_s:
         nodes = "one node has" if absent == 1 else f"{absent} nodes have"
         text = f"{nodes} never sent metrics: {len(metrics.nodes)} of {wanted} are heard"
         yield finding(FindingKind.NODE_MISSING, "warning", text, since_s=first_at)

@@ -30,6 +30,8 @@ HEALTH_ESSENTIALS = 3
 SURE_SHARE = 0.1
 """An ETA whose range is narrower than that share of it needs no range."""
 _HOPELESS = (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE)
+_SAY_SINCE = (FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING)
+"""Findings whose text says nothing of time, and whose time is what a person asks next."""
 SEPARATOR_CELLS = 3
 _SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("ℹ", "plain")}
 
@@ -134,8 +136,9 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
     """
     checkpoint = _checkpoint(run)
     silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
-    told = [_finding(finding) for finding in run.findings if finding not in silent]
-    told += [_silent(finding) for finding in silent]
+    now = run.server_now
+    told = [_finding(finding, now) for finding in run.findings if finding not in silent]
+    told += [_silent(finding, now) for finding in silent]
     if not told:
         running = run.status.tone == "running"
         well = running and run.progress is not None and run.progress.step is not None
@@ -155,16 +158,22 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
     return [*told[:fitting], *([_more(rest)] if rest else []), checkpoint]
 
 
-def _finding(finding: Finding) -> Fact:
+def _finding(finding: Finding, now: datetime) -> Fact:
     sign, tone = _SIGNS[finding.severity]
     text = inert(finding.text)
     if finding.node is not None and inert(finding.node) not in text:
         text = f"{inert(finding.node)}: {text}"
+    if finding.kind in _SAY_SINCE and finding.since is not None and now > finding.since:
+        text = f"{text} for {duration((now - finding.since).total_seconds())}"
     return [(f"{sign} ", tone), (text, tone)]
 
 
-def _silent(finding: Finding) -> Fact:
-    return [("z ", "muted"), *((text, "muted") for text, _ in _finding(finding)[1:]), (" (snoozed)", "muted")]
+def _silent(finding: Finding, now: datetime) -> Fact:
+    return [
+        ("z ", "muted"),
+        *((text, "muted") for text, _ in _finding(finding, now)[1:]),
+        (" (snoozed)", "muted"),
+    ]
 
 
 def _more(count_of: int) -> Fact:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tui.insight.series import Series
 from tui.widgets.charts import braille
+from tui.widgets.charts.band import dotted, is_band, mean_spans
 from tui.widgets.charts.legend import letter
 from tui.widgets.charts.shaping import Shaper
 from tui.widgets.charts.spec import ChartSpec, Line, Role
@@ -44,12 +45,22 @@ def draw_raster(
                 characters[row][column], owners[row][column] = CURSOR, _CURSOR
     # Spots that share a cell cannot keep two colours: a later line takes the whole cell.
     drawn: list[tuple[int, list[braille.Cell]]] = []
+    faint: list[list[braille.Cell]] = []
+    dot_rows = rows * braille.DOTS_PER_CELL_Y
+    crowd = is_crowd(series)
     for index, owner, one in _layers(series, spec, shaper):
         spans = braille.reduce_to_spans(one, grid)
-        bits = braille.dot_columns(spans, columns, rows * braille.DOTS_PER_CELL_Y, *ends)
-        found = braille.cells(bits, rows)
+        bits = braille.dot_columns(spans, columns, dot_rows, *ends)
+        if owner >= 0 and not spec.smoothing and not crowd and is_band(spans, dot_rows, *ends):
+            faint.append(braille.cells(dotted(bits, grid), rows))
+            bits = braille.dot_columns(mean_spans(one, grid), columns, dot_rows, *ends)
+        elif owner == _FAINT and not crowd:
+            bits = dotted(bits, grid)
         if owner >= 0:
-            drawn.append((index, found))
+            drawn.append((index, braille.cells(bits, rows)))
+        else:
+            faint.append(braille.cells(bits, rows))
+    for owner, found in (*((_FAINT, found) for found in faint), *drawn):
         for row, column, character in found:
             characters[row][column] = character
             owners[row][column] = owner
