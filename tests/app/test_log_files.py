@@ -2,13 +2,14 @@
 
 import json
 import stat
+from contextlib import nullcontext
 from datetime import UTC
 from pathlib import Path
 
 import pytest
 
 from api_client.streams.records import LogEntry, LogGap, LogLine
-from tui.screens.job.log_outside import program_of, show_in
+from tui.screens.job.log_outside import at_row, program_of, show_outside
 from tui.screens.job.log_saving import default_path, save_entries
 
 STAMP = 1_795_262_671_123_456_789
@@ -111,12 +112,14 @@ def test_without_one_it_is_what_the_machine_has(tmp_path: Path, monkeypatch: pyt
     assert program_of("pager", {}) == ["more"]
 
 
-def test_a_program_sees_the_rows_in_a_private_file_that_is_gone_afterwards(tmp_path: Path) -> None:
+async def test_a_program_sees_the_lines_in_a_private_file_that_is_gone_afterwards(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     script = f'cat "$2" > {kept}; stat -c "%a %n" "$2" >> {kept}; echo "$1" >> {kept}; exit 3'
-    assert show_in(["sh", "-c", script, "sh", "an argument"], ["one", "two ä"], "run") == 3
+    command = ["sh", "-c", script, "sh", "an argument"]
+    assert await show_outside(command, ENTRIES, "run", here=None, timezone=UTC, suspended=nullcontext) == 3
     *rows, facts, argument = kept.read_text("utf-8").splitlines()
-    assert rows == ["one", "two ä"]
+    assert rows[0] == "2026-11-21 12:04:31.123Z  node-0  ERROR  first"
+    assert len(rows) == len(ENTRIES)
     assert argument == "an argument"
     mode, path = facts.split(" ", 1)
     assert mode == "600"
@@ -124,10 +127,40 @@ def test_a_program_sees_the_rows_in_a_private_file_that_is_gone_afterwards(tmp_p
     assert not Path(path).parent.exists()
 
 
-def test_a_program_that_does_not_start_leaves_no_file(
+@pytest.mark.parametrize(("here", "row"), [(0, 1), (1, 2), (2, 4), (None, 4)])
+async def test_a_pager_begins_where_the_reader_is(tmp_path: Path, here: int | None, row: int) -> None:
+    """A message of several lines takes as many rows; who follows begins at the end."""
+    kept = tmp_path / "kept"
+    pager = tmp_path / "less"
+    pager.write_text(f'#!/bin/sh\necho "$@" > {kept}; cat "$2" >> {kept}\n')
+    pager.chmod(0o755)
+    entries = [
+        LogLine(STAMP + number, text, "node-0", None) for number, text in enumerate(("a", "b\nc", "d"))
+    ]
+    await show_outside(
+        [str(pager)],
+        entries,
+        "run",
+        here=None if here is None else entries[here],
+        timezone=UTC,
+        suspended=nullcontext,
+    )
+    arguments, *rows = kept.read_text("utf-8").splitlines()
+    assert arguments.split()[0] == f"+{row}"
+    assert rows[row - 1].endswith("abd"[2 if here is None else here])
+
+
+def test_who_chose_a_place_in_the_pager_keeps_it() -> None:
+    assert at_row(["less", "-R", "+G"], 12) == ["less", "-R", "+G"]
+    assert at_row(["code", "--wait"], 12) == ["code", "--wait"]
+    assert at_row(["less"], None) == ["less"]
+
+
+async def test_a_program_that_does_not_start_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    missing = [str(tmp_path / "missing")]
     with pytest.raises(OSError, match="No such file"):
-        show_in([str(tmp_path / "missing")], ["one"], "run")
+        await show_outside(missing, ENTRIES, "run", here=None, timezone=UTC, suspended=nullcontext)
     assert files_of(tmp_path) == []

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import Literal
+
+from api_client.streams.records import LogEntry, LogLine
+from tui.screens.job.log_saving import save_entries
 
 Program = Literal["pager", "editor"]
 
@@ -18,6 +24,8 @@ _ELSE: dict[Program, tuple[str, ...]] = {
     "pager": ("less", "more"),
     "editor": ("nano", "vim", "vi"),
 }
+_GO_TO_ROW = frozenset({"less", "more", "most", "nano", "vi", "vim", "nvim", "view", "emacs", "emacsclient"})
+"""They begin at row 12 when told ``+12``."""
 
 
 def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
@@ -32,18 +40,59 @@ def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
     return next(([name] for name in _ELSE[kind] if shutil.which(name)), None)
 
 
-def show_in(command: list[str], rows: Iterable[str], name: str) -> int:
-    """Give the rows to a program in a file that only this person can read, gone afterwards.
+@dataclass(slots=True)
+class Place:
+    """Where the reader is: at an entry, or at the end (``here`` None). ``row`` counts from 1, once known.
 
-    Blocks until the program ends, as it has the terminal; returns its exit status. The rows must be
-    inert: a pager such as ``less -R`` passes escape sequences on. Raises OSError if it cannot be started.
+    What passes through ``watched`` is written as ``written`` does, a row for each line of a message.
     """
-    folder = tempfile.mkdtemp(prefix="bt-tui-")  # mode 0700
-    path = Path(folder) / f"{name}.log"
+
+    here: LogEntry | None
+    row: int | None = None
+
+    def watched(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+        """The same entries; notes the row of the reader's, or of the last one."""
+        row = 1
+        for entry in entries:
+            if self.here is None or (self.row is None and entry == self.here):
+                self.row = row
+            row += 1 + (entry.message.rstrip("\r\n").count("\n") if isinstance(entry, LogLine) else 0)
+            yield entry
+
+
+def at_row(command: list[str], row: int | None) -> list[str]:
+    """The command, told to begin at a row if it is known to understand that and says nothing else itself."""
+    says_where = any(word.startswith("+") for word in command[1:])
+    if row is None or says_where or Path(command[0]).name not in _GO_TO_ROW:
+        return command
+    return [*command, f"+{row}"]
+
+
+async def show_outside(
+    command: list[str],
+    entries: Iterable[LogEntry],
+    name: str,
+    *,
+    here: LogEntry | None,
+    timezone: tzinfo | None,
+    suspended: Callable[[], AbstractContextManager[object]],
+) -> int:
+    """Give entries to a program in a file that only this person can read, gone afterwards.
+
+    The file is written beside what the screen does; then the program has the terminal (within ``suspended``)
+    and all waits for it. It begins where the reader is. Returns its exit status; raises OSError if it cannot
+    be started. The rows are inert: a pager such as ``less -R`` passes escape sequences on.
+    """
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="bt-tui-"))  # mode 0700
+    path = folder / f"{name}.log"
+    place = Place(here)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(f"{row}\n" for row in rows)
-        return subprocess.run([*command, str(path)], check=False).returncode
+        await save_entries(place.watched(entries), path, timezone=timezone)
+        with suspended():
+            return _run([*at_row(command, place.row), str(path)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(command: list[str]) -> int:
+    return subprocess.run(command, check=False).returncode

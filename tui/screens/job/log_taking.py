@@ -12,15 +12,17 @@ from textual.app import SuspendNotSupported
 from textual.widget import Widget
 
 from api_client.models import TrainingJob
-from api_client.streams.records import LogEntry
 from tui.clipboard import LONGEST_COPY_BYTES
-from tui.insight.log_text.written import message_text, written
+from tui.insight.log_text.written import message_text
 from tui.insight.text import inert
 from tui.insight.units import count
 from tui.messages import CopyRequested
-from tui.screens.job.log_outside import Program, program_of, show_in
+from tui.screens.job.log_outside import Program, program_of, show_outside
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.log_saving import default_path, own_path, save_entries
+
+MANY_LINES = 50_000
+"""Writing more takes a moment that wants a word."""
 
 
 class LogTaking(Widget):
@@ -104,15 +106,25 @@ class LogTaking(Widget):
         if command is None:
             self.notify(f"There is no {kind}; set ${kind.upper()}.", severity="warning")
             return
-        zone = UTC if self.log_pane.view.time_mode == "utc" else None
+        self.run_worker(
+            self._showing(command), name=kind, group="log outside", exclusive=True, exit_on_error=False
+        )
 
-        def row(entry: LogEntry) -> str:
-            return written(entry, zone)
-
-        entries = self.log_pane.view.entries(filtered=True)
+    async def _showing(self, command: list[str]) -> None:
+        pane = self.log_pane
+        view = pane.view
+        if view.shown_count > MANY_LINES:
+            self.notify(f"Writing {count(view.shown_count)} lines for {inert(command[0])}…")
         try:
-            with self.app.suspend():
-                show_in(command, map(row, entries), default_path(self.job.name or "", self.job.id).stem)
+            with pane.held():
+                await show_outside(
+                    command,
+                    view.entries(filtered=True),
+                    default_path(self.job.name or "", self.job.id).stem,
+                    here=None if view.follow else view.cursor_entry,
+                    timezone=UTC if view.time_mode == "utc" else None,
+                    suspended=self.app.suspend,
+                )
         except SuspendNotSupported:
             self.notify("This terminal cannot be lent to another program.", severity="warning")
         except (OSError, subprocess.SubprocessError) as error:
