@@ -9,6 +9,8 @@ from tui.app import BtTuiApp
 from tui.keymap import key_signs
 from tui.screens.base import AppScreen
 from tui.screens.cache.screen import CacheScreen
+from tui.screens.capacity.screen import CapacityScreen
+from tui.screens.compare.screen import CompareRunsScreen
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.downloads.screen import DownloadsScreen
 from tui.screens.files.screen import FilesScreen
@@ -21,6 +23,8 @@ SCREENS: tuple[type[AppScreen], ...] = (
     HomeScreen,
     JobScreen,
     CacheScreen,
+    CompareRunsScreen,
+    CapacityScreen,
     FilesScreen,
     DownloadsScreen,
     SubmitScreen,

@@ -77,7 +77,7 @@ class CurveMaker:
             start, end = view.window.bounds(*reach)
             x_axis: XAxis = view.axis
             spec = ChartSpec(
-                title=f"{unit or measure} {AXIS_WORDS[view.axis]}",
+                title=_title(unit or measure, view.axis, lines),
                 start=start,
                 end=end,
                 unit=number,
@@ -98,6 +98,12 @@ class CurveMaker:
         first = min((line.times[0] for line in lines), default=0.0)
         last = max((line.times[-1] for line in lines), default=1.0)
         return first, max(last, first + 1e-3)
+
+
+def _title(measure: str, axis: Axis, lines: Sequence[Series]) -> str:
+    """What is drawn over what; a single line has no legend, so its run is named here."""
+    alone = f" of {lines[0].name}" if len(lines) == 1 else ""
+    return f"{measure}{alone} {AXIS_WORDS[axis]}"
 
 
 def _same(one: Source, other: Source) -> bool:

@@ -1,0 +1,126 @@
+"""The capacity screen: its sights, and what people do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api_client.remotes import resolve_remote
+from support.dashboard import settle, text_of
+from support.stranger import Answer, Stranger, job
+from support.stranger_runs import CAPACITY, serve_capacity
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.screens.capacity.screen import CapacityScreen
+from tui.screens.job.screen import JobScreen
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    with Stranger() as server:
+        a10g = {
+            "id": "a",
+            "name": "a",
+            "memory_limit_mib": 1,
+            "millicpu_limit": 1,
+            "gpu_count": 1,
+            "gpu_type": "A10G",
+        }
+        server.jobs = [
+            job("late", "PENDING", name="late-one", node_count=2),
+            job("first", "PENDING", name="first-one", priority=5),
+            job("holds", "RUNNING", name="big-one", node_count=2),
+            job("small", "RUNNING", name="small-one", instance_type=a10g),
+        ]
+        serve_capacity(server)
+        yield server
+
+
+def app_on(stranger: Stranger) -> BtTuiApp:
+    return BtTuiApp(resolve_remote(environ=stranger.environ(), trussrc_path=Path("no-such-file")))
+
+
+async def opened(app: BtTuiApp, pilot: object) -> None:
+    await until(pilot, lambda: "4 jobs" in text_of(app))  # type: ignore[arg-type]
+    await pilot.press("Q")  # type: ignore[attr-defined]
+    await until(pilot, lambda: isinstance(app.screen, CapacityScreen))  # type: ignore[arg-type]
+
+
+async def test_limits_use_and_the_queue_at_a_glance(stranger: Stranger) -> None:
+    app = app_on(stranger)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(app, pilot)
+        await until(pilot, lambda: "first-one" in text_of(app) and "40/64" in text_of(app))
+        screen = text_of(app)
+        assert "2 wait for 24 GPUs" in screen
+        assert "16/16" in screen and "=cmd()" in screen  # the team's
+        assert "█!" in screen  # full, not told by colour alone
+        assert screen.index("1. pending") < screen.index("first-one") < screen.index("late-one")
+        assert screen.index("late-one") < screen.index("big-one")
+        # The jobs of one type alone.
+        await pilot.press("tab", "home", "a")
+        await until(pilot, lambda: "big-one" not in text_of(app))
+        assert "small-one" in text_of(app)
+        await pilot.press("j")
+        await until(pilot, lambda: "big-one" in text_of(app))
+
+
+async def test_enter_opens_the_job(stranger: Stranger) -> None:
+    app = app_on(stranger)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(app, pilot)
+        await until(pilot, lambda: "first-one" in text_of(app))
+        await pilot.press("home", "enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen))
+        assert app.screen.job.id == "first"  # type: ignore[attr-defined]
+
+
+async def test_no_route_no_right_empty_and_failing_are_four_sights_and_the_queue_stays(
+    stranger: Stranger,
+) -> None:
+    route = ("GET", "/v1/training/capacity")
+    sights = (
+        (Answer(404, {"code": "NOT_FOUND", "message": "no"}), "does not tell its capacity"),
+        (Answer(403, {"code": "FORBIDDEN", "message": "no"}), "may not read the capacity"),
+        (Answer(body={"gpu_capacities": [], "team_gpu_capacities": []}), "no GPU limits"),
+        (Answer(422, {"code": "ODD", "message": "[red]odd[/]"}), "[red]odd[/]"),
+    )
+    app = app_on(stranger)
+    async with app.run_test(size=(60, 20)) as pilot:
+        stranger.on(*route, sights[0][0])
+        await opened(app, pilot)
+        for answer, words in sights:
+            stranger.on(*route, answer)
+            await pilot.press("r")
+            await until(pilot, lambda words=words: words in " ".join(text_of(app).split()))  # type: ignore[misc]
+            await until(pilot, lambda: "first-one" in text_of(app))
+
+
+async def test_what_was_known_stays_and_is_called_old(stranger: Stranger) -> None:
+    app = app_on(stranger)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(app, pilot)
+        await until(pilot, lambda: "40/64" in text_of(app))
+        stranger.on("GET", "/v1/training/capacity", Answer(422, {"code": "ODD", "message": "broken"}))
+        await pilot.press("r")
+        await until(pilot, lambda: "Not read anew" in text_of(app))
+        assert "40/64" in text_of(app)
+        serve_capacity(stranger, CAPACITY)
+        await pilot.press("r")
+        await until(pilot, lambda: "Not read anew" not in text_of(app))
+
+
+async def test_export(stranger: Stranger, tmp_path: Path) -> None:
+    app = app_on(stranger)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(app, pilot)
+        await until(pilot, lambda: "first-one" in text_of(app) and "40/64" in text_of(app))
+        await pilot.press("E")
+        await settle(pilot)
+        app.screen.query_one("#file").value = str(tmp_path / "c.csv")  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "c-jobs.csv").exists)
+        assert (tmp_path / "c.csv").read_text().splitlines()[0].startswith("scope,team,gpu_type")
+        assert "'=cmd()" in (tmp_path / "c.csv").read_text()

@@ -1,0 +1,316 @@
+"""Runs over each other: marked on Home, read from a server that we did not write."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from api_client.remotes import resolve_remote
+from support.dashboard import LIVE, Dashboard, home, settle, text_of
+from support.stranger import Answer, Stranger, line
+from support.stranger_runs import finished_run
+from support.waiting import until
+from support.worlds import JOBS, run
+from tui.app import BtTuiApp
+from tui.feeds.comparison import RunMemory
+from tui.insight.comparison import ComparedRun
+from tui.messages import CompareJobsRequested
+from tui.screens.compare.screen import CompareRunsScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.chart_deck import ChartDeck
+from tui.widgets.row_table import RowTable
+
+READ = tuple(ComparedRun(job, "read", replace(run(job), findings=())) for job in (JOBS[0], JOBS[5], JOBS[6]))
+
+
+class StubComparison:
+    """Says what it is told to."""
+
+    def __init__(self, runs: tuple[ComparedRun, ...], publish: Callable[..., object]) -> None:
+        self.runs, self.publish, self.asked = runs, publish, 0
+
+    async def run(self) -> None:
+        self.publish(self.runs)
+        await asyncio.Event().wait()
+
+    def refresh(self) -> None:
+        self.asked += 1
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def compare_view(runs: tuple[ComparedRun, ...] = READ) -> Dashboard:
+    def first() -> Screen[None]:
+        screen = CompareRunsScreen(
+            [one.job for one in runs],
+            lambda publish: StubComparison(runs, publish),  # type: ignore[arg-type,return-value]
+        )
+        screen.connection = LIVE
+        return screen
+
+    return Dashboard(first)
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    with Stranger() as server:
+        server.jobs = []
+        finished_run(server, "one", name="first", losses=[3.0 - n / 40 for n in range(60)])
+        finished_run(server, "two", name="second", losses=[3.0 - n / 30 for n in range(60)], status="FAILED")
+        finished_run(server, "quiet", name="silent", losses=[])
+        yield server
+
+
+def app_on(stranger: Stranger) -> BtTuiApp:
+    return BtTuiApp(resolve_remote(environ=stranger.environ(), trussrc_path=Path("no-such-file")))
+
+
+async def test_marks_are_signs_counted_in_the_header_and_taken_away() -> None:
+    app = home()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("space", "j", "space")
+        await settle(pilot)
+        screen = text_of(app)
+        assert "◆ 2 marked" in screen
+        assert screen.count("●◆") == 2
+        await pilot.press("space")
+        await settle(pilot)
+        assert "◆ 1 marked" in text_of(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "◆" not in text_of(app)
+
+
+async def test_one_mark_is_compared_with_the_job_under_the_cursor_and_none_with_nothing() -> None:
+    asked: list[list[str]] = []
+
+    class Noting(Dashboard):
+        def on_compare_jobs_requested(self, message: CompareJobsRequested) -> None:
+            asked.append([job.id for job in message.jobs])
+
+    app = home()
+    app.__class__ = Noting
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("c")
+        await settle(pilot)
+        assert not asked
+        await pilot.press("space", "j", "c")
+        await settle(pilot)
+    assert asked == [["whisper", "grpo7"]]
+
+
+async def test_marked_jobs_are_read_and_compared(stranger: Stranger) -> None:
+    app = app_on(stranger)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await until(pilot, lambda: "3 jobs" in text_of(app))
+        await pilot.press("space", "j", "space", "j", "space", "c")
+        await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen))
+        await until(pilot, lambda: all(one.state == "read" for one in app.screen.runs))  # type: ignore[attr-defined]
+        await until(pilot, lambda: "tells no training progress" in text_of(app))
+        screen = text_of(app)
+        assert "loss by step" in screen and "tok/s by step" in screen
+        assert "✗ failed" in screen and "≠ status" in screen
+        assert "ℹ silent tells no training progress" in screen
+        # Read once: going there again asks for no line of a finished job.
+        lines_asked = sum(asked.path.endswith("/logs") for asked in stranger.asked)
+        await pilot.press("escape", "c")
+        await until(pilot, lambda: isinstance(app.screen, CompareRunsScreen) and "✗ failed" in text_of(app))
+        assert sum(asked.path.endswith("/logs") for asked in stranger.asked) == lines_asked
+
+
+async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: Stranger) -> None:
+    app = app_on(stranger)
+    stranger.on("GET", r".*/jobs/two", Answer(404, {"code": "NOT_FOUND", "message": "gone"}))
+    stranger.on("GET", r".*/jobs/quiet", Answer(400, {"code": "ODD", "message": "[bold]no[/]"}))
+    async with app.run_test(size=(100, 40)) as pilot:
+        await until(pilot, lambda: "3 jobs" in text_of(app))
+        await pilot.press("space", "j", "space", "j", "space", "c")
+        await until(pilot, lambda: "second is gone" in text_of(app))
+        await until(pilot, lambda: "[bold]no[/]" in text_of(app))
+        await until(pilot, lambda: "loss of first by step" in text_of(app))
+
+
+async def test_a_running_job_is_followed(stranger: Stranger) -> None:
+    import time
+
+    now_ms = int(time.time() * 1000)
+    stranger.jobs[0] |= {"current_status": "TRAINING_JOB_RUNNING"}
+    stranger.logs["one"] = [
+        line(f"step {n}/900 loss={3 - n / 100}", at_ms=now_ms - 60_000 + 10 * n) for n in range(1, 30)
+    ]
+    app = app_on(stranger)
+    async with app.run_test(size=(100, 40)) as pilot:
+        await until(pilot, lambda: "3 jobs" in text_of(app))
+        await pilot.press("space", "j", "space", "c")
+
+        def steps() -> list[Any]:
+            return [one.progress.step for one in getattr(app.screen, "runs", ())]
+
+        await until(pilot, lambda: 29 in steps())
+        stranger.logs["one"].append(line("step 30/900 loss=1.5", at_ms=int(time.time() * 1000)))
+        await until(pilot, lambda: 30 in steps())
+
+
+async def test_axes_smoothing_layout_base_and_differing_by_keyboard() -> None:
+    app = compare_view()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        deck = app.screen.query_one(ChartDeck)
+        assert "Compare 3 jobs · by step" in text_of(app)
+        await pilot.press("x")
+        await settle(pilot)
+        assert "since each start" in text_of(app)
+        assert deck.shown[0].spec.x_axis == "elapsed" and deck.shown[0].series[0].times[0] >= 0
+        await pilot.press("x", "M")
+        await settle(pilot)
+        assert "by clock" in text_of(app) and deck.shown[0].spec.smoothing > 0
+        await pilot.press("v", "v")
+        await settle(pilot)
+        assert not deck.display and "GPU-hours" in text_of(app)
+        screen = text_of(app)
+        assert screen.index("llama-70b-sft-v3") < screen.index("llama-70b-sft-v2")
+        await pilot.press("b")
+        await settle(pilot)
+        screen = text_of(app)
+        assert screen.index("llama-70b-sft-v2") < screen.index("llama-70b-sft-v3")
+        await pilot.press("d")
+        await settle(pilot)
+        rows = app.screen.query_one(RowTable).rows
+        assert rows and all(row.differs for row in rows)
+
+
+async def test_zoom_and_pan_by_key_and_wheel() -> None:
+    app = compare_view()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        deck = app.screen.query_one(ChartDeck)
+        whole = deck.shown[0].spec
+        await pilot.press("minus")
+        await settle(pilot)
+        closer = deck.shown[0].spec
+        assert closer.end - closer.start < whole.end - whole.start
+        await pilot.press("less_than_sign")
+        await settle(pilot)
+        assert deck.shown[0].spec.start < closer.start
+        await pilot.press("plus", "plus", "plus")
+        await settle(pilot)
+        assert (deck.shown[0].spec.start, deck.shown[0].spec.end) == (whole.start, whole.end)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (200, 60)])
+async def test_it_fits(size: tuple[int, int]) -> None:
+    app = compare_view()
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        screen = text_of(app)
+        assert "Compare" in screen and "loss" in screen and "status" in screen
+        assert ("2/3 shown" in screen) == (size[0] == 60)
+
+
+async def test_hostile_names_are_text() -> None:
+    evil = replace(READ[0], job=READ[0].job.model_copy(update={"name": "[red]x[/]\x1b[2J\x00"}))
+    app = compare_view((evil, replace(READ[1], state="failed", error="[bold]\x1b[31mboom")))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await settle(pilot)
+        screen = text_of(app)
+        assert "[red]x[/]" in screen and "[bold]" in screen
+        assert "\x1b" not in screen
+
+
+def test_memory_is_bounded_and_keeps_only_what_cannot_change() -> None:
+    memory = RunMemory(most=2)
+    memory.keep(READ[0])  # it runs
+    assert memory.recall(READ[0].job.id) is None
+    finished = [
+        replace(READ[1], job=READ[1].job.model_copy(update={"id": f"j{number}"})) for number in range(4)
+    ]
+    for one in finished:
+        memory.keep(one)
+    memory.keep(replace(finished[0], gap_count=1))
+    assert len(memory) == 2
+    assert [memory.recall(f"j{number}") is not None for number in range(4)] == [False, False, True, True]
+
+
+async def test_export_writes_what_is_drawn_and_never_over_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = compare_view()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("E")
+        await settle(pilot)
+        await pilot.press("enter")
+        table, curves = (
+            tmp_path / "compare-llama70-sftv2-grpo6.csv",
+            tmp_path / "compare-llama70-sftv2-grpo6-curves.csv",
+        )
+        await until(pilot, lambda: table.exists() and curves.exists() and not app.screen.query("#box"))
+        rows = rows_of(curves)
+        drawn = app.screen.query_one(ChartDeck).shown[0]
+        for series in drawn.series:
+            written = [
+                float(row["value"]) for row in rows if row["chart"] == "loss" and row["series"] == series.name
+            ]
+            assert written == list(series.values)
+        assert [row["property"] for row in rows_of(table)][:2] == ["name", "status"]
+        assert table.stat().st_mode & 0o077 == 0
+
+        table.write_text("mine")
+        await pilot.press("E")
+        await settle(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: "exists" in text_of(app))
+        assert table.read_text() == "mine"
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.screen.query("#box"))
+        assert table.read_text() != "mine"
+
+
+async def test_export_as_json_and_to_a_place_that_is_none(tmp_path: Path) -> None:
+    app = compare_view()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("v", "v", "E")
+        await settle(pilot)
+        field = app.screen.query_one("#file")
+        field.value = str(tmp_path / "no" / "such.json")  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, lambda: "not saved" in text_of(app))
+        field.value = str(tmp_path / "out.json")  # type: ignore[attr-defined]
+        await settle(pilot)
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "out.json").exists)
+        found = json.loads((tmp_path / "out.json").read_text())
+        assert {row["property"] for row in found} >= {"status", "gpu_hours", "best_loss"}
+
+
+async def test_home_saves_the_jobs_shown_with_formulas_made_harmless(tmp_path: Path) -> None:
+    from support.worlds import fleet
+
+    evil = JOBS[0].model_copy(update={"name": '=HYPERLINK("http://x")'})
+    app = home(fleet((evil, JOBS[1])))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen)
+        await pilot.press("E")
+        await settle(pilot)
+        app.screen.query_one("#file").value = str(tmp_path / "jobs.csv")  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "jobs.csv").exists)
+        rows = rows_of(tmp_path / "jobs.csv")
+        assert {row["name"] for row in rows} == {'\'=HYPERLINK("http://x")', "qwen3-grpo-7"}
+        assert {row["gpus"] for row in rows} == {"32", "16"}
