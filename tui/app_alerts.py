@@ -121,7 +121,8 @@ class AlertKeeper(App[WelcomeChoice]):
         watched = {screen.job.id for screen in self.screen_stack if isinstance(screen, JobScreen)}
         for row in message.fleet.jobs:
             if row.id not in watched:  # the job's own screen knows more, and sooner
-                self._tell(self.alert_book.look(row.job, row.findings, _now(), source="fleet"))
+                source = "glance" if row.judged else "list"  # to be listed is not to be looked at
+                self._tell(self.alert_book.look(row.job, row.findings, _now(), source=source))
         if isinstance(self.screen, HomeScreen):
             self._show_title(fleet_title([silenced(row, self.snoozed) for row in message.fleet.jobs]))
 

@@ -163,14 +163,13 @@ async def test_snoozing_silences_the_header_the_title_and_what_comes_again_until
         await settle(pilot)
         screen = text_of(app)
         assert "snoozed for 45m" in screen
-        assert "z no step for 9m" in screen
-        assert "(snoozed)" in screen
+        assert "z snoozed: no step for 9m" in screen
         await show(pilot, STALLED)
         assert app.titles[-1] == "● llama-70b-sft-v3 46% – bt-tui"
         await pilot.press("z")
         await settle(pilot)
         await show(pilot, STALLED)
-        assert "(snoozed)" not in text_of(app)
+        assert "z snoozed" not in text_of(app)
         assert app.titles[-1] == "✗ llama-70b-sft-v3 stalled – bt-tui"
 
 
@@ -182,6 +181,7 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settle(pilot)
         assert app.titles[-1] == "▲ 1 needs a look – bt-tui"
+        assert len(app._notifications) == 0
         leak = Finding(FindingKind.MEMORY_LEAK, "warning", "memory leaks", since=datetime.now(UTC))
         glances = GLANCES | {"llama70": replace(GLANCES["llama70"], findings=(leak,))}
         ended = tuple(
@@ -202,6 +202,21 @@ async def test_home_tells_of_every_job_and_snoozes_the_one_under_the_cursor() ->
         await settle(pilot)
         assert "z stalled" in text_of(app)
         assert "1 needs a look" in text_of(app)
+
+
+async def test_what_the_first_glance_finds_is_no_news_though_the_job_was_listed_before() -> None:
+    listed = fold_fleet(PROJECTS, JOBS, {}, ONE_O_CLOCK)
+
+    def first() -> HomeScreen:
+        return HomeScreen(lambda publish: StubFleetFeed(listed, publish), "acme")  # type: ignore[arg-type,return-value]
+
+    app = NotingDashboard(first, settings=settings())
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await settle(pilot)
+        app.screen.snapshot = fleet()  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert app.titles[-1] == "▲ 1 needs a look – bt-tui"
+        assert len(app._notifications) == 0
 
 
 async def test_the_users_program_gets_json_on_its_standard_input_and_no_key(

@@ -53,6 +53,8 @@ class JobRow:
     spot: bool
     alarmed: bool
     findings: tuple[Finding, ...] = field(default=(), compare=False)
+    judged: bool = field(default=False, compare=False)
+    """Whether anybody has looked for findings yet."""
     marked: bool = False
 
     @property
@@ -99,7 +101,7 @@ def fold_fleet(
 ) -> FleetSnapshot:
     """One snapshot out of both lists; running jobs first, then the newest."""
     rows = sorted(
-        (_job_row(job, glances.get(job.id, Glance()), now) for job in jobs),
+        (_job_row(job, glances.get(job.id, Glance()), now, judged=job.id in glances) for job in jobs),
         key=lambda row: (row.status.order, -row.created_at.timestamp()),
     )
     return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now)
@@ -125,7 +127,7 @@ def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -
     return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
 
 
-def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
+def _job_row(job: TrainingJob, glance: Glance, now: datetime, *, judged: bool) -> JobRow:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     note, tone = _note(job, glance, age_s, now)
     per_node = job.instance_type.gpu_count or 0
@@ -148,6 +150,7 @@ def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
         spot=(job.availability_model or "").lower() == "spot",
         alarmed=bool(glance.findings) and not job.is_finished,
         findings=() if job.is_finished else glance.findings,
+        judged=judged,
     )
 
 
