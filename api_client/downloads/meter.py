@@ -12,6 +12,10 @@ from api_client.downloads.records import DownloadProgress, FileProgress, FileSta
 
 TELL_EVERY_S = 0.2
 SPEED_OVER_S = 5.0
+STALLED_AFTER_S = 3.0
+"""So long without a byte is worth telling."""
+NOTED_FOR_S = 3.0
+"""A wait or a renewal is told of so long after bytes have come again."""
 
 
 class Meter:
@@ -30,6 +34,7 @@ class Meter:
         self.fetched_bytes = 0
         self._resumed_bytes = 0
         self._note = ""
+        self._noted_at_s = self._arrived_at_s = monotonic()
         self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
         self._told_at_s = float("-inf")
 
@@ -44,7 +49,10 @@ class Meter:
         with self._lock:
             before = self._files[place]
             self._files[place] = replace(before, **news)
-            self._note = news.get("note") or self._note
+            if news.get("note"):
+                self._note, self._noted_at_s = news["note"], self._monotonic()
+            if "state" in news:
+                self._arrived_at_s = self._monotonic()  # a file that has just begun has not stalled
         self.tell(urgent=news.get("state", before.state) is not before.state)
 
     def settle(self, place: int, **news: Any) -> None:
@@ -62,7 +70,13 @@ class Meter:
         """``size_bytes`` more have crossed the network, and ``done_bytes`` of the file are here."""
         with self._lock:
             self.fetched_bytes += size_bytes
-            self._files[place] = replace(self._files[place], done_bytes=done_bytes)
+            self._arrived_at_s = now_s = self._monotonic()
+            file = self._files[place]
+            is_old = now_s - self._noted_at_s > NOTED_FOR_S
+            if is_old:
+                self._note = ""
+            note = "" if is_old else file.note
+            self._files[place] = replace(file, done_bytes=done_bytes, note=note)
 
     def is_due(self) -> bool:
         """Whether the listener would hear something by now."""
@@ -109,8 +123,16 @@ class Meter:
                 eta_s=left_bytes / speed if speed and is_known else None,
                 files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in files),
                 files_failed=sum(file.state is FileState.FAILED for file in files),
+                stalled_s=self._stalled_s(files),
                 note=self._note,
             )
+
+    def _stalled_s(self, files: Sequence[FileProgress]) -> float:
+        states = {file.state for file in files}
+        if FileState.ACTIVE not in states or FileState.VERIFYING in states:
+            return 0.0
+        silent_s = self._monotonic() - self._arrived_at_s
+        return silent_s if silent_s >= STALLED_AFTER_S else 0.0
 
     def _speed(self) -> float:
         """Bytes a second over the last seconds."""

@@ -87,7 +87,7 @@ class PartFile:
         self._saving = threading.Lock()
         self._saved_at_s = monotonic()
         self._using = threading.Lock()
-        self._is_finished = self._is_closing = False
+        self._is_finished = self._is_closing = self._needs_etag = False
         with translated(path):
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
             self._descriptor = os.open(self._part, flags, 0o666)
@@ -97,6 +97,9 @@ class PartFile:
                 found = _read_journal(self._journal, identity, os.fstat(self._descriptor).st_size)
                 if found:
                     self.identity, self.spans = found
+                    self._needs_etag = not identity.may_be(self.identity)
+                    if self._needs_etag:
+                        self.identity = replace(self.identity, listed_modified=identity.listed_modified)
                 else:
                     os.ftruncate(self._descriptor, 0)
         except BaseException:
@@ -116,8 +119,9 @@ class PartFile:
     def identify(self, seen: Identity) -> bool:
         """Learn what an answer tells of the object. False if it is not the one that these bytes are of."""
         with self._lock:
-            if not self.identity.may_be(seen):
+            if not self.identity.may_be(seen) or (self._needs_etag and seen.etag != self.identity.etag):
                 return False
+            self._needs_etag = False
             known = asdict(self.identity)
             news = {name: value for name, value in asdict(seen).items() if known[name] in ("", None)}
             self.identity = replace(self.identity, **news)
@@ -127,6 +131,7 @@ class PartFile:
         """Forget all bytes."""
         with self._lock, translated(self.path):
             self.identity = identity
+            self._needs_etag = False
             self.spans = Spans()
             os.ftruncate(self._descriptor, 0)
             self._journal.unlink(missing_ok=True)
@@ -235,7 +240,7 @@ def _read_journal(path: Path, identity: Identity, part_size_bytes: int) -> tuple
         size_bytes = found.size_bytes
         if size_bytes is not None:
             _whole(size_bytes)
-        if not identity.may_be(found) or (found.job_id, found.name, found.node_rank) != (
+        if not _may_go_on(identity, found, spans) or (found.job_id, found.name, found.node_rank) != (
             identity.job_id,
             identity.name,
             identity.node_rank,
@@ -246,6 +251,19 @@ def _read_journal(path: Path, identity: Identity, part_size_bytes: int) -> tuple
     if spans.end > part_size_bytes or (size_bytes is not None and spans.end > size_bytes):
         return None
     return found, spans
+
+
+def _may_go_on(listed: Identity, found: Identity, spans: Spans) -> bool:
+    """Whether the bytes may be the listed file's.
+
+    A store may give the same object another time. Then its strong ETag must say that it is the same: that
+    is seen in the next answer, so something must be left to ask for.
+    """
+    if listed.may_be(found):
+        return True
+    is_strong = found.etag not in ("", None) and not found.etag.startswith("W/")
+    is_part = found.size_bytes is not None and spans.size_bytes < found.size_bytes
+    return is_strong and is_part and replace(listed, listed_modified=found.listed_modified).may_be(found)
 
 
 def _whole(value: Any) -> int:

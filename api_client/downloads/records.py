@@ -124,7 +124,8 @@ class DownloadProgress:
 
     ``done_bytes`` and ``total_bytes`` leave out what was skipped. ``resumed_bytes`` of ``done_bytes`` were
     here before this run. ``speed_bytes_per_s`` is that of the last seconds, ``eta_s`` follows from it
-    (None: no telling). ``note`` is the latest wait or renewal in words.
+    (None: no telling). ``stalled_s`` is for how long nothing has arrived, where that is longer than usual;
+    else 0. ``note`` is the latest wait or renewal in words, until bytes have arrived for a while.
     """
 
     files: tuple[FileProgress, ...]
@@ -135,6 +136,7 @@ class DownloadProgress:
     eta_s: float | None = None
     files_done: int = 0
     files_failed: int = 0
+    stalled_s: float = 0.0
     note: str = ""
 
     @property

@@ -37,6 +37,9 @@ REQUESTS_AT_ONCE = 4
 FAILURES_IN_A_ROW = 8
 """After so many files that all failed the rest is not tried: nobody waits out 5,000 timeouts."""
 
+BEAT_S = 1.0
+"""How often the listener hears something even while nothing arrives."""
+
 MIB = 1024 * 1024
 
 
@@ -89,6 +92,7 @@ class Run:
         waiting = iter(todo)
         workers = range(min(FILES_AT_ONCE, len(todo)))
         failure: NoRoom | None = None
+        telling = asyncio.create_task(self._keep_telling())
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in workers:
@@ -96,6 +100,7 @@ class Run:
         except* NoRoom as errors:
             failure = _first(errors)
         finally:
+            telling.cancel()
             self._meter.finish()
         if failure is not None:
             raise failure
@@ -107,6 +112,12 @@ class Run:
             elapsed_s=self._clock.monotonic() - began_s,
             finished_at=self._clock.now(),
         )
+
+    async def _keep_telling(self) -> None:
+        """While nothing arrives the speed falls all the same, and the listener hears that."""
+        while True:
+            await self._clock.sleep(BEAT_S)
+            self._meter.tell()
 
     def _tasks(self, plan: DownloadPlan) -> list[_Task]:
         """What is to be done about each file. Raises FilesExist where somebody must be asked."""

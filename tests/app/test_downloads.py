@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,20 @@ async def test_the_list_tells_of_each_download_and_its_files(size: tuple[int, in
         await pilot.press("escape")
         await settle(pilot)
         assert "llama-70b-sft-v3" in text_of(app)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+async def test_a_stall_is_told_instead_of_the_last_speed(size: tuple[int, int]) -> None:
+    app = home()
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        app.downloads = Transfers((replace(GOING, stalled_s=12.0, note="the store broke off"),))
+        await pilot.press("T")
+        await settle(pilot)
+        text = text_of(app)
+        assert "↓ 2 files 43 % stalled" in text.splitlines()[-1]
+        assert "Nothing has arrived for 12s (the store broke off)." in text
+        assert "112 MiB/s" not in text
 
 
 async def test_cancel_and_retry_ask_for_the_one_under_the_cursor() -> None:

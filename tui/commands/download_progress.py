@@ -51,7 +51,9 @@ def progress_label(progress: DownloadProgress) -> str:
 
 
 def progress_note(progress: DownloadProgress) -> str:
-    """``157 MiB/s  12 s left``."""
+    """``157 MiB/s  12 s left``; of a stall, for how long."""
+    if progress.stalled_s:
+        return f"stalled for {duration(progress.stalled_s)}"
     if not progress.speed_bytes_per_s:
         return progress.note
     left = "" if not progress.eta_s else f"  {duration(progress.eta_s)} left"

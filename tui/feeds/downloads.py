@@ -188,6 +188,7 @@ class DownloadsFeed:
                 size_bytes=progress.total_bytes,
                 speed=progress.speed_bytes_per_s,
                 eta_s=progress.eta_s,
+                stalled_s=progress.stalled_s,
                 files=progress.files,
                 note=progress.note,
             )
@@ -234,7 +235,7 @@ class DownloadsFeed:
             self._tell()
 
     def _end(self, transfer_id: str, state: TransferState, error: str = "") -> None:
-        self._change(transfer_id, state=state, error=error, speed=None, eta_s=None, note="")
+        self._change(transfer_id, state=state, error=error, speed=None, eta_s=None, stalled_s=0.0, note="")
         item = self._items.get(transfer_id)
         if item is not None:
             self._on_end(item)

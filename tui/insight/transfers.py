@@ -46,6 +46,10 @@ FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
 """The same for one file of it."""
 
 
+STALLED = "stalled"
+"""In the place of a speed, where nothing arrives."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a person wants to have downloaded of a job.
@@ -81,8 +85,8 @@ class Wanted:
 class Transfer:
     """One download: what one request of a person became.
 
-    ``speed`` is bytes per second over the last seconds; ``eta_s`` None while it cannot be told. ``note``
-    tells of a wait or a renewal while it goes on.
+    ``speed`` is bytes per second over the last seconds; ``eta_s`` None while it cannot be told;
+    ``stalled_s`` is for how long nothing has arrived, if that is long. ``note`` tells of a wait or a renewal.
     """
 
     id: str
@@ -93,6 +97,7 @@ class Transfer:
     size_bytes: int | None = None
     speed: float | None = None
     eta_s: float | None = None
+    stalled_s: float = 0.0
     files: tuple[FileProgress, ...] = ()
     error: str = ""
     note: str = ""
@@ -136,7 +141,9 @@ class Transfers:
         if size:
             parts.append(percent(min(1.0, done / size)))
         speed = sum(item.speed or 0.0 for item in going)
-        if speed:
+        if any(item.stalled_s for item in going):
+            parts.append(STALLED)
+        elif speed:
             parts.append(speed_words(speed))
         return " ".join(parts)
 

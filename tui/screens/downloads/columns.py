@@ -8,6 +8,7 @@ from api_client.downloads.records import FileProgress, FileState
 from tui.insight.text import inert
 from tui.insight.transfers import (
     FILE_STATE_VIEWS,
+    STALLED,
     STATE_VIEWS,
     Transfer,
     TransferState,
@@ -39,6 +40,8 @@ def _of(done_bytes: int, size_bytes: int | None, *, whole: bool) -> str:
 
 
 def _pace(item: Transfer) -> Sequence[Span]:
+    if item.stalled_s:
+        return [(STALLED, "caution")]
     if item.state is TransferState.ACTIVE:
         return [(speed_words(item.speed), "plain")]
     return []

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from tui.actions import Scope
 from tui.insight.text import inert
 from tui.insight.transfers import RESUMABLE, Transfer, Transfers, files_words
-from tui.insight.units import bytes_iec
+from tui.insight.units import bytes_iec, duration
 from tui.keymap import bindings_of
 from tui.messages import (
     CancelDownloadRequested,
@@ -105,6 +105,9 @@ class DownloadsScreen(AppScreen):
         about = Text(where, style="")
         if item.error:
             about.append(f"\n✗ {inert(item.error)}")
+        elif item.stalled_s:
+            note = f" ({inert(item.note)})" if item.note else ""
+            about.append(f"\nNothing has arrived for {duration(item.stalled_s)}{note}.")
         elif item.note:
             about.append(f"\n{inert(item.note)}")
         if item.state in RESUMABLE:
