@@ -18,6 +18,7 @@ from api_client.models import (
 )
 from api_client.streams.records import LogLine
 from tui.feeds.publisher import Publisher
+from tui.feeds.run_reading import listed_prices
 from tui.feeds.session import Session
 from tui.insight.clock_offset import ClockOffset
 from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
@@ -81,6 +82,7 @@ class FleetFeed:
         self._watched = asyncio.Event()
         self._watched.set()
         self._rounds = 0
+        self._prices: dict[str, float] = {}
 
     @property
     def watched(self) -> bool:
@@ -101,11 +103,19 @@ class FleetFeed:
             tasks.create_task(self._publisher.run())
             tasks.create_task(self._keep_listing())
             tasks.create_task(self._keep_glancing())
+            tasks.create_task(self._read_prices())
 
     def refresh(self) -> None:
         """Ask for everything now."""
         self._rounds = 0
         self._asked.set()
+
+    async def _read_prices(self) -> None:
+        """Once: without prices there are GPU-hours all the same."""
+        await self._listed.wait()
+        with suppress(RequestError):
+            self._prices = await listed_prices(self._session.client)
+            self._publisher.touch()
 
     async def _keep_listing(self) -> None:
         while True:
@@ -150,7 +160,9 @@ class FleetFeed:
 
     def _publish(self) -> None:
         now = self._session.clock.now()
-        self._publish_snapshot(fold_fleet(self._projects, self._jobs.values(), self._glances, now))
+        self._publish_snapshot(
+            fold_fleet(self._projects, self._jobs.values(), self._glances, now, self._prices)
+        )
 
     async def _keep_glancing(self) -> None:
         await self._listed.wait()

@@ -86,6 +86,8 @@ class FleetSnapshot:
     projects: tuple[ProjectRow, ...]
     jobs: tuple[JobRow, ...]
     at: datetime
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """USD a minute and node, by instance; empty where none is known."""
 
     @property
     def running(self) -> int:
@@ -98,13 +100,14 @@ def fold_fleet(
     jobs: Iterable[TrainingJob],
     glances: Mapping[str, Glance],
     now: datetime,
+    prices: Mapping[str, float] | None = None,
 ) -> FleetSnapshot:
     """One snapshot out of both lists; running jobs first, then the newest."""
     rows = sorted(
         (_job_row(job, glances.get(job.id, Glance()), now, judged=job.id in glances) for job in jobs),
         key=lambda row: (row.status.order, -row.created_at.timestamp()),
     )
-    return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now)
+    return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {})
 
 
 def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -22,7 +22,9 @@ from tui.feeds.fleet import FleetFeed
 from tui.insight.comparison import MOST_COMPARED
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet import FleetSnapshot, JobRow, ProjectRow, arrange, jobs_table, silenced
+from tui.insight.fleet_cost import jobs_cost
 from tui.insight.query import Query, parse
+from tui.insight.units import count, money
 from tui.keymap import bindings_of
 from tui.messages import (
     BrowserRequested,
@@ -53,6 +55,7 @@ FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 MEMORY_NAME = "home"
 LONGEST_FILTER = 200
+LEAST_GPU_HOURS = 1.0
 
 MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
@@ -233,6 +236,8 @@ class HomeScreen(AppScreen):
             busy = sum(row.gpu_count for row in running)
             if busy:
                 facts.append([(f"{busy} GPUs busy", "muted")])
+        if snapshot is not None and (spent := _total(self._jobs.rows, snapshot)):
+            facts.append(spent)
         if self.marked:
             facts.insert(1, [(f"◆ {len(self.marked)} marked", "key"), (" c compares", "muted")])
         if self.query_text:
@@ -415,3 +420,15 @@ class HomeScreen(AppScreen):
         elif self._projects.cursor_key != ALL_PROJECTS:
             self._projects.move_to(ALL_PROJECTS)
             self._jobs.focus()
+
+
+def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
+    """At most so many GPU-hours, and the money where prices are known; of the jobs that are listed."""
+    cost = jobs_cost((row.job for row in rows), snapshot.prices, snapshot.at)
+    if cost.gpu_hours < LEAST_GPU_HOURS:
+        return []
+    said: list[Span] = [(f"≤ {count(cost.gpu_hours)} GPU·h", "muted")]
+    if cost.usd:
+        more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
+        said.append((f" ≈ {money(cost.usd)}{more}", "muted"))
+    return said
