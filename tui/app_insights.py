@@ -11,6 +11,7 @@ from textual import on, work
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.app_downloads import DownloadKeeper
+from tui.configuration.loading import Loaded
 from tui.feeds.capacity import CapacityFeed
 from tui.feeds.comparison import ComparisonFeed, RunMemory, job_before
 from tui.feeds.session import Session
@@ -25,6 +26,7 @@ from tui.screens.export.screen import ExportScreen
 class InsightKeeper(DownloadKeeper):
     """The part of the app that compares runs, shows capacity and saves tables."""
 
+    _settings: Loaded
     _runs_read: RunMemory | None = None
 
     def push_app_screen(self, screen: AppScreen) -> None:
@@ -53,7 +55,15 @@ class InsightKeeper(DownloadKeeper):
     def _show_comparison(self, session: Session, jobs: Sequence[TrainingJob]) -> None:
         if self._runs_read is None:
             self._runs_read = RunMemory()
-        feed_with = partial(ComparisonFeed, session, self._runs_read, jobs)
+        wanted = self._settings.configuration
+        feed_with = partial(
+            ComparisonFeed,
+            session,
+            self._runs_read,
+            jobs,
+            patterns=wanted.progress_patterns,
+            own_prices=wanted.prices,
+        )
         self.push_app_screen(CompareRunsScreen(jobs, feed_with))
 
     @on(CapacityRequested)

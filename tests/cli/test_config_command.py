@@ -2,12 +2,16 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import RunCli
+
+from support.stranger import Answer, job, line
+from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
 
 
 @pytest.fixture
@@ -117,3 +121,35 @@ def test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another(
     assert cli("projects", "--remote", "first", environ=only_file | {"BT_TUI_REMOTE": "nobody"}).code == 0
     file.write_text('remote = "nobody"\n')
     assert cli("projects", environ=both).code == 0  # the key in the environment says where to go
+
+
+def test_thresholds_and_patterns_count_without_a_screen_too(
+    cli: RunCli, with_file: Any, stranger: Any
+) -> None:
+    now_s = time.time()
+    begin_s = now_s - 1800 - 3600
+    stranger.jobs.append(
+        job("hangs", "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1)
+    )
+    training_log(stranger, "hangs", begin_s, [3.0 - step / 200 for step in range(360)], total=10_000)
+    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now_s, gpus=8)))
+    assert cli("health", "hangs").code == 11
+    assert cli("health", "hangs", environ=with_file('[health]\noff = ["stalled"]\n')).code != 11
+    pattern = "[[patterns]]\nname = 'mine'\nregex = 'tick (?P<step>[0-9]+) of (?P<total>[0-9]+)'\n"
+    stranger.logs["hangs"] = [line("tick 41 of 50", at_ms=int(now_s * 1000))]
+    assert json.loads(cli("progress", "hangs", "-o", "json").out)["step"] is None
+    told = json.loads(cli("progress", "hangs", "-o", "json", environ=with_file(pattern)).out)
+    assert (told["step"], told["total_steps"]) == (41, 50)
+
+
+def test_the_users_own_price_comes_before_the_listed_one(cli: RunCli, with_file: Any, stranger: Any) -> None:
+    for name in ("one", "two"):
+        finished_run(stranger, name, hours=1, losses=[3.0, 2.0])
+    machine = stranger.jobs[-1]["instance_type"]
+    prices = {"instance_types": [{"instance_type": machine, "price": 0.5}]}
+    stranger.on("GET", "/v1/instance_type_prices", Answer(body=prices))
+    costs = []
+    for text in ("", f'[prices]\n"{machine["id"]}" = 2.0\n', f'[prices]\n"{machine["name"]}" = 4\n'):
+        told = json.loads(cli("compare", "one", "two", "-o", "json", environ=with_file(text)).out)
+        costs.append(told["jobs"][0]["cost_usd"])
+    assert [round(cost / costs[0], 6) for cost in costs] == [1.0, 4.0, 8.0]

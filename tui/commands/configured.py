@@ -34,6 +34,12 @@ def configuration(environ: Mapping[str, str] | None = None) -> Configuration:
         raise CommandFailed(str(broken), ExitCode.USAGE) from None
 
 
+def configuration_if_any(environ: Mapping[str, str] | None = None) -> Configuration | None:
+    """The settings in force; None, and nothing is loaded, where nobody set anything. Raises CommandFailed."""
+    known = os.environ if environ is None else environ
+    return configuration(known) if has_settings(known) else None
+
+
 def remote_name(flag: str | None, environ: Mapping[str, str]) -> str | None:
     """The remote that the person named: by ``--remote``, ``BT_TUI_REMOTE``, or in the file; None if nowhere.
 

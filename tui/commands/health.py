@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tui.commands.configured import configuration_if_any
 from tui.commands.exit_codes import ExitCode, outcome_exit_code
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
@@ -54,12 +55,15 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.commands.run_options import read_with_line
+        from tui.insight.health import DEFAULT_RULES
         from tui.insight.health import health as findings_of
 
+        own = configuration_if_any()
+        rules = own.health if own is not None else DEFAULT_RULES
         looked_at: list[tuple[RunReading, tuple[Finding, ...]]] = []
         for job in await _jobs(client, job_ids):
             reading = await read_with_line(client, job, output, with_vitals=True)
-            looked_at.append((reading, findings_of(reading.run)))
+            looked_at.append((reading, findings_of(reading.run, rules)))
         if not looked_at:
             output.remark("no job runs or waits")
         if output_format == JSON:

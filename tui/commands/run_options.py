@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from tui.commands.configured import configuration_if_any
 from tui.commands.output import Output
 from tui.commands.progress_line import ProgressLine
 from tui.insight.units import count, percent
@@ -40,6 +41,7 @@ async def read_with_line(
     """Read a run, telling how far that is. Raises RequestError; gaps of the log are remarked."""
     from tui.feeds.run_reading import read_run
 
+    own = configuration_if_any()
     with reading_line() as line:
 
         def on_part(part: float | None, lines: int) -> None:
@@ -47,7 +49,15 @@ async def read_with_line(
             line.show(f"reading the log of {job.id}", 0, 0, f"{note}{count(lines)} lines")
 
         reading = await read_run(
-            client, job, since=since, prices=prices, with_vitals=with_vitals, on_part=on_part, stream=stream
+            client,
+            job,
+            since=since,
+            prices=prices,
+            with_vitals=with_vitals,
+            on_part=on_part,
+            stream=stream,
+            patterns=own.progress_patterns if own is not None else (),
+            own_prices=own.prices if own is not None else None,
         )
     if reading.gap_count:
         what = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"

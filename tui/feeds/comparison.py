@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from tui.feeds.run_reading import (
 from tui.feeds.session import Session
 from tui.insight.comparison import ComparedRun, State
 from tui.insight.cost import price_of
-from tui.insight.progress import ProgressFold
+from tui.insight.progress import ProgressFold, ProgressPattern
 
 RUNS_AT_ONCE = 2
 """Logs read at the same time; a log may itself be read in several parts at once."""
@@ -80,7 +80,11 @@ class ComparisonFeed:
         jobs: Sequence[TrainingJob],
         *,
         publish: Callable[[tuple[ComparedRun, ...]], object],
+        patterns: Sequence[ProgressPattern] = (),
+        own_prices: Mapping[str, float] | None = None,
     ) -> None:
+        self._patterns = tuple(patterns)
+        self._own_prices = own_prices or {}
         self._session = session
         self._memory = memory
         self._publish_runs = publish
@@ -142,6 +146,8 @@ class ComparisonFeed:
             self._session.client,
             job,
             prices=self._prices,
+            own_prices=self._own_prices,
+            patterns=self._patterns,
             max_points=POINTS,
             with_vitals=False,
             on_part=on_part,
@@ -152,7 +158,8 @@ class ComparisonFeed:
 
     async def _follow(self, job: TrainingJob) -> None:
         """A run that goes on: what there is, then what comes, until its end."""
-        live = _LiveRun(self._session, job, self._prices, self._change)
+        price = price_of(job, self._prices, self._own_prices)
+        live = _LiveRun(self._session, job, price, self._patterns, self._change)
         watching = asyncio.create_task(live.keep_looking())
         try:
             await live.follow()
@@ -170,14 +177,15 @@ class _LiveRun:
         self,
         session: Session,
         job: TrainingJob,
-        prices: dict[str, float],
+        price: float | None,
+        patterns: Sequence[ProgressPattern],
         change: Callable[[ComparedRun], None],
     ) -> None:
         self._session = session
         self._job = job
-        self._price = price_of(job, prices)
+        self._price = price
         self._change = change
-        self._fold = ProgressFold(max_points=POINTS)
+        self._fold = ProgressFold(max_points=POINTS, patterns=patterns)
         self._run = run_snapshot(
             job, session.clock.now(), self._fold, checkpoints=None, queue=None, vitals=None,
             price_per_minute=self._price,

@@ -14,7 +14,7 @@ from api_client.models import Checkpoint, QueueContext, TrainingJob
 from api_client.streams.records import LogGap, LogLine
 from tui.insight.cost import price_of
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
-from tui.insight.progress import MAX_POINTS, ProgressFold
+from tui.insight.progress import MAX_POINTS, ProgressFold, ProgressPattern
 from tui.insight.run import RunSnapshot
 
 CLOCK_SKEW = timedelta(minutes=5)
@@ -105,16 +105,19 @@ async def read_run(
     max_points: int = MAX_POINTS,
     with_vitals: bool = True,
     stream: str | None = None,
+    patterns: Sequence[ProgressPattern] = (),
+    own_prices: Mapping[str, float] | None = None,
     on_part: OnPart | None = None,
 ) -> RunReading:
     """Read a run's log from ``since`` (default: its beginning) to now, and what else is known of it.
 
+    ``patterns`` read the lines of the user's own trainers, ``own_prices`` come before the listed ``prices``.
     ``stream`` chooses whose progress counts (``ProgressFold.choose``). The metrics are read where
     ``with_vitals``, or where nothing else tells how many nodes there are.
     Raises RequestError; parts that a server does not have are left out.
     """
     now = datetime.now(UTC)
-    fold = ProgressFold(max_points=max_points)
+    fold = ProgressFold(max_points=max_points, patterns=patterns)
     fold.choose(stream)
     wants_vitals = with_vitals or not job.node_count
     log = asyncio.create_task(_read_log(client, job, fold, since or beginning_of(job, now), on_part))
@@ -137,7 +140,7 @@ async def read_run(
             checkpoints=listing.result(),
             queue=history.result(),
             vitals=vitals.result(),
-            price_per_minute=price_of(job, prices or {}),
+            price_per_minute=price_of(job, prices or {}, own_prices),
         ),
         lines,
         gaps,

@@ -169,11 +169,7 @@ def _finding(finding: Finding, now: datetime) -> Fact:
 
 
 def _silent(finding: Finding, now: datetime) -> Fact:
-    return [
-        ("z ", "muted"),
-        *((text, "muted") for text, _ in _finding(finding, now)[1:]),
-        (" (snoozed)", "muted"),
-    ]
+    return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in _finding(finding, now)[1:])]
 
 
 def _more(count_of: int) -> Fact:
