@@ -1,0 +1,57 @@
+"""What goes wrong, how it is told, and how every wait can be seen.
+
+python examples/errors_and_retries.py
+"""
+
+import asyncio
+import os
+import sys
+
+from api_client import (
+    ConfigurationError,
+    ErrorAnswer,
+    NotFound,
+    RemoteNotConfigured,
+    RequestError,
+    RequestEvent,
+    RetryPolicy,
+    TrainingClient,
+    Unauthorized,
+    resolve_remote,
+)
+
+
+def tell(event: RequestEvent) -> None:
+    """Hears of every sending, answer and wait; never of a key."""
+    if event.kind == "waiting":
+        print(f"trying again in {event.delay_s:.1f} s: {event.reason}", file=sys.stderr)
+    else:
+        print(f"{event.kind} {event.method} {event.path}", file=sys.stderr)
+
+
+async def main() -> int:
+    """Ask for a job that is not there."""
+    try:
+        remote = resolve_remote(environ=os.environ)
+    except RemoteNotConfigured:
+        print("nothing is set up yet: set BASETEN_API_KEY, or bt-tui login", file=sys.stderr)
+        return 2
+    except ConfigurationError as error:
+        print(f"what is set up cannot be used: {error}", file=sys.stderr)
+        return 2
+    async with TrainingClient(remote, retry=RetryPolicy(max_attempts=3), on_event=tell) as client:
+        try:
+            await client.jobs.get("no-such-project", "no-such-job")
+        except NotFound as error:
+            print(f"not there: status {error.status}, {error.server_message}")
+        except Unauthorized as error:
+            print(f"not allowed: {error}")  # names the remote and where its key came from
+        except ErrorAnswer as error:
+            print(f"refused: {error} (request {error.request_id})")
+        except RequestError as error:
+            print(f"no answer after {error.attempts} attempts: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,25 @@
+"""What there is: projects, and the jobs that run.
+
+python examples/list_jobs.py
+"""
+
+import asyncio
+import os
+
+from api_client import TrainingClient, resolve_remote
+from api_client.models import JobStatus, short_status
+
+
+async def main() -> None:
+    """Print both."""
+    async with TrainingClient(resolve_remote(environ=os.environ)) as client:
+        for project in await client.projects.list():
+            print(f"{project.id}  {project.name}")
+        for job in await client.jobs.search(statuses=[JobStatus.RUNNING]):
+            machine = job.instance_type
+            gpus = f"{job.node_count or '?'} × {machine.gpu_count} {machine.gpu_type or 'GPUs'}"
+            print(f"{job.id}  {short_status(job.current_status)}  {gpus}  {job.name}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

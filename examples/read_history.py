@@ -1,0 +1,35 @@
+"""Count the log lines of a job's last minutes by node, and try its gaps again.
+
+python examples/read_history.py JOB_ID MINUTES
+"""
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from api_client import LogEntry, LogGap, LogLine, TrainingClient, resolve_remote
+
+
+async def main(job_id: str, minutes: float) -> None:
+    """Print a count for each node."""
+    async with TrainingClient(resolve_remote(environ=os.environ)) as client:
+        job = await client.jobs.find(job_id)
+        end = job.updated_at if job.is_finished and job.updated_at else datetime.now(UTC)
+        entries: list[LogEntry] = []
+        # Newest first: whoever looks at the end of a log need not wait for all of it.
+        async for batch in client.logs.history(
+            job.project_id, job.id, start=end - timedelta(minutes=minutes), end=end, newest_first=True
+        ):
+            entries += batch.entries
+        for gap in [entry for entry in entries if isinstance(entry, LogGap)]:
+            # Brings what was not delivered before; what still cannot be had is a gap again.
+            entries += await client.logs.fill(job.project_id, job.id, gap)
+    lines = Counter(entry.replica for entry in entries if isinstance(entry, LogLine))
+    for node, count in sorted(lines.items(), key=str):
+        print(f"{node}  {count:,} lines")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], float(sys.argv[2])))

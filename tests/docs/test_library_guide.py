@@ -1,0 +1,153 @@
+"""The library guide shows the examples as they are, and each of them does what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from library_examples import EXAMPLES, REPOSITORY, run_example
+
+from api_client import TrainingClient, resolve_remote
+from support.emulator import running_emulator
+
+GUIDE = (REPOSITORY / "docs" / "library.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"<!-- examples/(\w+\.py) -->\n```python\n(.*?)```\n", re.DOTALL)
+CONFIG = """
+from truss_train import Image, Runtime, TrainingJob, TrainingProject
+
+project = TrainingProject(
+    name="from-file",
+    job=TrainingJob(image=Image(base_image="x"), runtime=Runtime(start_commands=["cat hello.txt"])),
+)
+"""
+LORA_RUN = "llama-8b-lora-r16"
+REAL_RUN = "digits-mlp"
+LIVE_RUN = "llama-70b-sft-v3"
+LORA = "checkpoint-1800"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A demo world: what points a program at it, and its jobs' ids by name."""
+
+    environ: dict[str, str]
+    jobs: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with running_emulator("demo") as emulator:
+        environ = emulator.remote_environ()
+        yield World(environ, asyncio.run(_job_ids(environ)))
+
+
+async def _job_ids(environ: dict[str, str]) -> dict[str, str]:
+    async with TrainingClient(resolve_remote(environ=environ)) as client:
+        jobs = {job.name or "": job for job in await client.jobs.search()}
+        # The demo's one real run would only take time from the tests.
+        await client.jobs.stop(jobs[REAL_RUN].project_id, jobs[REAL_RUN].id)
+        return {name: job.id for name, job in jobs.items()}
+
+
+def said(world: World, name: str, *arguments: str | Path, exit_code: int = 0) -> str:
+    ran = run_example(name, *arguments, environ=world.environ)
+    assert ran.returncode == exit_code, ran.stderr
+    return ran.stdout
+
+
+def test_the_guide_shows_every_example_as_it_is() -> None:
+    shown = dict(BLOCK.findall(GUIDE))
+    files = {path.name: path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*.py")}
+    assert shown == files
+
+
+def test_projects_and_running_jobs_are_listed(world: World) -> None:
+    listed = said(world, "list_jobs.py")
+    assert "llama-sft" in listed
+    assert re.search(rf"{world.jobs[LIVE_RUN]}  running  4 × 8 H100  {LIVE_RUN}", listed)
+
+
+def test_a_job_built_in_code_runs_and_its_log_is_followed(world: World, tmp_path: Path) -> None:
+    (tmp_path / "hello.txt").write_text("hello")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "large.bin").write_text("stays here")
+    job_id = said(world, "submit_from_code.py", tmp_path).split()[0]
+    log = said(world, "follow_log.py", job_id)
+    assert "node-0 'node 0 of 1'" in log
+    assert "'hello.txt'" in log
+    assert "'data'" not in log
+
+
+def test_a_config_file_is_submitted(world: World, tmp_path: Path) -> None:
+    (tmp_path / "config.py").write_text(CONFIG)
+    (tmp_path / "hello.txt").write_text("from the archive\n")
+    _project, job_id = said(world, "submit_config_file.py", tmp_path / "config.py").split()
+    assert "'from the archive'" in said(world, "follow_log.py", job_id)
+
+
+def test_a_config_file_that_is_not_there_is_said(world: World, tmp_path: Path) -> None:
+    assert said(world, "submit_config_file.py", tmp_path / "config.py", exit_code=2) == ""
+
+
+def test_minutes_of_a_log_are_counted_by_node(world: World) -> None:
+    counted = said(world, "read_history.py", world.jobs[LIVE_RUN], "5")
+    nodes = re.findall(r"^(node-\d)  ([\d,]+) lines$", counted, re.MULTILINE)
+    assert [node for node, _ in nodes] == ["node-0", "node-1", "node-2", "node-3"]
+
+
+def test_utilisation_is_told_by_node(world: World) -> None:
+    told = said(world, "gpu_utilization.py", world.jobs[LIVE_RUN])
+    assert re.fullmatch(r"(node-\d  \d+%\n){4}", told)
+
+
+def test_a_checkpoint_is_read_by_a_thousandth_of_its_bytes(world: World) -> None:
+    told = said(world, "read_checkpoint.py", world.jobs[LORA_RUN])
+    listed, read = (int(number.replace(",", "")) for number in re.findall(r"([\d,]+) bytes", told))
+    assert told.startswith(LORA)
+    assert re.search(r"^BF16  [\d,]+ parameters$", told, re.MULTILINE)
+    assert 0 < read < listed / 1000
+
+
+def test_files_are_downloaded_once(world: World, tmp_path: Path) -> None:
+    first = said(world, "download_checkpoint.py", world.jobs[LORA_RUN], tmp_path)
+    assert f"done  {tmp_path}/{LORA}/adapter_config.json" in first
+    assert (tmp_path / LORA / "adapter_config.json").stat().st_size > 0
+    again = said(world, "download_checkpoint.py", world.jobs[LORA_RUN], tmp_path)
+    assert {line.split()[0] for line in again.splitlines()} == {"skipped"}
+
+
+def test_a_cache_is_summed_up(world: World) -> None:
+    told = said(world, "cache_by_folder.py", "llama-sft").splitlines()
+    sizes = [int(line.split()[0].replace(",", "")) for line in told]
+    assert sizes
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_checkpoint_is_checked_and_rendered_and_nothing_is_deployed(world: World) -> None:
+    told = said(world, "deploy_checkpoint.py", world.jobs[LORA_RUN], LORA)
+    assert told.startswith("LoRA rank 16: 16 is the adapter's rank")
+    assert '"model_name"' in told
+    assert "/models/" not in told
+    said(world, "deploy_checkpoint.py", world.jobs[LORA_RUN], "checkpoint-1", exit_code=1)
+
+
+def test_a_refusal_is_told_with_its_status(world: World) -> None:
+    assert said(world, "errors_and_retries.py").startswith("not there: status 404")
+
+
+def test_without_a_remote_the_way_to_one_is_said(tmp_path: Path) -> None:
+    ran = run_example(
+        "errors_and_retries.py", environ={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "BASETEN_API_KEY" in ran.stderr
+
+
+def test_waits_take_no_time_on_a_clock_of_your_own() -> None:
+    assert (
+        run_example("time_of_your_own.py", environ={}).stdout == "llama-sft after waits of [20.0, 20.0] s\n"
+    )
