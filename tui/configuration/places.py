@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import platformdirs
-
 CONFIG_VARIABLE = "BT_TUI_CONFIG"
 REMOTE_VARIABLE = "BT_TUI_REMOTE"
 FILE_NAME = "config.toml"
@@ -16,4 +14,8 @@ APPLICATION = "bt-tui"
 def config_path(environ: Mapping[str, str]) -> Path:
     """The one file: ``BT_TUI_CONFIG``, else ``config.toml`` in the platform's place for configuration."""
     given = environ.get(CONFIG_VARIABLE, "").strip()
-    return Path(given).expanduser() if given else platformdirs.user_config_path(APPLICATION) / FILE_NAME
+    if given:
+        return Path(given).expanduser()
+    import platformdirs
+
+    return platformdirs.user_config_path(APPLICATION) / FILE_NAME
