@@ -121,7 +121,7 @@ async def test_marked_jobs_are_read_and_compared(stranger: Stranger) -> None:
         await until(pilot, lambda: all(one.state == "read" for one in app.screen.runs))  # type: ignore[attr-defined]
         await until(pilot, lambda: "tells no training progress" in text_of(app))
         screen = text_of(app)
-        assert "loss by step" in screen and "tok/s by step" in screen
+        assert "loss  ━ first" in screen and "tok/s  ━ first" in screen
         assert "✗ failed" in screen and "≠ status" in screen
         assert "ℹ silent tells no training progress" in screen
         # Read once: going there again asks for no line of a finished job.
@@ -140,7 +140,7 @@ async def test_a_job_that_is_gone_and_one_that_fails_leave_the_rest(stranger: St
         await pilot.press("space", "j", "space", "j", "space", "c")
         await until(pilot, lambda: "second is gone" in text_of(app))
         await until(pilot, lambda: "[bold]no[/]" in text_of(app))
-        await until(pilot, lambda: "loss of first by step" in text_of(app))
+        await until(pilot, lambda: "loss of first" in text_of(app))
 
 
 async def test_a_running_job_is_followed(stranger: Stranger) -> None:

@@ -77,7 +77,7 @@ class CurveMaker:
             start, end = view.window.bounds(*reach)
             x_axis: XAxis = view.axis
             spec = ChartSpec(
-                title=_title(unit or measure, view.axis, lines),
+                title=_title(unit or measure, lines),
                 start=start,
                 end=end,
                 unit=number,
@@ -100,10 +100,9 @@ class CurveMaker:
         return first, max(last, first + 1e-3)
 
 
-def _title(measure: str, axis: Axis, lines: Sequence[Series]) -> str:
-    """What is drawn over what; a single line has no legend, so its run is named here."""
-    alone = f" of {lines[0].name}" if len(lines) == 1 else ""
-    return f"{measure}{alone} {AXIS_WORDS[axis]}"
+def _title(measure: str, lines: Sequence[Series]) -> str:
+    """What is drawn, in short: the legend needs the room. A single line has none: its run is named here."""
+    return f"{measure} of {lines[0].name}" if len(lines) == 1 else measure
 
 
 def _same(one: Source, other: Source) -> bool:
