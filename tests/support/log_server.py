@@ -99,7 +99,7 @@ class LogServer:
 
     ``now_ns`` is the server's clock. ``end``: how the end bound is read (exclusive, inclusive to the ns or
     to the ms). ``mirrored``: the other direction turns equal stamps round, too. ``refuses_future``: no window
-    may end after the server's present.
+    may end after the server's present. ``broken``: no page with a line of this stretch (ns) can be answered.
     """
 
     lines: list[ServedLine]
@@ -112,6 +112,7 @@ class LogServer:
     mirrored: bool = True
     refuses_future: bool = False
     fault_rate: float = 0.0
+    broken: tuple[int, int] | None = None
     seed: int = 0
     key: str = KEY
     asked: Counter = field(default_factory=Counter)
@@ -192,6 +193,13 @@ class LogServer:
                     break
         return page
 
+    def breaks_on(self, what: str, query: dict[str, str]) -> bool:
+        """Whether the answer would hold a line that cannot be answered."""
+        if self.broken is None or what != "logs":
+            return False
+        start_ns, end_ns = self.broken
+        return any(start_ns <= int(str(record["timestamp"])) < end_ns for record in self.page(query) or ())
+
     def _fault(self) -> str | None:
         with self._lock:
             if self._dice.random() >= self.fault_rate:
@@ -228,6 +236,9 @@ class LogServer:
                     self._send(
                         429, b'{"code": "SLOW_DOWN"}', {"Retry-After": "0"} if "at once" in fault else {}
                     )
+                    return
+                if server.breaks_on(what, query):
+                    self._send(500, b"<html>broken</html>")
                     return
                 payload = self._payload(what, query)
                 if payload is None:

@@ -1,0 +1,116 @@
+"""The log of a run as the dashboard reads it: newest part first, gaps tried again, on a real socket."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from api_client.models import TrainingJob
+from api_client.streams.records import LogEntry, LogGap, LogLine
+from support.log_server import NS_PER_S, FastClock, LogServer, ServedLine
+from support.remotes import remote_of
+from tui.feeds.run_log import LogPart, RunLog
+from tui.feeds.session import Session
+
+HOUR_S = 3600
+
+
+class Reader:
+    """Reads a server's log through a RunLog and keeps what it tells."""
+
+    def __init__(self, session: Session) -> None:
+        self.parts: list[LogPart] = []
+        self.taken: list[LogLine] = []
+        self.ended: list[TrainingJob] = []
+        self.log = RunLog(session, take=self._take, tell=self.parts.append, end=self.ended.append)
+
+    def _take(self, lines: Iterable[LogLine]) -> None:
+        self.taken += lines
+
+    @property
+    def entries(self) -> list[LogEntry]:
+        """What a viewer shows, which puts older parts before the others and filled gaps in their place."""
+        shown: list[LogEntry] = []
+        for part in self.parts:
+            if part.filled is not None:
+                at = shown.index(part.filled)
+                shown[at : at + 1] = part.entries
+            else:
+                shown = [*part.entries, *shown] if part.older else [*shown, *part.entries]
+        return shown
+
+
+def server_of(
+    lines: list[ServedLine], clock: FastClock, *, over_s: float = 600.0, **how: object
+) -> LogServer:
+    now_ns = clock.server_ns()
+    begin_ns = now_ns - 10 * HOUR_S * NS_PER_S
+    return LogServer(lines, clock.server_ns, begin_ns, now_ns - int(over_s * NS_PER_S), **how)
+
+
+def ten_hours(clock: FastClock, count: int = 5_900) -> list[ServedLine]:
+    begin_ns = clock.server_ns() - 10 * HOUR_S * NS_PER_S
+    apart_ns = (10 * HOUR_S - 600) * NS_PER_S // count
+    return [ServedLine(begin_ns + number * apart_ns, f"line {number}") for number in range(count)]
+
+
+async def read(reader: Reader, session: Session) -> None:
+    """Until all is read; a finished job's log ends by itself."""
+    await reader.log.read(await session.client.jobs.find("job1"))
+
+
+async def test_the_newest_part_comes_first_and_the_rest_with_its_progress() -> None:
+    clock = FastClock()
+    with server_of(ten_hours(clock), clock) as server:
+        session = Session(remote_of(server), clock=clock)
+        reader = Reader(session)
+        await read(reader, session)
+        await session.aclose()
+    assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == server.expected()
+    stamps = [entry.timestamp_ns for entry in reader.entries]
+    assert stamps == sorted(stamps)
+    told = [part.read_part for part in reader.parts if part.older]
+    assert len(told) > 3
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+    assert reader.log.is_read
+    assert [job.is_finished for job in reader.ended] == [True]
+
+
+async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
+    clock = FastClock()
+    lines = ten_hours(clock, 400)
+    lost = lines[200:203]
+    broken = (lost[0].stamp_ns, lost[-1].stamp_ns + 1)
+    with server_of(lines, clock, broken=broken) as server:
+        session = Session(remote_of(server), clock=clock)
+        reader = Reader(session)
+        await read(reader, session)
+        [gap] = [entry for entry in reader.entries if isinstance(entry, LogGap)]
+        assert gap.start_ns <= broken[0]
+        assert gap.end_ns >= broken[1]
+
+        await reader.log.retry(gap)
+        still = [entry for entry in reader.entries if isinstance(entry, LogGap)]
+        assert still
+        assert reader.parts[-1].filled == gap
+
+        server.broken = None
+        for each in still:
+            await reader.log.retry(each)
+        await session.aclose()
+    assert not [entry for entry in reader.entries if isinstance(entry, LogGap)]
+    shown = Counter((e.timestamp_ns, e.message, e.replica) for e in reader.entries)
+    assert shown == server.expected()
+    assert Counter((e.timestamp_ns, e.message, e.replica) for e in reader.taken) == shown
+
+
+async def test_a_gap_before_anything_was_read_is_left_alone() -> None:
+    clock = FastClock()
+    with server_of([], clock) as server:
+        session = Session(remote_of(server), clock=clock)
+        reader = Reader(session)
+        await reader.log.retry(LogGap(0, 1, "why"))
+        await session.aclose()
+    assert reader.parts == []
+    assert server.asked == Counter()
