@@ -144,6 +144,7 @@ async def live(view: LogView) -> None:
 
 async def main() -> None:
     """Fill, look for, read, and follow."""
+    gc.freeze()  # as the dashboard does when it starts
     view = LogView(max_lines=IN_MEMORY)
     async with OneWidget(view).run_test(size=SIZE) as pilot:
         view.focus()

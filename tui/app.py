@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -431,6 +432,7 @@ def run_dashboard(
 
     ``settings`` are the environment's and the file's if none are given. A demo forgets how it was left.
     """
+    gc.freeze()  # what is loaded stays: not to be looked through, for 30 ms and more, at each collection
     return BtTuiApp(
         remote,
         job_id=job_id,
