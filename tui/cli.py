@@ -43,7 +43,12 @@ from tui.commands.projects import projects
 from tui.commands.push import push
 from tui.commands.recreate import recreate
 from tui.commands.remotes import remotes
+from tui.commands.secrets import secrets
+from tui.commands.sessions import ISESSION_ALIAS, sessions, update_session
+from tui.commands.ssh import ssh
+from tui.commands.ssh_config import ssh_config, ssh_proxy, ssh_sign
 from tui.commands.stop import stop
+from tui.commands.update import update
 from tui.commands.wait import wait
 
 PROGRAM = "bt-tui"
@@ -121,18 +126,22 @@ _JOB_COMMANDS = (
     push,
     recreate,
     stop,
+    update,
     wait,
+    sessions,
+    ssh,
     cache,
     checkpoints,
     download,
     deploy_checkpoints,
 )
-_ACCOUNT_COMMANDS = (remotes, login, logout)
+_ACCOUNT_COMMANDS = (remotes, login, logout, secrets, ssh_config, ssh_sign, ssh_proxy, update_session)
 for _command in (*_JOB_COMMANDS, init, watch, demo, emulator, config, *_ACCOUNT_COMMANDS):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:
     cli.add_command(_hidden(deploy_checkpoints), _alias)
 cli.add_command(_hidden(urls), URLS_ALIAS)
+cli.add_command(_hidden(sessions), ISESSION_ALIAS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -33,9 +33,9 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.AUTH: "no key, or the key was refused",
     ExitCode.NOT_FOUND: "no such job, project, cache, checkpoint or file",
     ExitCode.UNREACHABLE: "the server cannot be reached, or keeps failing",
+    ExitCode.TIMED_OUT: "the timeout came before what was waited for",
     ExitCode.WARNING: "health: something about a job wants a look",
     ExitCode.CRITICAL: "health: a job burns money for nothing",
-    ExitCode.TIMED_OUT: "the timeout came before what was waited for",
     ExitCode.INTERRUPTED: "interrupted (ctrl-c)",
 }
 

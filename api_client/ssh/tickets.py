@@ -1,0 +1,98 @@
+"""What a connection needs, in files that only their owner may read: key, certificate, token."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from api_client.errors import ConfigurationError
+from api_client.models import SignedSshCertificate
+from api_client.private_files import PRIVATE_FILE_MODE, make_private_folder, write_private
+from api_client.ssh.hosts import NodeHost
+
+FOLDER_VARIABLE = "BASETEN_SSH_DIR"
+KEY_NAME = "id_ed25519"
+CERTIFICATE_SUFFIX = "-cert.pub"
+TOKEN_SUFFIX = ".token"
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The proxy's address (``host:port``) and the token that it wants."""
+
+    proxy_address: str
+    token: SecretStr
+
+
+class SshFolder:
+    """The folder of those files: ``BASETEN_SSH_DIR``, or the given one. Made on first use, mode 0700."""
+
+    def __init__(self, default: Path, environ: Mapping[str, str]) -> None:
+        configured = environ.get(FOLDER_VARIABLE, "").strip()
+        self.path = (Path(configured).expanduser() if configured else default).absolute()
+
+    @property
+    def key_path(self) -> Path:
+        """The private key."""
+        return self.path / KEY_NAME
+
+    def certificate_path(self, host: str) -> Path:
+        """The certificate for a host: each has its own, so that connections do not disturb each other."""
+        return self.path / f"{host}{CERTIFICATE_SUFFIX}"
+
+    def public_key(self) -> str:
+        """The public key; the pair is made if there is none. Raises ConfigurationError."""
+        public = self.key_path.with_suffix(".pub")
+        try:
+            make_private_folder(self.path)
+            if not (self.key_path.exists() and public.exists()):
+                self._make_pair()
+            self.key_path.chmod(PRIVATE_FILE_MODE)
+            return public.read_text().strip()
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        raise ConfigurationError(f"no SSH key can be kept in {self.path}: {problem}")
+
+    def keep(self, host: NodeHost, signed: SignedSshCertificate) -> None:
+        """Keep certificate and token for the connection that comes next. Raises ConfigurationError."""
+        content = {"proxy_address": signed.proxy_address, "token": signed.jwt.get_secret_value()}
+        problem = ""
+        try:
+            write_private(self.certificate_path(host.name), f"{signed.ssh_certificate.strip()}\n".encode())
+            write_private(self._token_path(host), json.dumps(content).encode())
+            return
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        raise ConfigurationError(f"the certificate cannot be kept in {self.path}: {problem}")
+
+    def take(self, host: NodeHost) -> Ticket:
+        """The ticket of the connection that is being made; it serves once. Raises ConfigurationError."""
+        path = self._token_path(host)
+        try:
+            content = json.loads(path.read_bytes())
+            path.unlink()
+            return Ticket(str(content["proxy_address"]), SecretStr(str(content["token"])))
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        raise ConfigurationError(f"there is no token for {host.name}: 'bt-tui ssh {host.job_id}' gets one")
+
+    def _token_path(self, host: NodeHost) -> Path:
+        return self.path / f"{host.name}{TOKEN_SUFFIX}"
+
+    def _make_pair(self) -> None:
+        program = shutil.which("ssh-keygen")
+        if program is None:
+            raise ConfigurationError("there is no ssh-keygen on this machine: install OpenSSH")
+        for path in (self.key_path, self.key_path.with_suffix(".pub")):
+            path.unlink(missing_ok=True)
+        command = [program, "-q", "-t", "ed25519", "-N", "", "-C", "bt-tui", "-f", str(self.key_path)]
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            words = done.stderr.decode(errors="replace").strip()[-300:]
+            raise ConfigurationError(f"ssh-keygen made no key in {self.path}: {words}")

@@ -1,0 +1,283 @@
+"""ssh to a node: the system's ssh, a certificate a connection, and a proxy that wants a token first."""
+
+import shutil
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from support.stranger import Answer, job
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 60
+LONGEST_TOKEN_BYTES = 10_000
+TOKEN = "token-nobody-may-see"
+HOST = "training-job-job1-0.ssh.baseten.co"
+SIGN_PATH = "/v1/training_projects/proj1/jobs/job1/ssh/sign"
+
+
+class Proxy:
+    """The proxy's side: takes the token, answers one byte, and says everything back that it hears."""
+
+    def __init__(self, answer: bytes = b"\x00", *, hangs_up: bool = False) -> None:
+        self.answer = answer
+        self.hangs_up = hangs_up
+        self.token = ""
+        self.heard = b""
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        with suppress(OSError, struct.error), connection, connection.makefile("rb") as incoming:
+            (length,) = struct.unpack("!I", incoming.read(4))
+            if length > LONGEST_TOKEN_BYTES:  # TLS, and no token: it gets no further
+                return
+            self.token = incoming.read(length).decode()
+            connection.sendall(self.answer)
+            while chunk := incoming.read1(65536):
+                self.heard += chunk
+                if self.hangs_up:
+                    return
+                connection.sendall(chunk)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes a thread that still accepts
+        self._thread.join(LIMIT_S)
+        self._listener.close()
+
+
+@contextmanager
+def proxy(answer: bytes = b"\x00", *, hangs_up: bool = False) -> Iterator[Proxy]:
+    made = Proxy(answer, hangs_up=hangs_up)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def running(stranger):
+    stranger.jobs = [job("job1", "RUNNING")]
+    return stranger
+
+
+def signs(stranger, address):
+    answer = {
+        "ssh_certificate": "ssh-ed25519-cert-v01@openssh.com AAAA made-up",
+        "jwt": TOKEN,
+        "proxy_address": address,
+        "ssh_cert_expires_at": None,
+    }
+    stranger.on("POST", SIGN_PATH, Answer(body=answer))
+
+
+@pytest.fixture
+def ssh_environ(stranger, clean_environ, tmp_path):
+    return (
+        clean_environ
+        | stranger.environ()
+        | {
+            "BASETEN_SSH_DIR": str(tmp_path / "keys"),
+            "BASETEN_SSH_PROXY_INSECURE": "1",
+            "PYTHONPATH": str(ROOT),
+        }
+    )
+
+
+def run(environ, *arguments, text=None):
+    return subprocess.run(
+        [sys.executable, "-m", "tui", *arguments],
+        cwd=ROOT,
+        env=environ,
+        input=text,
+        stdin=subprocess.DEVNULL if text is None else None,
+        capture_output=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+def stand_in_for_ssh(folder: Path) -> Path:
+    """An ``ssh`` that says what it was asked, then talks through its ProxyCommand as the real one does."""
+    folder.mkdir()
+    program = folder / "ssh"
+    program.write_text(
+        "#!/bin/sh\n"
+        'printf "%s\\n" "$@"\n'
+        'for word in "$@"; do case "$word" in ProxyCommand=*) command="${word#ProxyCommand=}";; esac; done\n'
+        'printf "hello node" | sh -c "exec $command"\n'
+        "exit 17\n"
+    )
+    program.chmod(0o755)
+    return folder
+
+
+def test_ssh_signs_for_the_node_and_goes_through_the_proxy(running, ssh_environ, tmp_path):
+    environ = ssh_environ | {"PATH": f"{stand_in_for_ssh(tmp_path / 'bin')}:{ssh_environ['PATH']}"}
+    with proxy() as way:
+        signs(running, way.address)
+        done = run(environ, "ssh", "job1", "--", "nvidia-smi", "-L")
+
+    assert done.returncode == 17
+    [signed] = [asked for asked in running.asked if asked.path == SIGN_PATH]
+    keys = tmp_path / "keys"
+    assert signed.body == {
+        "public_key": (keys / "id_ed25519.pub").read_text().strip(),
+        "replica_id": "0",
+    }
+    assert way.token == TOKEN
+    assert way.heard == b"hello node"
+    words = done.stdout.decode()
+    assert "User=baseten" in words
+    assert "\nnvidia-smi -L\n" in words
+    assert TOKEN not in words + done.stderr.decode()
+    assert {
+        stat.S_IMODE(path.stat().st_mode) & 0o077 for path in keys.iterdir() if path.suffix != ".pub"
+    } == {0}
+    assert stat.S_IMODE((keys / f"{HOST}-cert.pub").stat().st_mode) == 0o600
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o700
+    assert not list(keys.glob("*.token"))
+
+
+def test_the_real_ssh_comes_through_to_the_other_side(running, ssh_environ):
+    assert shutil.which("ssh", path=ssh_environ["PATH"])
+    with proxy(hangs_up=True) as way:
+        signs(running, way.address)
+        done = run(ssh_environ, "ssh", "job1", "--node", "0", "--", "true")
+
+    assert done.returncode == 255
+    assert way.heard.startswith(b"SSH-2.0-")
+
+
+def test_a_proxy_that_turns_the_connection_away_is_said(running, ssh_environ):
+    with proxy(b"\x01") as way:
+        signs(running, way.address)
+        assert run(ssh_environ, "ssh-sign", HOST).returncode == 0
+        done = run(ssh_environ, "ssh-proxy", HOST, text=b"")
+
+    assert done.returncode == 8
+    assert b"turned the connection away" in done.stderr
+    assert done.stdout == b""
+
+
+def test_a_token_is_never_sent_readably(running, ssh_environ):
+    with proxy() as way:
+        signs(running, way.address)
+        plain = {name: value for name, value in ssh_environ.items() if name != "BASETEN_SSH_PROXY_INSECURE"}
+        assert run(plain, "ssh-sign", HOST).returncode == 0
+        done = run(plain, "ssh-proxy", HOST, text=b"")
+
+    assert done.returncode == 8
+    assert TOKEN.encode() not in way.heard
+    assert way.token != TOKEN
+
+
+def test_a_token_serves_once(running, ssh_environ):
+    with proxy() as way:
+        signs(running, way.address)
+        assert run(ssh_environ, "ssh-sign", HOST).returncode == 0
+        assert run(ssh_environ, "ssh-proxy", HOST, text=b"").returncode == 0
+        again = run(ssh_environ, "ssh-proxy", HOST, text=b"")
+
+    assert again.returncode == 2
+    assert b"bt-tui ssh job1" in again.stderr
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
+def test_a_job_that_has_ended(cli, stranger, ssh_environ, status):
+    stranger.jobs = [job("job1", status)]
+
+    result = cli("ssh", "job1", environ=ssh_environ)
+
+    assert result.code == 7
+    assert "has ended" in result.err
+
+
+def test_the_server_s_reason_is_passed_on(cli, running, ssh_environ):
+    running.on("POST", SIGN_PATH, Answer(400, {"error": "SSH is not enabled for this workspace"}))
+
+    result = cli("ssh", "job1", environ=ssh_environ)
+
+    assert result.code == 1
+    assert "SSH is not enabled" in result.err
+
+
+@pytest.mark.parametrize("name", ["../../etc", "-oProxyCommand=evil", "a b", "job1;rm", "a.b"])
+def test_job_ids_that_no_host_can_have(cli, running, ssh_environ, name):
+    result = cli("ssh", "--node", "0", "--", name, environ=ssh_environ)
+
+    assert result.code == 2
+    assert running.asked == []
+
+
+def test_ssh_config_is_what_ssh_understands(cli, running, ssh_environ, tmp_path):
+    block = cli("ssh-config", environ=ssh_environ).out
+    config = tmp_path / "ssh_config"
+    config.write_text(block)
+    with proxy() as way:
+        signs(running, way.address)
+        told = subprocess.run(
+            ["ssh", "-G", "-F", str(config), HOST],
+            env=ssh_environ,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=True,
+            cwd=ROOT,
+        ).stdout.splitlines()
+
+    assert "user baseten" in told
+    assert f"certificatefile {tmp_path}/keys/%n-cert.pub" in told or (
+        f"certificatefile {tmp_path}/keys/{HOST}-cert.pub" in told
+    )
+    assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()
+
+
+def test_ssh_config_names_the_remote_it_was_made_for(cli, ssh_environ):
+    assert "ssh-sign --remote staging %n" in cli("ssh-config", "--remote", "staging", environ=ssh_environ).out
+
+
+def test_installing_it_replaces_an_earlier_one_and_nothing_else(cli, ssh_environ, tmp_path):
+    config = tmp_path / "config"
+    config.write_text("Host mine\n    User me")
+    environ = ssh_environ | {"BASETEN_SSH_CONFIG_PATH": str(config)}
+
+    assert cli("ssh-config", "--install", environ=environ).code == 0
+    first = config.read_text()
+    config.write_text(first + "Host below\n")
+    assert cli("ssh-config", "--install", "--remote", "x", environ=environ).code == 0
+
+    text = config.read_text()
+    assert first.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
+    assert text.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
+    assert text.endswith("# --- end bt-tui ssh ---\nHost below\n")
+    assert text.count("Match host") == 1
+    assert "--remote x" in text
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+
+
+def test_the_host_may_name_the_remote(cli, running, ssh_environ, tmp_path):
+    trussrc = tmp_path / "trussrc"
+    trussrc.write_text(f"[here]\nremote_url={running.url}\napi_key={running.key}\n")
+    environ = {name: value for name, value in ssh_environ.items() if not name.startswith("BASETEN_")}
+    environ["BASETEN_SSH_DIR"] = str(tmp_path / "keys")
+    with proxy() as way:
+        signs(running, way.address)
+        result = cli("ssh-sign", "training-job-job1-0.here.ssh.baseten.co", environ=environ)
+
+    assert result.code == 0
+    assert (tmp_path / "keys" / "training-job-job1-0.here.ssh.baseten.co-cert.pub").exists()

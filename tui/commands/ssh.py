@@ -1,0 +1,137 @@
+"""``bt-tui ssh``: a shell on a node, with the system's own ssh."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
+from tui.commands.options import Settings, examples, remote_option
+from tui.commands.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.ssh.hosts import NodeHost
+    from api_client.ssh.tickets import SshFolder
+    from tui.commands.output import Output
+
+NODE_USER = "baseten"
+MOST_NODES = 100_000
+SIGNALLED = 128
+"""What shells add to a signal's number."""
+
+
+@click.command(
+    short_help="Open a shell on a node of a job.",
+    epilog=examples(
+        "bt-tui ssh abc1234",
+        "bt-tui ssh abc1234 --node 2 -- nvidia-smi",
+    ),
+)
+@click.argument("job_id", metavar="JOB_ID")
+@click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--node",
+    type=click.IntRange(0, MOST_NODES),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Which node, counted from 0.",
+)
+@remote_option
+@click.pass_obj
+def ssh(settings: Settings, job_id: str, command: tuple[str, ...], node: int) -> int:
+    """Open a shell on a node of a running job, or run a command there, with the system's ssh.
+
+    The job needs an interactive session by SSH (session_provider in its config). Baseten signs a key that
+    is made for this and kept in your cache folder; each certificate is good for some minutes. The exit
+    code is that of ssh: the command's own, 255 without a connection.
+    """
+    from api_client.ssh.hosts import node_host
+
+    program = shutil.which("ssh")
+    if program is None:
+        raise CommandFailed("there is no ssh on this machine: install OpenSSH", ExitCode.UNEXPECTED)
+    host = node_host(job_id, node)
+    folder = ssh_folder()
+    sign(settings, host, folder)
+    arguments = [program, *connection_options(folder, host), host.name]
+    if command:
+        arguments += ["--", shlex.join(command) if len(command) > 1 else command[0]]
+    return _run(arguments)
+
+
+def ssh_folder() -> SshFolder:
+    """The folder of key, certificates and tokens."""
+    import platformdirs
+
+    from api_client.ssh.tickets import SshFolder
+
+    return SshFolder(platformdirs.user_cache_path("bt-tui") / "ssh", os.environ)
+
+
+def sign(settings: Settings, host: NodeHost, folder: SshFolder) -> None:
+    """Have the key signed for one connection to the node, and keep what came of it.
+
+    Raises CommandFailed for a job that has ended, and what the client raises.
+    """
+
+    async def ask(client: TrainingClient, _output: Output) -> ExitCode:
+        job = await client.jobs.find(host.job_id)
+        if job.is_finished:
+            raise CommandFailed(f"job {job.id} has ended: nothing runs there any more", ExitCode.NOT_FOUND)
+        public_key = folder.public_key()
+        signed = await client.sessions.sign_ssh(
+            job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
+        )
+        folder.keep(host, signed)
+        return ExitCode.OK
+
+    run_on_remote(settings, ask)
+
+
+def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
+    """What ssh needs to know; the certificate vouches for us, and the proxy for the node."""
+    proxy_command = shlex.join([*own_program(), "ssh-proxy", host.name]).replace("%", "%%")
+    values = {
+        "ProxyCommand": proxy_command,
+        "User": NODE_USER,
+        "IdentityFile": _quoted(folder.key_path),
+        "CertificateFile": _quoted(folder.certificate_path(host.name)),
+        "IdentitiesOnly": "yes",
+        "StrictHostKeyChecking": "no",
+        "UserKnownHostsFile": os.devnull,
+        "LogLevel": "ERROR",
+    }
+    return [part for name, value in values.items() for part in ("-o", f"{name}={value}")]
+
+
+def own_program() -> list[str]:
+    """How another program starts this one: the installed command, else this very interpreter."""
+    installed = shutil.which("bt-tui")
+    return [installed] if installed else [sys.executable, "-m", "tui"]
+
+
+def _quoted(path: Path) -> str:
+    """A path as ssh_config wants it: in quotes for its spaces, signs of percent doubled."""
+    return '"' + str(path).replace("%", "%%") + '"'
+
+
+def _run(arguments: list[str]) -> int:
+    """Ssh's own exit code, which may be none of ours."""
+    root = str(Path(__file__).resolve().parents[2])
+    inherited = os.environ.get("PYTHONPATH")
+    path = root if not inherited else root + os.pathsep + inherited
+    try:
+        code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": path})
+    except OSError as error:
+        raise CommandFailed(f"ssh does not start: {error.strerror}", ExitCode.UNEXPECTED) from error
+    return code if code >= 0 else SIGNALLED - code
