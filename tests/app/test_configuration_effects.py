@@ -111,11 +111,14 @@ async def test_keys_move_in_footer_help_and_under_the_fingers() -> None:
 
 
 async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: list[dict[str, Any]]) -> None:
-    app = Opened(settings(keys={"logs.next_match": "f3"}))
+    app = Opened(settings(keys={"logs.next_match": "f3", "job.show_metrics": "f4"}))
     async with app.run_test(size=SIZE) as pilot:
         screen = await open_first_job(pilot)
-        await pilot.press("3", "n")
+        await pilot.press("3")
+        assert screen.tab == "live"
+        await pilot.press("f4", "n")
         await settle(pilot)
+        assert screen.tab == "metrics"
         assert screen.nodes_large  # textual's own keymap would have taken this n away too
 
 
