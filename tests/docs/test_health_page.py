@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from generated import DOCUMENTS, PAGES, THRESHOLDS
 
+from generated import DOCUMENTS, PAGES, THRESHOLDS
 from tui.configuration.reference import entries
 from tui.insight.health import FindingKind
 
-NAMED = re.compile(r"`((?:api_client|tui|tests|benchmarks|streams|examples)/[\w./-]+)`")
 PAGE = (DOCUMENTS / "health.md").read_text(encoding="utf-8")
 
 
@@ -30,15 +29,3 @@ def test_every_threshold_belongs_to_one_finding_and_is_shown() -> None:
     owners = {key: [kind for kind, names in THRESHOLDS.items() if key.startswith(names)] for key in keys}
     assert {key: kinds for key, kinds in owners.items() if len(kinds) != 1} == {}
     assert re.findall(r"<!-- thresholds: ([\w-]+) -->", PAGE) == list(map(str, THRESHOLDS))
-
-
-def test_modules_that_pages_name_are_there() -> None:
-    missing = []
-    for page in DOCUMENTS.glob("*.md"):
-        for place in re.findall(
-            r"`((?:api_client|tui|tests|benchmarks|streams|examples)/[\w./-]+)`", page.read_text()
-        ):
-            path = Path(place if not place.startswith("streams/") else f"api_client/{place}")
-            if not (DOCUMENTS.parent / path).exists():
-                missing.append(f"{page.name}: {place}")
-    assert missing == []
