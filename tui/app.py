@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -54,6 +55,7 @@ from tui.messages import (
     RecreateJobRequested,
     StopJobRequested,
 )
+from tui.outbox import Outbox
 from tui.screens.base import AppScreen
 from tui.screens.cache.screen import CacheScreen
 from tui.screens.confirm.screen import ConfirmScreen
@@ -114,6 +116,8 @@ class BtTuiApp(AlertKeeper, InsightKeeper):
         self.theme = NO_COLOR_THEME if no_color else wanted.theme.name
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
+        self.outbox = Outbox()
+        self._leaving = {}
         self._job_id = job_id
         self._tab = tab
         self._demo = demo
@@ -151,6 +155,7 @@ class BtTuiApp(AlertKeeper, InsightKeeper):
     async def on_unmount(self) -> None:
         """Close the client's connections, and keep what is to be remembered."""
         self._memory.save()
+        await asyncio.to_thread(self.outbox.close)
         if self._session is not None:
             await self._session.aclose()
 
@@ -347,7 +352,8 @@ class BtTuiApp(AlertKeeper, InsightKeeper):
     @on(CopyRequested)
     def _copy(self, message: CopyRequested) -> None:
         self.copy_to_clipboard(message.text)
-        self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
+        if not self.is_web:
+            self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
         self.notify(f"Copied the {message.what} {clip(inert(message.text), COPIED_CELLS)}.", markup=False)
 
     @on(BrowserRequested)
@@ -355,7 +361,9 @@ class BtTuiApp(AlertKeeper, InsightKeeper):
         if self._session is None:
             return
         link = self._session.job_link(message.job)
-        if not open_in_browser(link):
+        if self.is_web:
+            self.open_url(link)
+        elif not open_in_browser(link):
             self.copy_to_clipboard(link)
             self.notify(f"No browser here; the link was copied: {link}", markup=False)
 

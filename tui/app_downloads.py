@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from textual import on, work
-from textual.app import App
 from textual.reactive import var
 
 from api_client.downloads import DownloadPlan, Existing
+from tui.app_outbox import OutboxKeeper
 from tui.feeds.downloads import DownloadsFeed, proposed_folder
 from tui.feeds.session import Session
 from tui.insight.text import inert
@@ -26,13 +26,12 @@ from tui.screens.base import AppScreen
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.downloads.ask import ExistingScreen, WhereScreen
 from tui.screens.downloads.screen import DownloadsScreen
-from tui.screens.welcome.screen import WelcomeChoice
 from tui.widgets.download_badge import DownloadBadge
 
 _TONES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
 
 
-class DownloadKeeper(App[WelcomeChoice]):
+class DownloadKeeper(OutboxKeeper):
     """The part of the app that asks, downloads and tells; ``_session`` is the app's."""
 
     downloads: var[Transfers] = var(Transfers())
@@ -67,6 +66,11 @@ class DownloadKeeper(App[WelcomeChoice]):
         severity = {TransferState.DONE: "information", TransferState.FAILED: "error"}.get(
             item.state, "warning"
         )
+        if self.is_web and item.state is TransferState.DONE:
+            files = [file.path for file in item.files]
+            self.notify(f"{item.title}: on its way to your browser.")
+            self.deliver_all(files, Path(item.folder), item.title)
+            return
         self.notify(outcome_words(item), severity=severity, timeout=10)  # type: ignore[arg-type]
 
     # What screens ask for
@@ -78,6 +82,10 @@ class DownloadKeeper(App[WelcomeChoice]):
 
     @work(group="ask about a download")
     async def _download(self, session: Session, wanted: Wanted) -> None:
+        if self.is_web:  # the folder would be one of the server's: what is complete goes to the browser
+            feed = self._feed_of_downloads(session)
+            await self._plan_and_start(feed, feed.begin(wanted, self.outbox.folder()))
+            return
         size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
         about = (
             f"{size}It goes on in the background; T shows how far it is. What is cut short is"

@@ -15,7 +15,7 @@ from tui.configuration.loading import Loaded
 from tui.feeds.capacity import CapacityFeed
 from tui.feeds.comparison import ComparisonFeed, RunMemory, job_before
 from tui.feeds.session import Session
-from tui.messages import CapacityRequested, CompareJobsRequested, ExportRequested
+from tui.messages import CapacityRequested, CompareJobsRequested, ExportRequested, FilesSaved
 from tui.screens.base import AppScreen
 from tui.screens.capacity.screen import CapacityScreen
 from tui.screens.compare.screen import CompareRunsScreen
@@ -80,6 +80,8 @@ class InsightKeeper(DownloadKeeper):
 
         def saved(files: tuple[Path, ...] | None) -> None:
             if files:
-                self.notify(f"Saved {message.what} to {', '.join(map(str, files))}.")
+                names = ", ".join(file.name if self.is_web else str(file) for file in files)
+                self.notify(f"Saved {message.what} {'as' if self.is_web else 'to'} {names}.")
+                self.post_message(FilesSaved(files))
 
         self.push_screen(ExportScreen(message.what, message.tables, proposed_path(*message.names)), saved)

@@ -44,6 +44,7 @@ from tui.commands.push import push
 from tui.commands.recreate import recreate
 from tui.commands.remotes import remotes
 from tui.commands.secrets import secrets
+from tui.commands.serve import serve, serve_page
 from tui.commands.sessions import ISESSION_ALIAS, sessions, update_session
 from tui.commands.ssh import ssh
 from tui.commands.ssh_config import ssh_config, ssh_proxy, ssh_sign
@@ -136,7 +137,7 @@ _JOB_COMMANDS = (
     deploy_checkpoints,
 )
 _ACCOUNT_COMMANDS = (remotes, login, logout, secrets, ssh_config, ssh_sign, ssh_proxy, update_session)
-for _command in (*_JOB_COMMANDS, init, watch, demo, emulator, config, *_ACCOUNT_COMMANDS):
+for _command in (*_JOB_COMMANDS, init, watch, serve, serve_page, demo, emulator, config, *_ACCOUNT_COMMANDS):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:
     cli.add_command(_hidden(deploy_checkpoints), _alias)

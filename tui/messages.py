@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from textual.message import Message
 
@@ -191,3 +192,11 @@ class ExportRequested(Message):
         self.what = what
         self.tables = tuple(tables)
         self.names = tuple(names)
+
+
+class FilesSaved(Message):
+    """These files were written where ``landing`` said; a browser gets them as downloads."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        super().__init__()
+        self.paths = tuple(paths)

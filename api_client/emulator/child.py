@@ -80,9 +80,14 @@ class EmulatorChild:
         return Path(self._ready["data_dir"])
 
     @property
+    def key_file(self) -> Path:
+        """The file that holds the key it wants, once ready."""
+        return Path(self._ready["key_file"])
+
+    @property
     def key(self) -> str:
         """The key it wants, once ready."""
-        return Path(self._ready["key_file"]).read_text().strip()
+        return self.key_file.read_text().strip()
 
     def remote_environ(self) -> dict[str, str]:
         """The environment variables that point a client at it."""
@@ -111,7 +116,7 @@ class EmulatorChild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            env=_child_environment(),
+            env=child_environment(),
             start_new_session=True,
         )
 
@@ -207,7 +212,7 @@ class EmulatorChild:
         return f"the emulator ended with exit code {self._process.returncode} before it answered"
 
 
-def _child_environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """Ours without what names a remote; jobs must not find somebody's key there.
 
     The child imports this very package, however this process came to it, and nothing from the working

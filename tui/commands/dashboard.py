@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tui.commands.chosen_remote import chosen_remote, remote_called
 from tui.commands.configured import remote_of
 from tui.commands.demo import run_demo, run_local
 from tui.commands.exit_codes import ExitCode
@@ -15,6 +16,7 @@ from tui.commands.terminal import need_terminal
 
 if TYPE_CHECKING:
     from api_client.remotes import Remote
+    from tui.configuration.loading import Loaded
 
 START_DEMO = "demo"
 START_EMULATOR = "emulator"
@@ -26,16 +28,14 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | 
 
     What the person chooses on the welcome screen (demo, local emulator) is started here afterwards.
     """
-    from api_client.remotes import RemoteNotConfigured, resolve_remote
-    from tui.configuration.loading import load_or_defaults
+    from api_client.remotes import RemoteNotConfigured
 
     need_terminal()
-    flags = {"remote": settings.remote_name, "readonly": settings.readonly or None}
-    loaded = load_or_defaults(os.environ, flags)
+    loaded = _loaded(settings)
     named = remote_of(loaded.configuration, settings.remote_name, os.environ)
     remote: Remote | None
     try:
-        remote = resolve_remote(named, environ=os.environ)
+        remote = remote_called(named, settings.output)
     except RemoteNotConfigured:
         if job_id is not None:
             raise
@@ -49,6 +49,23 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | 
     if choice == START_EMULATOR:
         return run_local(readonly=settings.readonly)
     return ExitCode.OK
+
+
+def open_page(settings: Settings) -> ExitCode:
+    """Open the dashboard for a page of ``bt-tui serve``, which is at the other end of the pipes."""
+    from tui.app import run_dashboard
+
+    run_dashboard(chosen_remote(settings), settings=_loaded(settings))
+    return ExitCode.OK
+
+
+def _loaded(settings: Settings) -> Loaded:
+    """The settings in force: the command line's before all others."""
+    from tui.configuration.loading import load_or_defaults
+
+    return load_or_defaults(
+        os.environ, {"remote": settings.remote_name, "readonly": settings.readonly or None}
+    )
 
 
 @click.command(

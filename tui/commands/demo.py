@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,15 +93,43 @@ def _run_beside_emulator(
     return ExitCode.OK
 
 
+@contextmanager
+def demo_beside() -> Iterator[EmulatorChild]:
+    """The demo's emulator, ready, for several dashboards; it ends with the context. Raises CommandFailed."""
+    from api_client.emulator.child import EmulatorChild, EmulatorFailed
+    from tui.configuration.loading import load_or_defaults
+
+    speed = load_or_defaults(os.environ).configuration.demo.speed
+    try:
+        with EmulatorChild(world=DEMO_WORLD, speed=speed) as child:
+            yield child
+    except EmulatorFailed as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+
+
+def run_demo_page(url: str, key_file: Path, *, readonly: bool) -> ExitCode:
+    """A dashboard on a demo that another process keeps; raises OSError where its key cannot be read."""
+    from tui.app import run_dashboard
+    from tui.configuration.loading import load_or_defaults
+
+    loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
+    run_dashboard(_remote_at(DEMO_REMOTE, url, key_file), demo=True, settings=loaded)
+    return ExitCode.OK
+
+
 def _remote_of(child: EmulatorChild, name: str) -> Remote:
+    return _remote_at(name, child.url, child.key_file)
+
+
+def _remote_at(name: str, url: str, key_file: Path) -> Remote:
     from pydantic import SecretStr
 
     from api_client.remotes import Remote
 
     return Remote(
         name=name,
-        app_url=child.url,
-        api_url=child.url,
-        key=SecretStr(child.key),
-        key_origin=f"the emulator's folder {child.data_dir}",
+        app_url=url,
+        api_url=url,
+        key=SecretStr(key_file.read_text().strip()),
+        key_origin=f"the emulator's folder {key_file.parent}",
     )

@@ -18,6 +18,7 @@ from textual.widgets import Button, Input, Static
 from tui.insight.export import ExportTable
 from tui.insight.text import inert
 from tui.insight.units import count
+from tui.outbox import landing
 from tui.screens.export.saving import save_tables, typed_path
 
 
@@ -74,7 +75,8 @@ class ExportScreen(ModalScreen[tuple[Path, ...]]):
         try:
             path = typed_path(self.query_one("#file", Input).value)
             replace = path == self._replaceable
-            files = await asyncio.to_thread(save_tables, self._tables, path, replace=replace)
+            place = landing(self.app, path)
+            files = await asyncio.to_thread(save_tables, self._tables, place, replace=replace)
         except FileExistsError:
             self._replaceable = path
             self._say(f"{inert(str(path))} exists; enter once more replaces it")

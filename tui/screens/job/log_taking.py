@@ -16,7 +16,8 @@ from tui.clipboard import LONGEST_COPY_BYTES
 from tui.insight.log_text.written import message_text
 from tui.insight.text import inert
 from tui.insight.units import count
-from tui.messages import CopyRequested
+from tui.messages import CopyRequested, FilesSaved
+from tui.outbox import landing
 from tui.screens.job.log_outside import Program, program_of, show_outside
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.log_saving import default_path, own_path, save_entries
@@ -78,6 +79,7 @@ class LogTaking(Widget):
     async def _saving(self, path: Path, *, everything: bool) -> None:
         pane = self.log_pane
         replace = path == self._replaceable
+        path = landing(self.app, path)
         zone = UTC if pane.view.time_mode == "utc" else None
         try:
             with pane.held():
@@ -91,7 +93,9 @@ class LogTaking(Widget):
             pane.field.problem = f"not saved: {getattr(error, 'strerror', None) or error}"
             return
         pane.close_field()
-        self.notify(f"Saved {count(lines)} lines to {path}.")
+        where = f"as {path.name}" if self.app.is_web else f"to {path}"
+        self.notify(f"Saved {count(lines)} lines {where}.")
+        self.post_message(FilesSaved((path,)))
 
     def action_page_log(self) -> None:
         """Open the lines shown in the pager."""

@@ -1,0 +1,138 @@
+"""A headless Chromium, driven through its DevTools: type into a page, read what its websocket brought."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+LIMIT_S = 60.0
+LOOK_EVERY_S = 0.1
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+WIDTH, HEIGHT = 1200, 720
+_SEQUENCES = re.compile(r"\x1b(?:\[[0-9;?<>=$]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|.)")
+
+
+def chromium() -> str | None:
+    """The program, where it is installed."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Page:
+    """One page; ``drawn`` is the text that its terminal was sent, without escape sequences."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._numbers = count(1)
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._news = asyncio.Event()
+        self.raw = ""
+
+    @property
+    def drawn(self) -> str:
+        return _SEQUENCES.sub("", self.raw)
+
+    def forget(self) -> None:
+        """From here on ``drawn`` begins anew."""
+        self.raw = ""
+
+    async def listen(self) -> None:
+        async for message in self._socket:
+            told = message.json()
+            if "id" in told:
+                self._answers.pop(told["id"]).set_result(told)
+            elif told["method"] == "Network.webSocketFrameReceived":
+                frame = told["params"]["response"]
+                if frame["opcode"] == 2:
+                    self.raw += base64.b64decode(frame["payloadData"]).decode("utf-8", "replace")
+            self._news.set()
+
+    async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        self._answers[number] = answer = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": number, "method": method, "params": parameters})
+        told = await asyncio.wait_for(answer, LIMIT_S)
+        assert "error" not in told, told
+        return dict(told["result"])
+
+    async def press(self, key: str, code: int | None = None) -> None:
+        """A key: a letter, or a named one with its key code."""
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        common = {"key": key, "windowsVirtualKeyCode": code or ord(key.upper())}
+        down = "keyDown" if text else "rawKeyDown"
+        await self.ask("Input.dispatchKeyEvent", type=down, **common, **({"text": text} if text else {}))
+        await self.ask("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for what the page's terminal is sent, or for files."""
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                while not condition():
+                    self._news.clear()
+                    with suppress(TimeoutError):  # files arrive without a word
+                        await asyncio.wait_for(self._news.wait(), LOOK_EVERY_S)
+        except TimeoutError:
+            raise AssertionError(f"not in time; the end of what was drawn: {self.drawn[-3000:]!r}") from None
+
+    async def picture(self) -> bytes:
+        """The page as a PNG."""
+        return base64.b64decode((await self.ask("Page.captureScreenshot", format="png"))["data"])
+
+
+@asynccontextmanager
+async def browsing(program: str, folder: Path, address: str) -> AsyncIterator[Page]:
+    """A page on that address; what it downloads lands in ``folder / "downloads"``."""
+    profile, downloads = folder / "profile", folder / "downloads"
+    downloads.mkdir()
+    options = [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--remote-debugging-port=0",
+    ]
+    options += [f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *options,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with aiohttp.ClientSession() as session:
+            base = await asyncio.wait_for(_devtools(process), LIMIT_S)
+            async with session.get(f"{base}/json/list") as answer:
+                target = next(one for one in await answer.json() if one["type"] == "page")
+            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                page = Page(socket)
+                listening = asyncio.create_task(page.listen())
+                await page.ask("Network.enable")
+                await page.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads))
+                await page.ask("Emulation.setFocusEmulationEnabled", enabled=True)
+                await page.ask("Page.navigate", url=address)
+                yield page
+                listening.cancel()
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _devtools(process: asyncio.subprocess.Process) -> str:
+    """Where it takes orders, which it tells on its standard error."""
+    assert process.stderr is not None
+    told = b""
+    while line := await process.stderr.readline():
+        told += line
+        found = re.search(rb"DevTools listening on ws://([^/]+)/", line)
+        if found:
+            return f"http://{found[1].decode()}"
+    raise AssertionError(f"Chromium did not start: {told.decode(errors='replace')[-2000:]}")

@@ -1,0 +1,1 @@
+"""The dashboard in a browser: textual-serve behind a guard. Needs the extra ``web``."""

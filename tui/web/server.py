@@ -1,0 +1,94 @@
+"""textual-serve, guarded, with a page of ours and an end that waits for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from aiohttp import web
+from textual_serve.server import Server
+
+from tui.web.guard import Guard, add_headers
+from tui.web.page import SCRIPT, STYLE, page
+
+TITLE = "bt-tui"
+END_TIMEOUT_S = 3.0
+"""How long the dashboards of open pages have to end."""
+
+
+class DashboardServer(Server):
+    """Serves one command's dashboard: a process of it for every page that is open."""
+
+    def __init__(self, command: str, guard: Guard) -> None:
+        super().__init__(command, title=TITLE)
+        self._guard = guard
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    async def _make_app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard.middleware])
+        app.on_response_prepare.append(add_headers)
+        app.add_routes(
+            [
+                web.get("/", self.show_page),
+                web.get("/page.css", self.show_style),
+                web.get("/page.js", self.show_script),
+                web.get("/ws", self.handle_websocket),
+                web.get("/download/{key}", self.handle_download),
+                web.static("/static", self.statics_path),
+            ]
+        )
+        return app
+
+    async def show_page(self, request: web.Request) -> web.Response:
+        """The page; its websocket is where the page itself was asked for, so that a tunnel may lead here."""
+        websocket = f"{'wss' if request.secure else 'ws'}://{request.host}/ws"
+        text = page(self.title, websocket, request.query.get("fontsize"))
+        return web.Response(text=text, content_type="text/html")
+
+    async def show_style(self, _request: web.Request) -> web.Response:
+        """The page's looks."""
+        return web.Response(text=STYLE, content_type="text/css")
+
+    async def show_script(self, _request: web.Request) -> web.Response:
+        """What the page does about downloads."""
+        return web.Response(text=SCRIPT, content_type="text/javascript")
+
+    async def run(self, host: str, port: int, ready: Callable[[int], None]) -> None:
+        """Serve until ctrl-c or a signal to end; ``ready`` hears of the port once it listens.
+
+        Raises OSError where it cannot listen.
+        """
+        _quieten()
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):  # Windows: ctrl-c raises KeyboardInterrupt
+                loop.add_signal_handler(number, over.set)
+        runner = web.AppRunner(await self._make_app(), access_log=None, shutdown_timeout=END_TIMEOUT_S)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, port)
+            await site.start()
+            ready(_port_of(runner))
+            await over.wait()
+        finally:
+            await runner.cleanup()
+
+
+def _port_of(runner: web.AppRunner) -> int:
+    address = runner.addresses[0]
+    return int(address[1])
+
+
+def host_names(host: str) -> set[str]:
+    """The names by which a server that listens there may be asked for."""
+    return {"localhost", host, socket.gethostname(), socket.getfqdn()}
+
+
+def _quieten() -> None:
+    """Say in a line what went wrong: tracebacks with the values of variables would show the environment."""
+    logging.basicConfig(level=logging.WARNING, format="bt-tui: %(message)s")
