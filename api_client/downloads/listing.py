@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from api_client.checkpoint_names import ROOT_CHECKPOINT, belongs_to
 from api_client.downloads.errors import DownloadError
 from api_client.downloads.names import ServerName
 from api_client.models import CheckpointFile
@@ -45,28 +46,30 @@ def is_folder_marker(file: ListedFile) -> bool:
 
 
 def chosen(
-    files: Iterable[ListedFile], checkpoints: Iterable[str] | None, patterns: Iterable[str] | None
+    files: Iterable[ListedFile],
+    checkpoints: Iterable[str] | None,
+    patterns: Iterable[str] | None,
+    all_checkpoints: Collection[str] = (),
 ) -> list[ListedFile]:
     """The files of those checkpoints (None: all) that match one of the globs (None: all).
 
-    A checkpoint named ``.`` is the files that lie in no folder. A glob is tried on the name below the
-    checkpoint's folder, on the whole name, and on the last part of it.
+    The checkpoint named ``.`` has the files that are in none of the others, ``all_checkpoints``. A glob is
+    tried on the name below the checkpoint's folder, on the whole name, and on the last part of it.
     """
-    wanted = None if checkpoints is None else [name.strip("/") or "." for name in checkpoints]
+    wanted = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
+    others = set(all_checkpoints) - {ROOT_CHECKPOINT}
     globs = None if patterns is None else list(patterns)
     return [
         file
         for file in files
-        if (wanted is None or any(_is_of(file.key.name, checkpoint) for checkpoint in wanted))
+        if (wanted is None or any(belongs_to(file.key.name, checkpoint, others) for checkpoint in wanted))
         and (globs is None or any(_matches(file.key.name, glob) for glob in globs))
     ]
 
 
-def _is_of(name: str, checkpoint: str) -> bool:
-    plain = name.removeprefix("./")
-    if checkpoint == ".":
-        return "/" not in plain or name.startswith("./")
-    return plain.startswith(checkpoint.removeprefix("./") + "/")
+def plain_checkpoint(name: str) -> str:
+    """The checkpoint's name without what shells' completion puts around it."""
+    return name.removeprefix("./").strip("/") or ROOT_CHECKPOINT
 
 
 def _matches(name: str, glob: str) -> bool:

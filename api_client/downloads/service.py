@@ -8,9 +8,18 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from api_client.checkpoint_names import ROOT_CHECKPOINT
 from api_client.clock import Clock
 from api_client.downloads.errors import DestinationExists, DownloadError
-from api_client.downloads.listing import ARCHIVE, ListedFile, UrlBook, as_listed, chosen, list_again
+from api_client.downloads.listing import (
+    ARCHIVE,
+    ListedFile,
+    UrlBook,
+    as_listed,
+    chosen,
+    list_again,
+    plain_checkpoint,
+)
 from api_client.downloads.names import safe_component
 from api_client.downloads.planning import as_listed_again, as_planned, looked_at, make_plan
 from api_client.downloads.records import DownloadPlan, DownloadReport, Existing, OnProgress
@@ -55,9 +64,12 @@ class Downloads:
         """
         listed = await self._listing(project_id, job_id)
         by_rank = any(file.key.node_rank for file in listed)
-        wanted = chosen(listed, checkpoints, files)
+        others: set[str] = set()
+        if ROOT_CHECKPOINT in map(plain_checkpoint, checkpoints or ()):
+            others = {one.checkpoint_id for one in await self._checkpoints.list(project_id, job_id)}
+        wanted = chosen(listed, checkpoints, files, others)
         plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, wanted, by_rank=by_rank)
-        absent = [name for name in checkpoints or () if not chosen(listed, [name], None)]
+        absent = [name for name in checkpoints or () if not chosen(listed, [name], None, others)]
         return replace(plan, absent=tuple(dict.fromkeys(absent)))
 
     async def plan_files(

@@ -8,6 +8,7 @@ import hashlib
 import json
 import struct
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def demo() -> Iterator[EmulatorChild]:
+    """One demo world for all: nothing here changes it."""
+    with running_emulator("demo") as emulator:
+        yield emulator
+
+
 def dashboard(emulator: EmulatorChild) -> BtTuiApp:
     return BtTuiApp(remote_of(emulator), readonly=True)  # reading and downloading change nothing there
 
@@ -59,54 +67,53 @@ async def to_file(pilot: Pilot[Any], name: str) -> None:
         assert tree.cursor_path != before, f"no {name} in the tree"
 
 
-async def test_the_demo_world_from_the_cache_to_a_file_on_disk(here: Path) -> None:
-    with running_emulator("demo") as emulator:
-        app = dashboard(emulator)
-        async with app.run_test(size=SIZE, notifications=True) as pilot:
-            await sees(pilot, "llama-70b-sft-v3")
-            # The cache: its largest directory stands first.
-            await pilot.press("slash", *"llama-70b-sft-v3", "enter", "C")
-            await until(pilot, lambda: isinstance(app.screen, CacheScreen))
-            await sees(pilot, "captured", "huggingface/")
-            tree = app.screen.query_one(FileTreeView)
-            await until_quiet(pilot, tree)
-            assert tree.rows is not None
-            largest = max(tree.rows.nodes, key=tree.rows.size_bytes)
-            assert tree.cursor_node == largest
-            # A finished job's adapter.
-            await pilot.press("escape", "escape", "slash", *"products", "enter")
-            await sees(pilot, "flux-lora-produc")
-            await pilot.press("enter", "4")
-            await sees(pilot, "newest", "★ best", "LoRA r=16")
-            await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, FilesScreen))
-            await sees(pilot, "adapter_model.safetensors")
-            await to_file(pilot, "adapter_config.json")
-            await sees(pilot, "rank r", "16", "target modules", "q_proj")
-            await to_file(pilot, "trainer_state.json")
-            await sees(pilot, "loss", "┤")
-            await to_file(pilot, "adapter_model.safetensors")
-            await sees(pilot, "33,619,968 parameters", "456 tensors", "BF16")
-            await pilot.press("D")
-            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
-            await pilot.press("enter", "T")
-            await sees(pilot, "Downloads", "adapter_model.safetensors", "done", "100 %")
-            (arrived,) = here.rglob("adapter_model.safetensors")
-            content = arrived.read_bytes()
-            (header_bytes,) = struct.unpack("<Q", content[:8])
-            assert len(json.loads(content[8 : 8 + header_bytes])) >= 456
-            # The same again, of other content now: it asks.
-            arrived.write_bytes(b"mine")
-            await pilot.press("escape", "D")
-            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
-            await pilot.press("enter")
-            await until(pilot, lambda: isinstance(app.screen, ExistingScreen))
-            await pilot.press("b")
-            await until(pilot, lambda: len(list(here.rglob("adapter_model*.safetensors"))) == 2)
-            assert arrived.read_bytes() == b"mine"
-            other = next(path for path in here.rglob("adapter_model*.safetensors") if path != arrived)
-            await until(pilot, lambda: other.exists() and other.stat().st_size == len(content))
-            assert hashlib.sha256(other.read_bytes()).digest() == hashlib.sha256(content).digest()
+async def test_the_demo_world_from_the_cache_to_a_file_on_disk(here: Path, demo: EmulatorChild) -> None:
+    app = dashboard(demo)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await sees(pilot, "llama-70b-sft-v3")
+        # The cache: its largest directory stands first.
+        await pilot.press("slash", *"llama-70b-sft-v3", "enter", "C")
+        await until(pilot, lambda: isinstance(app.screen, CacheScreen))
+        await sees(pilot, "captured", "huggingface/")
+        tree = app.screen.query_one(FileTreeView)
+        await until_quiet(pilot, tree)
+        assert tree.rows is not None
+        largest = max(tree.rows.nodes, key=tree.rows.size_bytes)
+        assert tree.cursor_node == largest
+        # A finished job's adapter.
+        await pilot.press("escape", "escape", "slash", *"products", "enter")
+        await sees(pilot, "flux-lora-produc")
+        await pilot.press("enter", "4")
+        await sees(pilot, "newest", "★ best", "LoRA r=16")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, FilesScreen))
+        await sees(pilot, "adapter_model.safetensors")
+        await to_file(pilot, "adapter_config.json")
+        await sees(pilot, "rank r", "16", "target modules", "q_proj")
+        await to_file(pilot, "trainer_state.json")
+        await sees(pilot, "loss", "┤")
+        await to_file(pilot, "adapter_model.safetensors")
+        await sees(pilot, "33,619,968 parameters", "456 tensors", "BF16")
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+        await pilot.press("enter", "T")
+        await sees(pilot, "Downloads", "adapter_model.safetensors", "done", "100 %")
+        (arrived,) = here.rglob("adapter_model.safetensors")
+        content = arrived.read_bytes()
+        (header_bytes,) = struct.unpack("<Q", content[:8])
+        assert len(json.loads(content[8 : 8 + header_bytes])) >= 456
+        # The same again, of other content now: it asks.
+        arrived.write_bytes(b"mine")
+        await pilot.press("escape", "D")
+        await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ExistingScreen))
+        await pilot.press("b")
+        await until(pilot, lambda: len(list(here.rglob("adapter_model*.safetensors"))) == 2)
+        assert arrived.read_bytes() == b"mine"
+        other = next(path for path in here.rglob("adapter_model*.safetensors") if path != arrived)
+        await until(pilot, lambda: other.exists() and other.stat().st_size == len(content))
+        assert hashlib.sha256(other.read_bytes()).digest() == hashlib.sha256(content).digest()
 
 
 WRITES = """
@@ -162,31 +169,32 @@ async def test_a_real_job_from_its_checkpoint_to_a_directory_on_disk(here: Path)
         assert weights.read_bytes()[-32:] == bytes(range(32))
 
 
-async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_arrived(here: Path) -> None:
-    with running_emulator("demo") as emulator:
-        app = dashboard(emulator)
-        async with app.run_test(size=SIZE, notifications=True) as pilot:
-            await sees(pilot, "llama-70b-sft-v3")
-            await pilot.press("slash", *"qwen3-grpo-7", "enter", "enter", "4")
-            await sees(pilot, "newest")
-            await pilot.press("enter")
-            await sees(pilot, "rank-0/")
-            await pilot.press("slash", *"optim*rank_0.pt", "enter")
-            await to_file(pilot, ".pt")  # some gigabytes: it takes longer than what follows
-            await pilot.press("D")
-            await until(pilot, lambda: isinstance(app.screen, WhereScreen))
-            await pilot.press("enter")
-            await until(pilot, lambda: "↓ 1 file" in text_of(app).splitlines()[-1])
-            await until(pilot, lambda: bool(list(here.rglob("*.part"))))
-            await pilot.press("q")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-            await sees(pilot, "under way")
-            await pilot.press("n", "T", "x")
-            await sees(pilot, "■ stopped", "What has arrived is kept")
-            assert list(here.rglob("*.part"))
-            await pilot.press("t")
-            await sees(pilot, "loading")
-            await pilot.press("x")
-            await sees(pilot, "■ stopped")
-            await pilot.press("c")
-            await sees(pilot, "Nothing is being downloaded.")
+async def test_leaving_while_a_download_is_under_way_asks_first_and_keeps_what_arrived(
+    here: Path, demo: EmulatorChild
+) -> None:
+    app = dashboard(demo)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await sees(pilot, "llama-70b-sft-v3")
+        await pilot.press("slash", *"qwen3-grpo-7", "enter", "enter", "4")
+        await sees(pilot, "newest")
+        await pilot.press("enter")
+        await sees(pilot, "rank-0/")
+        await pilot.press("slash", *"optim*rank_0.pt", "enter")
+        await to_file(pilot, ".pt")  # some gigabytes: it takes longer than what follows
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(app.screen, WhereScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: "↓ 1 file" in text_of(app).splitlines()[-1])
+        await until(pilot, lambda: bool(list(here.rglob("*.part"))))
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await sees(pilot, "under way")
+        await pilot.press("n", "T", "x")
+        await sees(pilot, "■ stopped", "What has arrived is kept")
+        assert list(here.rglob("*.part"))
+        await pilot.press("t")
+        await sees(pilot, "loading")
+        await pilot.press("x")
+        await sees(pilot, "■ stopped")
+        await pilot.press("c")
+        await sees(pilot, "Nothing is being downloaded.")

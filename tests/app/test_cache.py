@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -24,7 +25,8 @@ FILES = (
     FileEntry(f"{HUB}/config.json", 855, 1.7e9),
     FileEntry("pip/wheels/torch.whl", GIB, 1.7e9),
 )
-FULL = CacheSnapshot(False, True, FILES, 1.7e9, None)
+CAPTURED_S = 1.7e9 + 7200
+FULL = CacheSnapshot(False, True, FILES, CAPTURED_S, None)
 
 
 class StubCacheFeed:
@@ -48,7 +50,11 @@ class StubCacheFeed:
 
 def cache_view(*said: CacheSnapshot) -> Dashboard:
     def first() -> Screen[None]:
-        screen = CacheScreen("llama-sft", lambda publish: StubCacheFeed(*said, publish=publish))  # type: ignore[arg-type,return-value]
+        screen = CacheScreen(
+            "llama-sft",
+            lambda publish: StubCacheFeed(*said, publish=publish),  # type: ignore[arg-type,return-value]
+            now_s=lambda: CAPTURED_S + 40,
+        )
         screen.connection = LIVE
         return screen
 
@@ -122,3 +128,14 @@ async def test_a_project_without_a_name_that_is_text_is_shown_inert() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         text = await at_rest(pilot)
         assert "\x1b" not in text and "red/" in text
+
+
+async def looked_at(pilot: Pilot[Any]) -> None:
+    await at_rest(pilot)
+    await pilot.press("g", "asterisk")
+    await at_rest(pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+def test_the_looks_of_the_cache(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    assert snap_compare(cache_view(FULL), terminal_size=size, run_before=looked_at)

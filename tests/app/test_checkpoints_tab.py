@@ -121,6 +121,16 @@ async def test_marks_choose_what_is_downloaded() -> None:
     assert heard.messages[1].wanted.size_bytes == 2 * 2**30
 
 
+async def test_the_source_of_the_job_is_asked_for() -> None:
+    app, heard = tab(THREE), Heard(DownloadRequested)
+    async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
+        await settle(pilot)
+        await pilot.press("A")
+        await settle(pilot)
+    (message,) = heard.messages
+    assert message.wanted.archive and not message.wanted.checkpoints
+
+
 async def test_two_marked_ones_are_compared_in_the_order_of_their_steps() -> None:
     app, heard = tab(THREE), Heard(CompareCheckpointsRequested)
     async with app.run_test(size=(80, 24), message_hook=heard, notifications=True) as pilot:

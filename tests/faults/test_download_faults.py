@@ -496,6 +496,17 @@ async def test_a_directory_in_the_way_is_left_alone(tmp_path: Path) -> None:
         assert (tmp_path / "ckpt/a/deep").is_dir()
 
 
+async def test_the_root_checkpoint_has_what_is_in_no_other(tmp_path: Path) -> None:
+    names = ("ckpt/a", "config.json", "./notes", "runs/1/log")
+    with serving(*(Stored(name, b"x") for name in names)) as store:
+        store.no_checkpoints = {"runs"}
+        async with store.client() as client:
+            plan = await client.downloads.plan_checkpoints(PROJECT, JOB, tmp_path, checkpoints=["."])
+            listed = await client.checkpoints.files_of(PROJECT, JOB, ".")
+        assert {file.name for file in plan.files} == {file.relative_file_name for file in listed}
+        assert {file.name for file in plan.files} == {"config.json", "./notes", "runs/1/log"}
+
+
 async def test_files_of_several_nodes_get_a_folder_each(tmp_path: Path) -> None:
     with serving(Stored("ckpt/a", b"zero"), Stored("ckpt/a", b"one", rank=1)) as store:
         await download(store, tmp_path)

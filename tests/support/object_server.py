@@ -61,6 +61,7 @@ class Store:
         self.behaviour = behaviour or Behaviour()
         self.token = 1
         self.archive: bytes | None = None
+        self.no_checkpoints: set[str] = set()
         self.page_size = 1000
         self.listings = 0
         self.requests: list[tuple[str, dict[str, str]]] = []
@@ -124,6 +125,10 @@ class Store:
                     "total_count": len(self.files),
                 },
             )
+        elif address.path.endswith("/checkpoints"):
+            names = {file.name.partition("/")[0] for file in self.files if "/" in file.name}
+            listed = [{"checkpoint_id": name} for name in sorted({*names, "."} - self.no_checkpoints)]
+            _send_json(handler, {"checkpoints": listed})
         else:
             _send(handler, 404, {}, b"{}")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from api_client.checkpoint_files import Weights
 from api_client.checkpoint_names import ROOT_CHECKPOINT, belongs_to
 from api_client.errors import RequestError
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
@@ -69,6 +70,15 @@ class CheckpointFilesFeed:
     async def look(self, file: CheckpointFile) -> FileLook:
         """What can be told of a file by reading a little of it; trouble is told in its ``error``."""
         return await look_into(self._session.client, self._job, file)
+
+    async def weigh(self, files: Sequence[CheckpointFile]) -> Weights | str:
+        """The headers of these files of weights together; or why they cannot be read, inert."""
+        try:
+            return await self._session.client.checkpoint_contents.weights(
+                self._job.project_id, self._job.id, files
+            )
+        except RequestError as error:
+            return inert(str(error))
 
     async def _list(self) -> None:
         self._tell(replace(self._snapshot, is_loading=True))

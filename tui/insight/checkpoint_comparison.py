@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api_client.checkpoint_names import name_inside
 from api_client.models import Checkpoint, CheckpointFile
 from tui.insight.checkpoint_facts import CheckpointFacts
 from tui.insight.units import UNKNOWN, bytes_iec, count, number
@@ -45,7 +46,7 @@ def compare_checkpoints(
         ComparedLine("step", count(left.step), count(right.step)),
         ComparedLine("type", left.kind, right.kind),
         ComparedLine("base model", one.base_model or UNKNOWN, other.base_model or UNKNOWN),
-        ComparedLine("size", _size(one), _size(other)),
+        ComparedLine("size", *_whole_sizes(one, other)),
         ComparedLine(_score_name(left, right), _score(left), _score(right)),
         ComparedLine("written", _written(one), _written(other)),
         ComparedLine("storage", left.sync, right.sync),
@@ -55,8 +56,9 @@ def compare_checkpoints(
     return lines + _compared_adapters(one.lora_adapter_config, other.lora_adapter_config)
 
 
-def _size(checkpoint: Checkpoint) -> str:
-    return UNKNOWN if checkpoint.size_bytes is None else bytes_iec(checkpoint.size_bytes)
+def _whole_sizes(one: Checkpoint, other: Checkpoint) -> tuple[str, str]:
+    left, right = _two_sizes(one.size_bytes, other.size_bytes)
+    return UNKNOWN if one.size_bytes is None else left, UNKNOWN if other.size_bytes is None else right
 
 
 def _written(checkpoint: Checkpoint) -> str:
@@ -81,21 +83,24 @@ def _compared_files(
     ours, theirs = _by_name(left.name, left_files), _by_name(right.name, right_files)
     lines = [ComparedLine("files", count(len(ours)), count(len(theirs)))]
     for key in sorted(ours.keys() | theirs.keys()):
-        name, rank = key
-        line = ComparedLine(
-            f"{name} (rank {rank})" if rank else name,
-            bytes_iec(ours[key]) if key in ours else "not there",
-            bytes_iec(theirs[key]) if key in theirs else "not there",
-        )
         if ours.get(key) != theirs.get(key):
-            lines.append(line)
+            name, rank = key
+            what = f"{name} (rank {rank})" if rank else name
+            lines.append(ComparedLine(what, *_two_sizes(ours.get(key), theirs.get(key))))
     return lines
+
+
+def _two_sizes(left: int | None, right: int | None) -> tuple[str, str]:
+    """Sizes in words that differ where the sizes do: to the byte if need be."""
+    one, other = ("not there" if size is None else bytes_iec(size) for size in (left, right))
+    if one == other and left != right:
+        return f"{left:,} B", f"{right:,} B"
+    return one, other
 
 
 def _by_name(checkpoint: str, files: Sequence[CheckpointFile]) -> dict[tuple[str, int], int]:
     return {
-        (file.relative_file_name.removeprefix(f"{checkpoint}/"), file.node_rank): file.size_bytes
-        for file in files
+        (name_inside(file.relative_file_name, checkpoint), file.node_rank): file.size_bytes for file in files
     }
 
 

@@ -122,6 +122,18 @@ def test_two_checkpoints_side_by_side() -> None:
     }
 
 
+def test_sizes_that_differ_by_a_byte_are_told_to_the_byte() -> None:
+    pair = [checkpoint("a", size_bytes=5 * 2**30), checkpoint("b", size_bytes=5 * 2**30 + 1)]
+    files = [
+        [CheckpointFile(url="", relative_file_name=f"rank-1/{one}/m", node_rank=1, size_bytes=2**20 + place)]
+        for place, one in enumerate("ab")
+    ]
+    lines = compare_checkpoints(*checkpoint_facts(pair), left_files=files[0], right_files=files[1])
+    differing = {line.what: (line.left, line.right) for line in lines if line.differs}
+    assert differing["size"] == ("5,368,709,120 B", "5,368,709,121 B")
+    assert differing["m (rank 1)"] == ("1,048,576 B", "1,048,577 B")
+
+
 @given(st.text(max_size=30), st.text(max_size=12))
 def test_the_snippet_is_python_that_means_these_names(name: str, job_id: str) -> None:
     from api_client.definitions import BasetenCheckpoint, LoadCheckpointConfig

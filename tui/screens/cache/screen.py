@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import ClassVar
 
 from rich.text import Text
@@ -62,9 +62,10 @@ class CacheScreen(AppScreen):
             super().__init__()
             self.snapshot = snapshot
 
-    def __init__(self, project: str, feed_with: MakeFeed) -> None:
-        """``project`` is its name, as the server has it."""
+    def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
+        """``project`` is its name, as the server has it; ``now_s`` the wall clock in epoch seconds."""
         super().__init__()
+        self._now_s = now_s
         self._project = inert(project)
         self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CacheChanged(snapshot)))
 
@@ -75,7 +76,7 @@ class CacheScreen(AppScreen):
         yield Static(id="stale")
         yield FactLine(id="biggest")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
-        yield FileTreeView(order=BY_SIZE, empty_text="no path fits the filter", id="tree")
+        yield FileTreeView(order=BY_SIZE, now_s=self._now_s, empty_text="no path fits the filter", id="tree")
         yield Static(id="instead")
         yield StatusFooter().data_bind(CacheScreen.connection)
 
@@ -131,7 +132,7 @@ class CacheScreen(AppScreen):
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
             facts.append([(files_words(tree.file_count), "plain")])
         if snapshot.captured_s is not None:
-            seconds = datetime.now(UTC).timestamp() - snapshot.captured_s
+            seconds = self._now_s() - snapshot.captured_s
             facts.append([(f"captured {age(seconds)} ago", "muted")])
         if snapshot.is_loading and snapshot.exists is not None:
             facts.append([("↻ asking", "muted")])
@@ -184,7 +185,7 @@ class CacheScreen(AppScreen):
         """Type a filter."""
         field = self.query_one("#filter", Input)
         field.add_class("-open")
-        field.focus()
+        self.type_into(field)
 
     def action_sort(self) -> None:
         """The next order."""

@@ -10,7 +10,7 @@ from typing import Any
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 
-from api_client.checkpoint_files import SafetensorsHeader, TrainerState
+from api_client.checkpoint_files import SafetensorsHeader, TrainerState, Weights
 from tui.feeds.file_look import FileLook
 from tui.insight.text import clip, inert
 from tui.insight.units import UNKNOWN, bytes_iec, count, number
@@ -21,6 +21,7 @@ HIGHLIGHTED_CHARACTERS = 128 * 1024
 SHOWN_CHARACTERS = 1024 * 1024
 LONGEST_LINE = 4096
 LONGEST_VALUE = 300
+MOST_PROBLEMS = 5
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FACTS = (
     ("r", "rank r"),
@@ -103,6 +104,25 @@ def weights_lines(header: SafetensorsHeader) -> list[Line]:
         for tensor in header.tensors
     ]
     return lines
+
+
+def directory_lines(weights: Weights | str) -> list[Line]:
+    """What the weights of a directory hold together, or why that cannot be told."""
+    if isinstance(weights, str):
+        return [[(f"✗ {weights}", "bad")]]
+    shards = len(weights.shards)
+    by_dtype = ", ".join(
+        f"{inert(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
+    )
+    lines: list[Line] = [
+        [
+            (f"{count(weights.parameter_count)} parameters", "strong"),
+            (f" in {count(len(weights.tensors))} tensors of {count(shards)} files", "plain"),
+        ],
+        _fact("by type", by_dtype or UNKNOWN),
+        _fact("read", f"{bytes_iec(weights.bytes_read)} of headers, no weights"),
+    ]
+    return lines + [[(f"✗ {inert(problem)}", "warn")] for problem in weights.problems[:MOST_PROBLEMS]]
 
 
 def adapter_lines(text: str) -> list[Line]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
+from api_client.checkpoint_files import Weights
 from api_client.models import CheckpointFile
 from tui.feeds.file_look import FileLook
 from tui.insight.listed_files import epoch_s
 from tui.insight.series import Series
 from tui.insight.text import inert
 from tui.insight.units import age, bytes_iec, count
-from tui.screens.files.look_lines import look_lines
+from tui.screens.files.look_lines import directory_lines, look_lines
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.line import FactLine
 from tui.widgets.text_panel import Line, TextPanel
@@ -28,14 +29,20 @@ REMEMBERED = 64
 """Looks that are kept, to come back to."""
 
 Look = Callable[[CheckpointFile], Awaitable[FileLook]]
+Weigh = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]
 
 
 class Preview(Vertical):
-    """Shows a directory's totals, or a look into a file; ``look`` reads."""
+    """Shows a directory's totals, or a look into a file; ``look`` reads one, ``weigh`` weights together."""
 
-    def __init__(self, look: Look, *, id: str | None = None) -> None:
+    def __init__(
+        self, look: Look, weigh: Weigh, *, now_s: Callable[[], float] = time.time, id: str | None = None
+    ) -> None:
         super().__init__(id=id)
         self._look = look
+        self._weigh = weigh
+        self._now_s = now_s
+        self._weighed: dict[tuple[tuple[int, str], ...], list[Line]] = {}
         self._looks: dict[tuple[int, str], tuple[FileLook, list[Line]]] = {}
         self._shown: CheckpointFile | None = None
         self._timer: Timer | None = None
@@ -53,6 +60,7 @@ class Preview(Vertical):
     def forget(self) -> None:
         """Read anew what is looked at next."""
         self._looks.clear()
+        self._weighed.clear()
         self._shown = None
 
     def notify_style_update(self) -> None:
@@ -65,17 +73,35 @@ class Preview(Vertical):
         self._stop()
         self._show([], [])
 
-    def show_directory(self, name: str, files: int, size_bytes: int, newest_s: float | None) -> None:
-        """A directory's totals."""
+    def show_directory(
+        self,
+        name: str,
+        files: int,
+        size_bytes: int,
+        newest_s: float | None,
+        weights: tuple[CheckpointFile, ...] = (),
+    ) -> None:
+        """A directory's totals; of the files of ``weights`` in it, how many parameters they hold together."""
+        key = tuple(map(_key, weights))
+        known = self._weighed.get(key, [])
         self._stop()
         lines: list[Line] = [
             [(f"{count(files)} file{'' if files == 1 else 's'}, {bytes_iec(size_bytes)}", "plain")]
         ]
         if newest_s is not None:
-            lines.append([(f"newest {age(time.time() - newest_s)} ago", "muted")])
-        lines.append("")
-        lines.append([("enter opens it, D downloads it, * opens all below", "muted")])
-        self._show([[(name + "/", "strong")]], lines)
+            lines.append([(f"newest {age(self._now_s() - newest_s)} ago", "muted")])
+        hint: Line = [("enter opens it, D downloads it, * opens all below", "muted")]
+        head: list[list[Span]] = [[(name + "/", "strong")]]
+        self._show(head, [*lines, *known, "", hint])
+        if not weights or known:
+            return
+
+        async def read() -> None:
+            found = directory_lines(await self._weigh(weights))
+            self._weighed[key] = found
+            self._show(head, [*lines, *found, "", hint])
+
+        self._timer = self.set_timer(REST_S, lambda: self._begin(read()))
 
     def show_file(self, file: CheckpointFile) -> None:
         """Look into the file as soon as the cursor rests on it."""
@@ -87,19 +113,18 @@ class Preview(Vertical):
         if known is not None:
             self._show_look(*known)
             return
-        self._show(_head(file, None), [[("reading…", "muted")]])
-        self._timer = self.set_timer(REST_S, lambda: self._begin(file))
+        self._show(self._head(file, None), [[("reading…", "muted")]])
+        self._timer = self.set_timer(REST_S, lambda: self._begin(self._read(file)))
 
     def _stop(self) -> None:
         self._shown = None
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
+        self.workers.cancel_group(self, "preview")
 
-    def _begin(self, file: CheckpointFile) -> None:
-        self.run_worker(
-            self._read(file), name="preview", group="preview", exclusive=True, exit_on_error=False
-        )
+    def _begin(self, reading: Coroutine[None, None, None]) -> None:
+        self.run_worker(reading, name="preview", group="preview", exclusive=True, exit_on_error=False)
 
     async def _read(self, file: CheckpointFile) -> None:
         look = await self._look(file)
@@ -112,13 +137,23 @@ class Preview(Vertical):
             self._show_look(look, lines)
 
     def _show_look(self, look: FileLook, lines: list[Line]) -> None:
-        self._show(_head(look.file, look), lines)
+        self._show(self._head(look.file, look), lines)
         curves = loss_curves(look)
         self.set_class(bool(curves), "-chart")
         if curves:
             places = [place for curve in curves for place in curve.times]
             chart = self.query_one(LineChart)
             chart.set_data(curves, start=min(places), end=max(*places, min(places) + 1))
+
+    def _head(self, file: CheckpointFile, look: FileLook | None) -> list[list[Span]]:
+        name = inert(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
+        head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
+        if look is not None and 0 < look.read_bytes < (file.size_bytes or 0):
+            head.append([(f"read {bytes_iec(look.read_bytes)} of it", "muted")])
+        written_s = epoch_s(file.last_modified)
+        if written_s is not None:
+            head.append([(f"{age(self._now_s() - written_s)} ago", "muted")])
+        return head
 
     def _show(self, head: list[list[Span]], lines: list[Line]) -> None:
         self.remove_class("-chart")
@@ -140,14 +175,3 @@ def loss_curves(look: FileLook) -> list[Series]:
 
 def _key(file: CheckpointFile) -> tuple[int, str]:
     return file.node_rank, file.relative_file_name
-
-
-def _head(file: CheckpointFile, look: FileLook | None) -> list[list[Span]]:
-    name = inert(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
-    head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
-    if look is not None and 0 < look.read_bytes < (file.size_bytes or 0):
-        head.append([(f"read {bytes_iec(look.read_bytes)} of it", "muted")])
-    written_s = epoch_s(file.last_modified)
-    if written_s is not None:
-        head.append([(f"{age(time.time() - written_s)} ago", "muted")])
-    return head

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
 
+from api_client.checkpoint_names import is_safetensors
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.actions import Scope
 from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
@@ -31,6 +33,9 @@ from tui.widgets.notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
 
+MOST_FILES_LOOKED_THROUGH = 2000
+MOST_SHARDS_READ = 100
+"""The headers of so many files are read to tell a directory's parameters."""
 FILTER_HINT = "text or pattern: adapter, *.json"
 NO_FILES = "No files are stored of this checkpoint.\n\nThey appear as they are uploaded; r asks again."
 
@@ -58,8 +63,17 @@ class FilesScreen(AppScreen):
             """Only the newest counts."""
             return isinstance(message, FilesScreen.FilesChanged)
 
-    def __init__(self, job: TrainingJob, checkpoint: Checkpoint, feed_with: MakeFeed) -> None:
+    def __init__(
+        self,
+        job: TrainingJob,
+        checkpoint: Checkpoint,
+        feed_with: MakeFeed,
+        *,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        """``now_s`` is the wall clock in epoch seconds."""
         super().__init__()
+        self._now_s = now_s
         self._job = job
         self._checkpoint = checkpoint
         self._files: tuple[CheckpointFile, ...] = ()
@@ -72,8 +86,8 @@ class FilesScreen(AppScreen):
         yield Static(id="stale")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         with Vertical(id="body"):
-            yield FileTreeView(empty_text="no path fits the filter", id="tree")
-            yield Preview(self._feed.look, id="preview")
+            yield FileTreeView(now_s=self._now_s, empty_text="no path fits the filter", id="tree")
+            yield Preview(self._feed.look, self._feed.weigh, now_s=self._now_s, id="preview")
         yield Static(id="instead")
         yield StatusFooter().data_bind(FilesScreen.connection)
 
@@ -176,8 +190,22 @@ class FilesScreen(AppScreen):
             self._preview.show_file(file)
         else:
             self._preview.show_directory(
-                inert(tree.names[node]), tree.file_counts[node], tree.sizes[node], tree.newest_s[node]
+                inert(tree.names[node]),
+                tree.file_counts[node],
+                tree.sizes[node],
+                tree.newest_s[node],
+                self._weights_below(node),
             )
+
+    def _weights_below(self, node: int) -> tuple[CheckpointFile, ...]:
+        """The files of weights in a directory and below it; none where they are too many to look into."""
+        tree = self._tree.file_tree
+        if tree is None or tree.file_counts[node] > MOST_FILES_LOOKED_THROUGH:
+            return ()
+        places = [tree.entry_of[each] for each in tree.files_below(node)]
+        files = (self._files[place] for place in places if 0 <= place < len(self._files))
+        found = tuple(file for file in files if is_safetensors(file.relative_file_name) and file.size_bytes)
+        return found if len(found) <= MOST_SHARDS_READ else ()
 
     @on(FileTreeView.FileChosen)
     def _file_chosen(self) -> None:
@@ -241,7 +269,7 @@ class FilesScreen(AppScreen):
         self._leave_whole()
         field = self.query_one("#filter", Input)
         field.add_class("-open")
-        field.focus()
+        self.type_into(field)
 
     def action_sort(self) -> None:
         """The next order."""

@@ -1,0 +1,182 @@
+"""The inside of a checkpoint: its sights, and what is told of weights that are never fetched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from api_client.checkpoint_files import ReadShard, SafetensorsHeader, Tensor, Weights
+from api_client.models import Checkpoint, CheckpointFile
+from support.dashboard import LIVE, Dashboard, settle, text_of
+from support.waiting import until, until_quiet
+from support.worlds import JOBS, ONE_O_CLOCK
+from tui.feeds.checkpoint_files import FilesSnapshot
+from tui.feeds.file_look import FileLook
+from tui.messages import DownloadRequested
+from tui.screens.files.screen import FilesScreen
+from tui.widgets.file_tree import FileTreeView
+
+NAME = "checkpoint-300"
+WRITTEN = datetime(2026, 1, 5, 10, 0, tzinfo=UTC).isoformat()
+CONFIG = '{\n  "r": 16,\n  "lora_alpha": 32,\n  "target_modules": ["q_proj"]\n}'
+
+
+def file(name: str, size_bytes: int, rank: int = 0) -> CheckpointFile:
+    return CheckpointFile(
+        url="http://nowhere/",
+        relative_file_name=name,
+        node_rank=rank,
+        size_bytes=size_bytes,
+        last_modified=WRITTEN,
+    )
+
+
+FILES = (
+    file(f"{NAME}/weights/model-1.safetensors", 3 * 2**30),
+    file(f"{NAME}/weights/model-2.safetensors", 2**30),
+    file(f"{NAME}/adapter_config.json", len(CONFIG)),
+    file(f"{NAME}/empty", 0),
+)
+FULL = FilesSnapshot(False, FILES, ONE_O_CLOCK)
+
+
+def header(parameters: int) -> SafetensorsHeader:
+    tensor = Tensor("w", "BF16", (parameters,), parameters * 2)
+    return SafetensorsHeader((tensor,), {}, 96, parameters * 2)
+
+
+class StubFilesFeed:
+    """Says what it is told to."""
+
+    def __init__(self, *said: FilesSnapshot, publish: Callable[[FilesSnapshot], object]) -> None:
+        self.said, self.publish = list(said), publish
+
+    async def run(self) -> None:
+        self.refresh()
+        await asyncio.Event().wait()
+
+    def refresh(self) -> None:
+        if self.said:
+            self.publish(self.said.pop(0))
+
+    async def look(self, file: CheckpointFile) -> FileLook:
+        if file.relative_file_name.endswith(".json"):
+            return FileLook(file, len(CONFIG), text=CONFIG)
+        return FileLook(file, error="HTTP 403: the link has \x1b[31mexpired")
+
+    async def weigh(self, files: Sequence[CheckpointFile]) -> Weights | str:
+        return Weights(tuple(ReadShard(file, header(1_500_000_000)) for file in files), ("[b]model-3",))
+
+
+def files_view(*said: FilesSnapshot) -> Dashboard:
+    checkpoint = Checkpoint(checkpoint_id=NAME, checkpoint_type="lora", base_model="Qwen/Qwen3-8B")
+
+    def first() -> Screen[None]:
+        screen = FilesScreen(
+            JOBS[0],
+            checkpoint,
+            lambda publish: StubFilesFeed(*said, publish=publish),  # type: ignore[arg-type,return-value]
+            now_s=ONE_O_CLOCK.timestamp,
+        )
+        screen.connection = LIVE
+        return screen
+
+    return Dashboard(first)
+
+
+async def at_rest(pilot: Pilot[Any]) -> str:
+    await settle(pilot)
+    await until_quiet(pilot, pilot.app.screen.query_one(FileTreeView))
+    return text_of(pilot.app)  # type: ignore[arg-type]
+
+
+async def test_loading_none_and_failing_are_three_sights() -> None:
+    sights = []
+    for snapshot in (
+        FilesSnapshot(),
+        FilesSnapshot(False, ()),
+        FilesSnapshot(False, error="HTTP 500: [red]boom[/]"),
+    ):
+        app = files_view(snapshot)
+        async with app.run_test(size=(60, 20)) as pilot:
+            sights.append(await at_rest(pilot))
+    assert "Asking for the files" in sights[0]
+    assert "No files are stored" in sights[1]
+    assert "cannot be listed" in sights[2] and "[red]boom[/]" in sights[2] and "r asks again" in sights[2]
+
+
+async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
+    app = files_view(FULL, replace(FULL, error="HTTP 502 from a proxy"), FULL)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert "4 files" in await at_rest(pilot)
+        await pilot.press("r")
+        text = await at_rest(pilot)
+        assert "Not listed anew: HTTP 502 from a proxy" in text and "weights/" in text
+        await pilot.press("r")
+        assert "Not listed anew" not in await at_rest(pilot)
+
+
+async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
+    app = files_view(FULL)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await at_rest(pilot)
+        await pilot.press("G")
+        await until(pilot, lambda: "3,000,000,000 parameters in 2 tensors of 2 files" in text_of(app))
+        text = text_of(app)
+        assert "BF16 3,000,000,000" in text and "192 B of headers" in text
+        assert "[b]model-3 is named by the index but is not there" in text
+
+
+async def test_a_file_that_cannot_be_read_says_so_and_is_tried_again() -> None:
+    app = files_view(FULL)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await at_rest(pilot)
+        await pilot.press("G", "enter")
+        await at_rest(pilot)
+        await pilot.press("j")
+        await until(pilot, lambda: "It cannot be read." in text_of(app))
+        text = text_of(app)
+        assert "the link has expired" in text and "r tries again" in text and "\x1b" not in text
+
+
+async def test_what_is_marked_is_downloaded() -> None:
+    heard: list[DownloadRequested] = []
+
+    def hear(message: object) -> None:
+        if isinstance(message, DownloadRequested) and message not in heard:
+            heard.append(message)
+
+    app = files_view(FULL)
+    async with app.run_test(size=(80, 24), message_hook=hear) as pilot:
+        await at_rest(pilot)
+        await pilot.press("G", "space", "D")
+        await settle(pilot)
+        assert "✓ 1 marked" in text_of(app)
+    (message,) = heard
+    assert [one.relative_file_name.rpartition("/")[2] for one in message.wanted.files] == [
+        "model-1.safetensors",
+        "model-2.safetensors",
+    ]
+    assert message.wanted.size_bytes == 4 * 2**30
+
+
+async def on_the_config(pilot: Pilot[Any]) -> None:
+    await at_rest(pilot)
+    tree = pilot.app.screen.query_one(FileTreeView)
+    await pilot.press("g")
+    while not (tree.cursor_path or "").endswith("adapter_config.json"):
+        await pilot.press("j")
+    await until(pilot, lambda: "rank r" in text_of(pilot.app))  # type: ignore[arg-type]
+    await settle(pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+def test_the_looks_of_the_inside(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    assert snap_compare(files_view(FULL), terminal_size=size, run_before=on_the_config)
