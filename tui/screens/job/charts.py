@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import ceil, isfinite
+from math import ceil, floor, isfinite, log2
 
 from tui.insight.node_metrics import NodeSnapshot
 from tui.insight.progress import ProgressSnapshot, over_steps
@@ -20,7 +20,7 @@ from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 
 MIB = 1024.0**2
 _END_STEPS = 480
-"""The right edge of a window that follows moves in so many steps of its length: finer than a dot."""
+"""The right edge of a window that follows moves in about so many steps of its length: finer than a dot."""
 
 _SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
@@ -102,8 +102,10 @@ class ChartMaker:
             own = replace(spec, title=title, unit=unit, note=note if chart_id == "loss" else "")
             if view.whole_progress:
                 begin = min(series.times[0] for _, series in present)
-                own = replace(own, title=f"{title}, whole run", start=begin, end=max(spec.end, reach[1]))
-                own = replace(own, start=min(own.start, own.end - 1))
+                until = max(spec.end, reach[1])
+                if view.window.follows:
+                    until = _rounded_up(reach[1], reach[1] - begin)
+                own = replace(own, title=f"{title}, whole run", start=min(begin, until - 1), end=until)
             if view.x_axis == "step" and told.step_series.values:
                 own = self._by_step(own, told)
                 drawn = tuple(
@@ -217,9 +219,17 @@ def _over(series: Series, told: ProgressSnapshot) -> Callable[[], Series]:
 def _stretch(view: ChartView, first: float, last: float) -> tuple[float, float]:
     start, end = view.window.bounds(first, last)
     if view.window.follows:
-        step = (end - start) / _END_STEPS
-        end = ceil(end / step) * step
+        span = view.window.span
+        end = _rounded_up(end, end - start if span is None or start <= first else span)
+        if span is not None and start > first:
+            start = end - span  # both edges stand still in between, or every glance would draw all anew
     return start, end
+
+
+def _rounded_up(end: float, length: float) -> float:
+    """The end of a window of that length as it moves on in steps, which a growing length does not shift."""
+    step = 2.0 ** floor(log2(max(length, 1.0) / _END_STEPS))
+    return ceil(end / step) * step
 
 
 def _end(run: RunSnapshot) -> float:

@@ -13,6 +13,9 @@ from math import floor, isinf
 from tui.insight.series import Series
 from tui.widgets.charts.braille import Grid, Span
 
+BAND_LINES = 3
+"""Bands of more lines than that would cover each other."""
+
 LEAST_DOTS = 2.0
 """A line that is so many dots thick on average is a band."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tui.insight.series import Series
 from tui.widgets.charts import braille
-from tui.widgets.charts.band import dotted, is_band, mean_spans
+from tui.widgets.charts.band import BAND_LINES, dotted, is_band, mean_spans
 from tui.widgets.charts.legend import letter
 from tui.widgets.charts.shaping import Shaper
 from tui.widgets.charts.spec import ChartSpec, Line, Role
@@ -48,10 +48,12 @@ def draw_raster(
     faint: list[list[braille.Cell]] = []
     dot_rows = rows * braille.DOTS_PER_CELL_Y
     crowd = is_crowd(series)
-    for index, owner, one in _layers(series, spec, shaper):
+    layers = _layers(series, spec, shaper)
+    few = not spec.smoothing and len(layers) <= BAND_LINES
+    for index, owner, one in layers:
         spans = braille.reduce_to_spans(one, grid)
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
-        if owner >= 0 and not spec.smoothing and not crowd and is_band(spans, dot_rows, *ends):
+        if few and owner >= 0 and is_band(spans, dot_rows, *ends):
             faint.append(braille.cells(dotted(bits, grid), rows))
             bits = braille.dot_columns(mean_spans(one, grid), columns, dot_rows, *ends)
         elif owner == _FAINT and not crowd:
