@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from api_client.emulator.private_files import (
     PRIVATE_FILE_MODE,
@@ -18,6 +21,7 @@ DATABASE_NAME = "emulator.db"
 KEY_NAME = "key"
 LOCK_NAME = "lock"
 LOG_NAME = "emulator.log"
+ADDRESS_NAME = "address.json"
 SIGNING_KEY_NAME = "signing_key"
 KEY_BYTES = 24
 SIGNING_KEY_BYTES = 32
@@ -45,6 +49,7 @@ class DataFolder:
             raise EmulatorRefused(
                 f"another emulator is running on {self.path}; use it, stop it, or choose another data folder"
             ) from error
+        self._address_path.unlink(missing_ok=True)
 
     @property
     def database_path(self) -> Path:
@@ -76,13 +81,22 @@ class DataFolder:
             write_private(path, secrets.token_bytes(SIGNING_KEY_BYTES))
         return path.read_bytes()
 
+    def publish(self, address: Mapping[str, Any]) -> None:
+        """Let others find the emulator on this folder, until it is closed."""
+        write_private(self._address_path, json.dumps(address).encode())
+
     def close(self) -> None:
         """Let another emulator have the folder."""
+        self._address_path.unlink(missing_ok=True)
         os.close(self._lock)
 
     def remove(self) -> None:
         """Delete the folder and all that is in it."""
         remove_tree(self.path)
+
+    @property
+    def _address_path(self) -> Path:
+        return self.path / ADDRESS_NAME
 
     def _refuse_foreign(self) -> None:
         """Never tighten, or fill, a folder that somebody uses for something else."""
@@ -95,3 +109,23 @@ class DataFolder:
             raise EmulatorRefused(
                 f"{self.path} holds other files; choose an empty or a new folder for the emulator"
             )
+
+
+def running_address(path: Path) -> dict[str, Any] | None:
+    """The address of the emulator that runs on that folder now; None if none answers there."""
+    try:
+        lock = os.open(path / LOCK_NAME, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        pass
+    finally:
+        os.close(lock)
+    try:
+        address: dict[str, Any] = json.loads((path / ADDRESS_NAME).read_bytes())
+        return address
+    except (OSError, ValueError):
+        return None

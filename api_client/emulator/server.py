@@ -136,6 +136,7 @@ async def _serve(
         )
 
         def announce() -> None:
+            folder.publish(asdict(address))
             if options.ready_fd is not None:
                 os.write(options.ready_fd, json.dumps(asdict(address)).encode() + b"\n")
             if on_ready is not None:

@@ -10,11 +10,12 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.options import Settings, examples
+from tui.commands.options import JSON, TABLE, Settings, examples, format_option
 from tui.commands.output import Output
 
 if TYPE_CHECKING:
     from api_client.emulator.server import EmulatorAddress
+    from api_client.remotes import Remote
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
 URL_LIFETIME_S, LONGEST_URL_LIFETIME_S = 900, 7 * 86_400
@@ -39,12 +40,19 @@ speed_option = click.option(
 )
 
 
-@click.command(
+LOCAL_REMOTE = "local"
+"""The remote that is the emulator on this machine, started when it is needed."""
+
+
+@click.group(
+    invoke_without_command=True,
     short_help="Serve the training API on this machine.",
     epilog=examples(
         "bt-tui emulator",
         "bt-tui emulator --world empty --data ./lab --port 9000",
         "bt-tui emulator --speed 60 --many-nodes 64",
+        "bt-tui emulator status",
+        "bt-tui emulator stop",
     ),
 )
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Default: 8765; 0: any free one.")
@@ -80,9 +88,9 @@ speed_option = click.option(
     metavar="N",
     help="Let one more job of the demo run on so many nodes of eight GPUs.",
 )
-@click.pass_obj
+@click.pass_context
 def emulator(
-    settings: Settings,
+    context: click.Context,
     port: int | None,
     data_dir: Path | None,
     world: str,
@@ -90,15 +98,21 @@ def emulator(
     url_lifetime_s: int,
     cache_files: int,
     many_nodes: int,
-) -> ExitCode:
+) -> ExitCode | None:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
+
+    "--remote local" with any other command starts one in the background, with data of its own, that goes
+    on for its jobs until "bt-tui emulator stop".
 
     It answers on loopback only, to its own key. Jobs submitted to it really run their start_commands on
     this machine, unsandboxed, as you: submit only what you would run yourself.
     """
+    if context.invoked_subcommand is not None:
+        return None
     from api_client.emulator.data_folder import EmulatorRefused
     from api_client.emulator.server import EmulatorOptions, serve
 
+    output = context.ensure_object(Settings).output
     folder = data_dir if data_dir is not None else default_data_dir(world)
     options = EmulatorOptions(
         data_dir=folder,
@@ -110,10 +124,97 @@ def emulator(
         many_nodes=many_nodes,
     )
     try:
-        serve(options, on_ready=lambda address: announce(settings.output, address))
+        serve(options, on_ready=lambda address: announce(output, address))
     except EmulatorRefused as refusal:
         raise CommandFailed(str(refusal), ExitCode.UNEXPECTED) from refusal
     return ExitCode.OK
+
+
+running_data_option = click.option(
+    "--data",
+    "data_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Of this folder alone (default: those in your user data folder).",
+)
+
+
+@emulator.command(short_help="Say which emulators run, and where.")
+@running_data_option
+@format_option(TABLE, JSON)
+@click.pass_obj
+def status(settings: Settings, data_dir: Path | None, output_format: str) -> ExitCode:
+    """Say which emulators run on this machine; the exit code is 7 if none does."""
+    from api_client.emulator.data_folder import running_address
+
+    output = settings.output
+    found = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
+    if output_format == JSON:
+        output.json(found)
+    else:
+        from tui.commands.tables import Cell, Column, render_table
+
+        columns = (Column("ADDRESS"), Column("PROCESS", right=True), Column("DATA"))
+        rows = [
+            [Cell(each["url"], "strong"), Cell(str(each["pid"])), Cell(each["data_dir"])] for each in found
+        ]
+        if rows:
+            output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
+    if not found:
+        output.remark("no emulator runs; --remote local starts one when it is needed")
+    return ExitCode.OK if found else ExitCode.NOT_FOUND
+
+
+@emulator.command(short_help="Stop the emulators of this machine, and their jobs.")
+@running_data_option
+@click.pass_obj
+def stop(settings: Settings, data_dir: Path | None) -> ExitCode:
+    """Stop the emulators of this machine, and with them the jobs that run in them; their data stays."""
+    from api_client.emulator.child import EmulatorFailed
+    from api_client.emulator.detached import stop_running
+
+    try:
+        stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
+    except EmulatorFailed as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    for folder in stopped:
+        settings.output.remark(f"stopped the emulator on {folder}; its data stays there")
+    if not stopped:
+        settings.output.remark("no emulator runs")
+    return ExitCode.OK
+
+
+def _folders(data_dir: Path | None) -> list[Path]:
+    return [data_dir] if data_dir else [default_data_dir(world) for world in (EMPTY_WORLD, DEMO_WORLD)]
+
+
+def local_remote(output: Output) -> Remote:
+    """The emulator on this machine as a remote; it is started if it does not run. Raises CommandFailed."""
+    from pydantic import SecretStr
+
+    from api_client.emulator.child import EmulatorFailed
+    from api_client.emulator.data_folder import running_address
+    from api_client.emulator.detached import ensure_running
+    from api_client.remotes import Remote
+
+    folder = default_data_dir(EMPTY_WORLD)
+    try:
+        if running_address(folder) is None:
+            output.remark("starting the emulator; 'bt-tui emulator stop' ends it and its jobs")
+        address = ensure_running(folder, world=EMPTY_WORLD)
+        key = Path(address["key_file"]).read_text().strip()
+    except (EmulatorFailed, OSError) as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    origin = f"the emulator's folder {folder}"
+    return Remote(
+        name=LOCAL_REMOTE,
+        app_url=address["url"],
+        api_url=address["url"],
+        key=SecretStr(key),
+        key_origin=origin,
+        app_url_origin=origin,
+        api_url_origin=origin,
+    )
 
 
 def default_data_dir(world: str) -> Path:

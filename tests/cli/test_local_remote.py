@@ -1,0 +1,38 @@
+"""``--remote local``: an emulator that is started when it is needed and goes on until it is stopped."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def home(cli, clean_environ, tmp_path):
+    environ = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    yield environ
+    assert cli("emulator", "stop", environ=environ).code == 0
+
+
+def test_it_starts_when_needed_goes_on_and_is_stopped(cli, home):
+    assert cli("emulator", "status", environ=home).code == 7
+
+    first = cli("projects", "--remote", "local", "-o", "json", environ=home)
+    assert (first.code, json.loads(first.out)) == (0, [])
+    assert "starting the emulator" in first.err
+
+    [running] = json.loads(cli("emulator", "status", "-o", "json", environ=home).out)
+    assert running["url"] in cli("emulator", "status", environ=home).out
+    again = cli("projects", "--remote", "local", environ=home)
+    assert again.code == 0
+    assert "starting" not in again.err
+    assert json.loads(cli("emulator", "status", "-o", "json", environ=home).out) == [running]
+
+    assert "its data stays" in cli("emulator", "stop", environ=home).err
+    assert json.loads(cli("emulator", "status", "-o", "json", environ=home).out) == []
+
+
+def test_a_section_of_that_name_goes_first(cli, stranger, clean_environ, tmp_path):
+    path = tmp_path / "trussrc"
+    path.write_text(f"[local]\nremote_url={stranger.url}\napi_key={stranger.key}\n")
+
+    assert cli("projects", "--remote", "local", environ={}).code == 0
+    assert stranger.asked
