@@ -98,6 +98,26 @@ async def test_a_line_shows_time_node_and_level() -> None:
         ]
 
 
+async def test_a_log_of_several_days_says_which_day() -> None:
+    day_s = 86_400
+    async with running([line(0, "first"), line(1, "second")]) as (view, pilot, _):
+        await give(view, pilot, [line(3 * day_s, "days later")])
+        assert shown(view)[:3] == [
+            " 11-14 22:13:20 n0   first",
+            " 11-14 22:13:21 n0   second",
+            " 11-17 22:13:20 n0   days later",
+        ]
+        view.time_mode = "elapsed"
+        await pilot.pause()
+        assert shown(view)[2] == " 72:00:00 n0   days later"
+        view.time_mode = "utc"
+        await pilot.pause()
+        assert shown(view)[2] == " 11-17 22:13:20Z n0   days later"
+        view.clear()
+        await give(view, pilot, [line(1, "new")])
+        assert shown(view)[0] == " 22:13:21Z n0   new"
+
+
 async def test_it_follows_the_end() -> None:
     async with running(list(lines(0, 100))) as (view, pilot, _):
         assert messages(view) == [f"line {number}" for number in range(80, 100)]

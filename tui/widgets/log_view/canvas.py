@@ -144,10 +144,18 @@ class LogCanvas(Widget):
         if renumbered:
             self._layout.forget()
             self._painter.forget()
+        self._learn_span()
         if self._model.visible.is_complete:
             self._paint_later(end_only=end_only)
         else:
             self._build()
+
+    def _learn_span(self) -> None:
+        """Times tell their day where the log goes over several."""
+        span_ns = self._model.store.span_ns
+        if span_ns is not None and self._times.learn_span(*span_ns) and self.is_attached:
+            self._painter.forget()
+            self._lay_out()
 
     def _build(self) -> None:
         """Filter and fold for a moment, and go on after the next turn of the event loop if there is more."""

@@ -17,6 +17,9 @@ TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 `off`: nothing."""
 
 TIME_MODES: tuple[TimeMode, ...] = ("clock", "utc", "relative", "elapsed", "off")
+_CLOCKS = ("clock", "utc")
+DAY_CELLS = len("11-21 ")
+"""Before a time of day, in a log of several days: month and day."""
 TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "utc": 9, "relative": 4, "elapsed": 8, "off": 0}
 
 NS_PER_S = 1_000_000_000
@@ -72,12 +75,32 @@ class TimeColumn:
         self.mode: TimeMode = "clock"
         self.origin_ns: int | None = None
         """Where elapsed time begins: the job's start, or the first line."""
+        self.shows_days = False
+        """Whether a time of day alone would leave open which day it was."""
         self._now_s = now_s
         self._timezone = timezone
 
+    @property
+    def cells(self) -> int:
+        """How wide the column is."""
+        return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in _CLOCKS else 0)
+
+    def learn_span(self, first_ns: int, last_ns: int) -> bool:
+        """The log held goes from then to then; returns whether times are shown differently for that."""
+        shown_before = self.shows_days
+        self.shows_days = self._day(first_ns) != self._day(last_ns)
+        return self.shows_days != shown_before
+
+    def _day(self, time_ns: int) -> str:
+        try:
+            zone = UTC if self.mode == "utc" else self._timezone
+            return datetime.fromtimestamp(time_ns // NS_PER_S, zone).strftime("%m-%d ")
+        except (OverflowError, ValueError, OSError):
+            return "--" + " " * (DAY_CELLS - 2)
+
     def text(self, time_ns: int) -> str:
         """The time, padded to the column's width."""
-        return self._plain(time_ns).rjust(TIME_CELLS[self.mode])
+        return self._plain(time_ns).rjust(self.cells)
 
     def clock(self, time_ns: int) -> str:
         """Time of day, local unless the mode says UTC; dashes for a time that no calendar has."""
@@ -88,8 +111,8 @@ class TimeColumn:
             return "--:--:--"
 
     def _plain(self, time_ns: int) -> str:
-        if self.mode in ("clock", "utc"):
-            return self.clock(time_ns)
+        if self.mode in _CLOCKS:
+            return (self._day(time_ns) if self.shows_days else "") + self.clock(time_ns)
         if self.mode == "relative":
             return age(self._now_s() - time_ns / NS_PER_S)[: TIME_CELLS["relative"]]
         if self.mode == "elapsed":

@@ -17,7 +17,7 @@ from tui.insight.text import clip, inert
 from tui.insight.units import duration
 from tui.widgets.log_view.ansi_styles import rich_style
 from tui.widgets.log_view.face import Face, Marks
-from tui.widgets.log_view.gutter import LEVEL_SIGNS, TIME_CELLS, NodeLabels, TimeColumn
+from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
 from tui.widgets.log_view.layout import Layout, TextRow
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.vocabulary import LineFacts
@@ -70,7 +70,7 @@ class Painter:
     def gutter_cells(self) -> int:
         """Cells before the text: mark, time, late sign, label, level and fold signs and what parts them."""
         label = self._labels.width
-        return 1 + TIME_CELLS[self._times.mode] + 1 + (label + 1 if label else 0) + 2
+        return 1 + self._times.cells + 1 + (label + 1 if label else 0) + 2
 
     def learn(self, replicas: Iterable[str | None]) -> bool:
         """Get to know nodes of lines that will be shown; returns whether the gutter grew by it."""

@@ -163,6 +163,13 @@ class LogStore:
         """The lines of a block."""
         return chapter.load(self._spill)
 
+    @property
+    def span_ns(self) -> tuple[int, int] | None:
+        """The stamps of the first and the last line held; None without any."""
+        if not self._chapters:
+            return None
+        return self._chapters[0].first_ns, self._chapters[-1].last_ns
+
     def entries(self, seqs: Iterable[int]) -> Iterator[LogEntry]:
         """The entries of ascending numbers, each block looked up once."""
         block, start, stop = Block(), 0, 0

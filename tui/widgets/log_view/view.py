@@ -163,6 +163,7 @@ class LogView(LogFinder):
             self._relative_timer = None
         if mode == "relative":
             self._relative_timer = self.set_interval(RELATIVE_TICK_S, self._age)
+        self._learn_span()
         self._painter.forget()
         self._lay_out()
         self._paint()
