@@ -11,6 +11,7 @@ from tui.actions import Action, Scope, actions_of
 KEY_SIGNS = {
     "slash": "/",
     "ampersand": "&",
+    "asterisk": "*",
     "question_mark": "?",
     "colon": ":",
     "plus": "+",
@@ -92,6 +93,8 @@ def bindings_of(*scopes: Scope) -> list[BindingType]:
             action.id,
             action.label,
             show=action.in_footer,
+            # The app itself does these, before it hands on the next key.
+            priority=action.opens_field,
             key_display=key_sign(action.keys.split(",")[0]),
             tooltip=action.help,
             id=f"{action.scope}.{action.id}",

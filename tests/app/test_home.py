@@ -1,6 +1,8 @@
 from datetime import timedelta
 
 import pytest
+from textual import events
+from textual.widgets import Input
 
 from support.dashboard import home, loading_home, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, fleet
@@ -52,6 +54,16 @@ async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> N
         await pilot.press("enter", "escape")
         await settle(pilot)
         assert len(names(app)) == len(JOBS)
+
+
+async def test_what_is_typed_right_after_the_key_of_the_filter_is_in_it() -> None:
+    app = home()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        for key, character in (("slash", "/"), *((letter, letter) for letter in "sdqwhisper")):
+            app.post_message(events.Key(key, character))  # all at once, as a fast terminal sends them
+        await settle(pilot)
+        assert app.screen.query_one("#filter", Input).value == "sdqwhisper"
 
 
 async def test_a_filter_that_makes_no_sense_is_told_and_loses_nothing() -> None:

@@ -32,7 +32,8 @@ class Action:
 
     ``keys`` are textual's key names, separated by commas; ``label`` is the footer's word, ``help`` a
     full sentence. ``in_footer`` asks for a place in the footer, where room is scarce. ``dangerous``
-    ones ask before they act, and are off when the dashboard is read-only.
+    ones ask before they act, and are off when the dashboard is read-only. What is typed after one that
+    ``opens_field`` goes into the field, however fast it comes.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Action:
     help: str
     in_footer: bool = False
     dangerous: bool = False
+    opens_field: bool = False
 
 
 SCOPE_TITLES: dict[Scope, str] = {

@@ -20,6 +20,7 @@ ACTIONS: tuple[Action, ...] = (
         "filter",
         "Show only paths with a text, or that fit a pattern such as *.safetensors.",
         in_footer=True,
+        opens_field=True,
     ),
     Action(
         "sort", Scope.CACHE, "S", "sort", "Sort by the next column: size, name, time, type.", in_footer=True

@@ -42,6 +42,7 @@ ACTIONS: tuple[Action, ...] = (
         "filter",
         "Show only paths with a text, or that fit a pattern such as *.json.",
         in_footer=True,
+        opens_field=True,
     ),
     Action("sort", Scope.FILES, "S", "sort", "Sort by the next column: name, size, time, type."),
     Action("reverse_sort", Scope.FILES, "V", "reverse", "Turn the order of the sort around."),

@@ -13,6 +13,7 @@ ACTIONS: tuple[Action, ...] = (
         "filter",
         "Filter the jobs, as in: llama status:running gpu:h100 age<2d.",
         in_footer=True,
+        opens_field=True,
     ),
     Action(
         "sort",

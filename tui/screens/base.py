@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.reactive import var
 from textual.screen import Screen
+from textual.widgets import Input
 
 from tui.actions import Scope, actions_of
 from tui.insight.connection import Connection
@@ -38,6 +39,15 @@ class AppScreen(Screen[None]):
         return self.SCOPES
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Refuse the actions of scopes that do not work now, so that a key reaches the one that does."""
-        own = {one.scope for one in actions_of(*self.SCOPES) if one.id == action}
-        return not own or not own.isdisjoint(self.scopes)
+        """Refuse the actions of scopes that do not work now, so that a key reaches the one that does.
+
+        In a field the keys that open one are letters.
+        """
+        own = [one for one in actions_of(*self.SCOPES) if one.id == action]
+        if isinstance(self.focused, Input) and any(one.opens_field for one in own):
+            return False
+        return not own or any(one.scope in self.scopes for one in own)
+
+    def type_into(self, field: Input) -> None:
+        """Give the field the keyboard now: ``focus`` of a widget waits a turn, and loses what is typed."""
+        self.set_focus(field)

@@ -308,7 +308,7 @@ class HomeScreen(AppScreen):
         """Type a filter."""
         field = self.query_one("#filter", Input)
         field.add_class("-open")
-        field.focus()
+        self.type_into(field)
 
     def action_sort(self) -> None:
         """The next order."""

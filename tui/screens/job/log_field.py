@@ -137,7 +137,7 @@ class LogField(Vertical):
             self.switches = switches
         self.add_class("-open")
         self._show()
-        field.focus()
+        self.screen.set_focus(field)  # now: focus() waits a turn, and loses what is typed
 
     def close(self) -> None:
         """Nobody types any more."""
