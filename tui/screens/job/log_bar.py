@@ -66,7 +66,8 @@ def _whose(standing: LogStanding) -> list[Span]:
 
 def _follows(standing: LogStanding) -> list[Span]:
     if standing.ended and (standing.following or not standing.unseen):
-        return [("complete", "muted")]
+        is_reading = standing.read_part is not None and standing.read_part < 1
+        return [("job ended" if is_reading else "complete", "muted")]
     if standing.following:
         return [("following", "good")]
     words: list[Span] = [("paused", "warn")]
