@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from tui.commands.emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir, speed_option, world_option
+from tui.commands.emulator import (
+    DEMO_WORLD,
+    EMPTY_WORLD,
+    default_data_dir,
+    local_remote,
+    speed_option,
+    world_option,
+)
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.options import Settings, examples, readonly_option
+from tui.commands.output import Output
 from tui.commands.terminal import need_terminal
 
 if TYPE_CHECKING:
@@ -57,8 +65,21 @@ def run_demo(*, world: str = DEMO_WORLD, speed: float | None = None, readonly: b
 
 
 def run_local(*, readonly: bool = False) -> ExitCode:
-    """The dashboard on an emulator of one's own, whose data stays for the next time."""
+    """The dashboard on an emulator of one's own, whose data stays for the next time.
+
+    One that runs already, for ``--remote local``, is used and goes on.
+    """
+    from api_client.emulator.data_folder import running_address
+
     data_dir = default_data_dir(EMPTY_WORLD)
+    if running_address(data_dir) is not None:
+        need_terminal()
+        from tui.app import run_dashboard
+        from tui.configuration.loading import load_or_defaults
+
+        loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
+        run_dashboard(local_remote(Output()), settings=loaded)
+        return ExitCode.OK
     return _run_beside_emulator(
         LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir, readonly=readonly
     )

@@ -10,7 +10,7 @@ DEBUG_VARIABLE = "BT_TUI_DEBUG"
 
 NO_REMOTE_HELP = """no remote to talk to. One of these sets one:
   1. export BASETEN_API_KEY=…      (a key from your Baseten workspace's settings)
-  2. a [section] in ~/.trussrc     with remote_url and api_key, as the truss CLI writes it; --remote names it
+  2. bt-tui login                  asks for a key and keeps it in ~/.trussrc, which the truss CLI reads too
   3. bt-tui demo                   a whole demo world on this machine, no account needed
 """
 
