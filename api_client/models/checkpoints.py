@@ -26,8 +26,8 @@ class Checkpoint(ApiModel):
 class CheckpointFile(ApiModel):
     """A file of a checkpoint. ``url`` is presigned: fetch it without credentials, refetch on 403."""
 
-    url: str
-    relative_file_name: str
+    url: str = ""
+    relative_file_name: str = ""
     node_rank: int = 0
     size_bytes: int = 0
     last_modified: str = ""

@@ -14,6 +14,7 @@ from tui.commands.confirmation import can_ask
 from tui.commands.deploy_options import DeployWishes, deploy_options, pairs_of
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.official_options import project_named
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option, yes_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
@@ -166,9 +167,4 @@ async def _project_id(client: TrainingClient, wishes: DeployWishes) -> str | Non
     """The id of the project that was named. Raises CommandFailed for none or several of that name."""
     if wishes.project is None:
         return wishes.project_id
-    found = [each for each in await client.projects.list() if wishes.project in (each.id, each.name)]
-    if len(found) != 1:
-        some = "no project" if not found else f"{len(found)} projects"
-        code = ExitCode.USAGE if found else ExitCode.NOT_FOUND
-        raise CommandFailed(f"there is {some} named {wishes.project!r}", code)
-    return found[0].id
+    return (await project_named(client, wishes.project)).id
