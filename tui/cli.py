@@ -19,6 +19,7 @@ from tui.commands.checkpoint_urls import ALIAS as URLS_ALIAS
 from tui.commands.checkpoint_urls import urls
 from tui.commands.checkpoints import checkpoints
 from tui.commands.compare import compare
+from tui.commands.completion import completion
 from tui.commands.config import config
 from tui.commands.dashboard import open_dashboard, watch
 from tui.commands.demo import demo
@@ -136,7 +137,7 @@ _JOB_COMMANDS = (
     download,
     deploy_checkpoints,
 )
-_ACCOUNT_COMMANDS = (remotes, login, logout, secrets, ssh_config, ssh_sign, ssh_proxy, update_session)
+_ACCOUNT_COMMANDS = (completion, remotes, login, logout, secrets, ssh_config, ssh_sign, ssh_proxy, update_session)
 for _command in (*_JOB_COMMANDS, init, watch, serve, serve_page, demo, emulator, config, *_ACCOUNT_COMMANDS):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:

@@ -1,0 +1,35 @@
+"""``bt-tui completion``: what a shell needs to complete this program's words."""
+
+from __future__ import annotations
+
+import click
+
+from tui.commands.exit_codes import ExitCode
+from tui.commands.options import Settings, examples
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_BT_TUI_COMPLETE"
+"""The variable by which the shell's script asks; click derives it from the program's name."""
+
+
+@click.command(
+    short_help="Print the script that completes commands in your shell.",
+    epilog=examples(
+        "bt-tui completion bash >> ~/.bashrc",
+        "bt-tui completion zsh >> ~/.zshrc",
+        "bt-tui completion fish > ~/.config/fish/completions/bt-tui.fish",
+    ),
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> ExitCode:
+    """Print the script that lets bash, zsh or fish complete commands and options."""
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    root = context.find_root()
+    script = found(root.command, {}, "bt-tui", VARIABLE)
+    text = script.source_template % script.source_vars()
+    context.ensure_object(Settings).output.data(text + "\n")
+    return ExitCode.OK
