@@ -76,7 +76,9 @@ TRAINERS: tuple[tuple[str, str], ...] = (
 
 _INNER = ("from_bar", "rank", "whole_epochs")  # how a reading was read, rather than what it tells
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
-_MADE = re.compile(r"<!-- (thresholds: [\w-]+|trainers|groups) -->\n(?:.*?<!-- end -->\n)?", re.DOTALL)
+_MADE = re.compile(
+    r"<!-- (thresholds: [\w-]+|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL
+)
 
 
 def library_guide(guide: str) -> str:

@@ -1,12 +1,12 @@
-"""The page about health says what the checks do: all kinds, thresholds as they are, lines as they are read."""
+"""The page about health: every kind of finding, thresholds as they are, lines as they are read."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-
 from generated import DOCUMENTS, PAGES, THRESHOLDS
+
 from tui.configuration.reference import entries
 from tui.insight.health import FindingKind
 
