@@ -137,7 +137,17 @@ _JOB_COMMANDS = (
     download,
     deploy_checkpoints,
 )
-_ACCOUNT_COMMANDS = (completion, remotes, login, logout, secrets, ssh_config, ssh_sign, ssh_proxy, update_session)
+_ACCOUNT_COMMANDS = (
+    completion,
+    remotes,
+    login,
+    logout,
+    secrets,
+    ssh_config,
+    ssh_sign,
+    ssh_proxy,
+    update_session,
+)
 for _command in (*_JOB_COMMANDS, init, watch, serve, serve_page, demo, emulator, config, *_ACCOUNT_COMMANDS):
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:
