@@ -54,7 +54,7 @@ def asked(app: Dashboard) -> list[timedelta]:
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     await pilot.press(*keys)
-    await settle(pilot)
+    await pilot.pause()
 
 
 async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there() -> None:
@@ -77,13 +77,7 @@ async def test_one_cursor_reads_all_charts_at_once_and_tells_what_happened_there
         await press(pilot, "escape")
         assert screen(app).view.cursor is None
         assert isinstance(app.screen, JobScreen)
-
-
-async def test_the_checkpoint_under_the_cursor_is_named() -> None:
-    app = metrics_tab()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await press(pilot, "v")
+        await press(pilot, "m", "v")
         axis = next(line for line in text_of(app).splitlines() if "└" in line)
         await pilot.click(offset=(axis.rindex("◆"), 8))
         await settle(pilot)
@@ -152,21 +146,7 @@ async def test_lines_are_chosen_switched_off_and_shown_alone() -> None:
         assert screen(app).view.hidden == {"node-3"}
 
 
-async def test_curves_of_the_log_go_by_step_and_the_cursor_with_them() -> None:
-    app = metrics_tab("healthy")
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        await press(pilot, "x", "x", "x", "left")
-        charts = {chart.id: chart for chart in deck(app).current_data()}
-        assert charts["loss"].x == "step"
-        assert charts["util"].x == "time"
-        times = charts["loss"].series[0].times
-        assert times[-1] == 4119 and 110 <= len(times) <= 121
-        assert "step 4,1" in text_of(app)
-        assert "by step" in text_of(app)
-
-
-async def test_smoothing_and_logarithms_change_the_picture_and_are_said() -> None:
+async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() -> None:
     app = metrics_tab("healthy")
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -179,6 +159,15 @@ async def test_smoothing_and_logarithms_change_the_picture_and_are_said() -> Non
         assert "log" in text_of(app).splitlines()[3]
         await press(pilot, "L")
         assert text_of(app) == plain
+        await press(pilot, "v", "v")
+        await press(pilot, "x", "x", "x", "left")
+        charts = {chart.id: chart for chart in deck(app).current_data()}
+        assert charts["loss"].x == "step"
+        assert charts["util"].x == "time"
+        times = charts["loss"].series[0].times
+        assert times[-1] == 4119 and 110 <= len(times) <= 121
+        assert "step 4,1" in text_of(app)
+        assert "by step" in text_of(app)
 
 
 async def test_a_chart_for_each_line_has_one_scale_and_pages() -> None:
@@ -279,11 +268,14 @@ async def test_a_node_that_appears_late_and_one_with_half_the_gpus() -> None:
         assert "·" not in rows["node-0"]
 
 
-@pytest.mark.parametrize("size", [(60, 20), (40, 10), (12, 4)])
-async def test_every_key_works_with_nothing_to_show_at_any_size(size: tuple[int, int]) -> None:
+async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
     app = job_view(run(metrics=JobMetrics(), progress=None, checkpoints=None), tab="metrics", lines=())
     keys = ("left", "right", "shift+left", "less_than_sign", "greater_than_sign", "g", "G", "down", "up")
-    async with app.run_test(size=size) as pilot:
+    keys += ("space", "i", "a", "M", "L", "x", "x", "x", "x", "v", "v", "v", "n", "S", "H", "m", "n", "u")
+    async with app.run_test(size=(60, 20)) as pilot:
         await settle(pilot)
-        await press(pilot, *keys, "space", "i", "a", "M", "L", "x", "x", "x", "v", "v", "n", "S", "H", "m")
+        await press(pilot, *keys)
+        for size in ((40, 10), (12, 4)):
+            await pilot.resize_terminal(*size)
+            await press(pilot, *keys)
         assert isinstance(app.screen, JobScreen)

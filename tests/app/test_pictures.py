@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from textual.pilot import Pilot
 
-from support.dashboard import Dashboard, deploy_view, home, job_view, settle
+from support.dashboard import deploy_view, home, job_view, settle
 from support.sick_runs import sick_run
 from support.wizard_facts import checkpoint, lora, to, walk_of
 from tui.app import BtTuiApp
@@ -82,20 +82,9 @@ def test_metrics(snap_compare: Compare, name: str) -> None:
     assert snap_compare(shown, terminal_size=size, run_before=press)
 
 
-def test_live_in_light(snap_compare: Compare) -> None:
-    async def in_light(pilot: Pilot[None]) -> None:
-        pilot.app.theme = "bt-light"
-        await settle(pilot)
-
-    assert snap_compare(job_view(), terminal_size=(80, 24), run_before=in_light)
-
-
-@pytest.mark.parametrize("screen", [home, job_view], ids=["home", "live"])
-def test_without_colour(
-    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, screen: Callable[[], Dashboard]
-) -> None:
+def test_home_without_colour(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert snap_compare(screen(), terminal_size=(80, 24), run_before=settle)
+    assert snap_compare(home(), terminal_size=(80, 24), run_before=settle)
 
 
 def test_help(snap_compare: Compare) -> None:

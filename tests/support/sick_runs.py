@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 from api_client.streams.records import LogLine
@@ -19,6 +20,7 @@ STEP_S = 30
 SICKNESSES = ("healthy", "hang", "straggler", "nan", "leak", "disk", "silent")
 
 
+@cache
 def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
     """The last six hours of a run up to one o'clock, as the fold of its log and its metrics."""
     subject = (
