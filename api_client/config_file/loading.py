@@ -32,7 +32,11 @@ def load_training_project(path: Path | str, *, python: Path | str | None = None)
 def load_deploy_checkpoints_config(
     path: Path | str, *, python: Path | str | None = None
 ) -> DeployCheckpointsConfig:
-    """The same for a file with one DeployCheckpointsConfig."""
+    """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
+
+    The file's code runs, in this process or in the interpreter ``python``. Blocks until it has. Raises
+    ConfigFileError.
+    """
     path = Path(path)
     if python is not None:
         return deploy_config_from(path, Path(python))

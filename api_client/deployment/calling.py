@@ -35,7 +35,7 @@ def curl_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = Fals
 
 
 def openai_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = False) -> str:
-    """The same with the ``openai`` package."""
+    """A program that calls it with the ``openai`` package; the model's name is the checkpoint's."""
     call = (
         f"""answer = client.audio.transcriptions.create(
     model={json.dumps(checkpoint_name)},

@@ -17,7 +17,7 @@ class GpuCapacity(ApiModel):
 
 
 class TeamGpuCapacity(GpuCapacity):
-    """The same, of one team."""
+    """GPUs of one type of one team; the fields are those of ``GpuCapacity``."""
 
     team_id: str = ""
     team_name: str = ""

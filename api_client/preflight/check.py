@@ -36,7 +36,11 @@ def check(
     *,
     now: datetime | None = None,
 ) -> tuple[Finding, ...]:
-    """The same for facts at hand; without ``facts`` only what the files tell. No I/O but reading scripts."""
+    """What ``preflight`` finds, from facts at hand; without ``facts`` only what the files tell.
+
+    The gravest first; ``now`` is aware. Asks no server, and reads scripts of the plan's files alone. A fact
+    that is missing costs the findings that need it.
+    """
     return gravest_first(_all(project, plan, facts, now or datetime.now(UTC)))
 
 

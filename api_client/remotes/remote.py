@@ -60,7 +60,8 @@ class Remote:
 def rest_url(app_url: str, *, source: str = "the address") -> str:
     """The REST base that belongs to an app host (API facts, 4).
 
-    A host on this machine, or one given as an address, serves both.
+    A host on this machine, or one given as an address, serves both. Raises ConfigurationError, which names
+    ``source``, for an address that cannot be used.
     """
     app = parse_base_url(app_url, source=source)
     special = _SPECIAL_API_URLS.get(str(app))

@@ -45,7 +45,10 @@ class Cache:
         return summary if summary is not None and summary.model_fields_set else None
 
     async def listing(self, project_id: str) -> CacheListing | None:
-        """The same as ``summary`` in plain records, for very many files. Raises RequestError."""
+        """What ``summary`` tells in plain records, a third of the memory: for very many files.
+
+        None if the project has no cache. Raises RequestError.
+        """
         return await self._get(project_id, cast("TypeAdapter[CacheListing | None]", _ListingReader()))
 
     async def _get(self, project_id: str, adapter: TypeAdapter[Answer | None]) -> Answer | None:

@@ -35,7 +35,10 @@ class Checkpoints:
     async def files_page(
         self, project_id: str, job_id: str, *, page_size: int = FILES_PAGE_SIZE, page_token: int = 0
     ) -> CheckpointFilesPage:
-        """A page of the files of all checkpoints; ``page_token`` is an offset."""
+        """A page of the files of all checkpoints: ``page_size`` (at least 1) from offset ``page_token`` on.
+
+        Their URLs are presigned: fetch them without a key.
+        """
         path = job_route(project_id, job_id, "checkpoint_files")
         query = {"page_size": page_size, "page_token": page_token}
         return await self._transport.request("GET", path, _FILES_PAGE, query=query)
