@@ -62,7 +62,7 @@ def test_an_unreachable_server(cli, stranger):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["jobs", "--nonsense"], ["jobs", "-o", "xml"], ["logs"], ["emulator", "--port", "-1"]],
+    [["nonsense"], ["jobs", "--nonsense"], ["jobs", "-o", "xml"], ["job"], ["emulator", "--port", "-1"]],
 )
 def test_wrong_usage(cli, arguments):
     result = cli(*arguments)

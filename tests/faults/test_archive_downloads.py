@@ -82,7 +82,11 @@ async def test_members_that_mean_harm_unpack_nothing(tmp_path: Path, evil: tarfi
         assert names_in(tmp_path) == ["in"]
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", archive_of(member("a"), content=b"x" * 5000)[:-30]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", archive_of(member("a"), content=b"x" * 5000)[:-30]],
+    ids=["empty", "text", "cut"],
+)
 async def test_no_sound_archive(tmp_path: Path, content: bytes) -> None:
     with serving() as store:
         store.archive = content

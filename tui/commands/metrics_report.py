@@ -13,8 +13,7 @@ from tui.commands.metric_samples import UNIT_OF_METRIC, SampleKey, SampleLedger
 from tui.commands.official_options import CSV
 from tui.commands.options import JSON, TABLE
 from tui.commands.output import Output, ascii_json
-from tui.commands.rows import NOTHING
-from tui.commands.tables import Cell, Column, render_table
+from tui.commands.tables import NOTHING, Cell, Column, render_table
 from tui.insight.export import csv_lines, iso_time, json_number
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot, NodeSnapshot
 from tui.insight.series import Series

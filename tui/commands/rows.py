@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from api_client.models import TrainingJob, TrainingProject
-from tui.commands.tables import Cell, Column
+from tui.commands.tables import NOTHING, Cell, Column
 from tui.insight.status import status_view
 from tui.insight.units import age
 
-NOTHING = "–"
 TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 ERROR_CELLS_LIMIT = 200
 

@@ -12,8 +12,8 @@ from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.options import JSON, TABLE, Settings, examples, remote_option
 from tui.commands.output import Output
-from tui.commands.rows import NOTHING
 from tui.commands.session import run_on_remote
+from tui.commands.tables import NOTHING
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tui.insight.text import cell_width, clip, inert
 
 COLUMN_GAP = "  "
+NOTHING = "–"
+"""What stands for a value that is not there."""
 SMALLEST_SHRUNK_CELLS = 8
 
 Paint = Callable[[str, str | None], str]
