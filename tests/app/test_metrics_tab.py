@@ -236,6 +236,22 @@ async def test_each_sickness_is_read_at_80_by_24_without_any_colour(
         assert BESIDE[sickness] in nodes["node-2"]
 
 
+async def test_on_live_a_node_is_picked_by_keyboard_and_left_again() -> None:
+    app = job_view(sick_run("straggler"), lines=())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        reading = app.focused
+        await press(pilot, "p", "down", "down", "enter")
+        assert isinstance(app.focused, GpuMatrix)
+        assert screen(app).node == app.focused.selected == "node-2"
+        await press(pilot, "escape")
+        assert app.focused is reading
+        await press(pilot, "p", "p")
+        assert app.focused is reading
+        await press(pilot, "escape")
+        assert screen(app).node is None
+
+
 async def test_what_is_found_later_is_marked_beside_its_node_at_once() -> None:
     sick = sick_run("straggler")
     app = job_view(replace(sick, findings=(), slow_nodes=frozenset()), lines=())

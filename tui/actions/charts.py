@@ -15,6 +15,13 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("previous_span", Scope.CHARTS, "minus", "shorter", "Charts over a shorter time."),
     Action(
+        "pick_node",
+        Scope.CHARTS,
+        "p",
+        "pick node",
+        "The arrows walk over the nodes and enter goes into one; again, or esc, back.",
+    ),
+    Action(
         "matrix_metric", Scope.CHARTS, "u", "util/mem", "The node × GPU cells show utilisation, or memory."
     ),
 )

@@ -253,12 +253,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
         self.view = replace(self.view, whole_progress=tab != "metrics")
-        metrics = "#matrix" if self.nodes_large else "#charts"
-        focus = {"checkpoints": "#checkpoint-table", "details": "#details", "metrics": metrics}.get(tab)
-        if focus is not None:
-            self.query_one(focus).focus()
-        else:
-            self.query_one(LogPane).focus_view()
+        self._focus_tab(tab)
         if self.snapshot is not None:
             self._show_charts(self.snapshot)
             self._show_checkpoints(self.snapshot)
@@ -285,6 +280,23 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     def read_window(self) -> None:
         """Ask for the samples of the window shown; the feed reads what is missing."""
         self._feed.set_span(*self.span_to_read())
+
+    def _focus_tab(self, tab: str) -> None:
+        """The keyboard goes to what matters most on a tab."""
+        metrics = "#matrix" if self.nodes_large else "#charts"
+        focus = {"checkpoints": "#checkpoint-table", "details": "#details", "metrics": metrics}.get(tab)
+        if focus is not None:
+            self.query_one(focus).focus()
+        else:
+            self.query_one(LogPane).focus_view()
+
+    def action_pick_node(self) -> None:
+        """The keyboard goes to the nodes, or back."""
+        matrix = self.query_one("#matrix")
+        if matrix.has_focus and not (self.tab == "metrics" and self.nodes_large):
+            self._focus_tab(self.tab)
+        else:
+            matrix.focus()
 
     def watch_nodes_large(self, large: bool) -> None:
         """All nodes over the whole tab, or the charts."""
@@ -437,6 +449,9 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     def action_back(self) -> None:
         """Out of the filter, then out of the one node, then out of the screen."""
         if self.query_one(LogPane).leave():
+            return
+        if self.tab == "live" and self.query_one("#matrix").has_focus:
+            self._focus_tab(self.tab)
             return
         if self.tab in ("live", "metrics") and self.leave_charts():
             return
