@@ -24,6 +24,7 @@ from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
 from tui.app_alerts import AlertKeeper
+from tui.app_batches import READ_ONLY, BatchKeeper
 from tui.app_insights import InsightKeeper
 from tui.browser import open_in_browser
 from tui.clipboard import copy_through_tmux
@@ -72,7 +73,6 @@ from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
 from tui.theme import NO_COLOR_THEME, THEMES
 from tui.wizard.given import Given
 
-READ_ONLY = "This dashboard is read-only."
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
@@ -83,7 +83,7 @@ FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
 
 
-class BtTuiApp(AlertKeeper, InsightKeeper):
+class BtTuiApp(AlertKeeper, InsightKeeper, BatchKeeper):
     """The dashboard on one remote; without a remote, the welcome screen."""
 
     TITLE = "bt-tui"

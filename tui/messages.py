@@ -8,6 +8,7 @@ from pathlib import Path
 from textual.message import Message
 
 from api_client.models import Checkpoint, TrainingJob
+from tui.insight.batches import Verb
 from tui.insight.checkpoint_facts import CheckpointFacts
 from tui.insight.export import ExportTable
 from tui.insight.finding import Finding
@@ -38,6 +39,15 @@ class RecreateJobRequested(Message):
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
         self.job = job
+
+
+class BatchRequested(Message):
+    """Do this to these jobs, after asking."""
+
+    def __init__(self, verb: Verb, jobs: Sequence[TrainingJob]) -> None:
+        super().__init__()
+        self.verb = verb
+        self.jobs = tuple(jobs)
 
 
 class NewJobRequested(Message):

@@ -35,17 +35,33 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("deploy", Scope.HOME, "d", "deploy", "Deploy checkpoints of the job under the cursor."),
     Action(
-        "stop_job", Scope.HOME, "s", "stop", "Stop the job under the cursor.", in_footer=True, dangerous=True
+        "stop_job",
+        Scope.HOME,
+        "s",
+        "stop",
+        "Stop the marked jobs, or the one under the cursor.",
+        in_footer=True,
+        dangerous=True,
     ),
     Action(
         "recreate_job",
         Scope.HOME,
         "R",
         "run again",
-        "Start a new job like the one under the cursor.",
+        "Start new jobs like the marked ones, or like the one under the cursor.",
         dangerous=True,
     ),
-    Action("mark", Scope.HOME, "space", "mark", "Mark the job under the cursor, to compare several."),
+    Action(
+        "delete_job",
+        Scope.HOME,
+        "X,delete",
+        "delete",
+        "Delete the marked jobs that have ended, or the one under the cursor.",
+        dangerous=True,
+    ),
+    Action(
+        "mark", Scope.HOME, "space", "mark", "Mark the job under the cursor, for what is done to several."
+    ),
     Action(
         "compare",
         Scope.HOME,

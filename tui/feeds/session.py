@@ -58,6 +58,10 @@ class Session:
         """Start a new job of the same configuration; raises the client's errors."""
         return await self.client.jobs.recreate(job.project_id, job.id)
 
+    async def delete_job(self, job: TrainingJob) -> None:
+        """Delete a job for good; raises the client's errors."""
+        await self.client.jobs.delete(job.project_id, job.id)
+
     async def find_job(self, job_id: str) -> TrainingJob:
         """The job of that id, whatever its project; raises the client's errors."""
         return await self.client.jobs.find(job_id)

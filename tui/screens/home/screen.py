@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.configuration.memory import Memory
 from tui.feeds.fleet import FleetFeed
+from tui.insight.batches import Verb
 from tui.insight.comparison import MOST_COMPARED
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet import FleetSnapshot, JobRow, ProjectRow, arrange, jobs_table, silenced
@@ -27,6 +28,7 @@ from tui.insight.query import Query, parse
 from tui.insight.units import count, money
 from tui.keymap import bindings_of
 from tui.messages import (
+    BatchRequested,
     BrowserRequested,
     CapacityRequested,
     CompareJobsRequested,
@@ -354,22 +356,20 @@ class HomeScreen(AppScreen):
             return
         if row.id in self.marked:
             self.marked = tuple(one for one in self.marked if one != row.id)
-        elif len(self.marked) < MOST_COMPARED:
-            self.marked = (*self.marked, row.id)
         else:
-            self.notify(f"{MOST_COMPARED} jobs can be compared at once; space takes a mark away.")
+            self.marked = (*self.marked, row.id)
 
     def action_compare(self) -> None:
         """Compare the marked jobs; one alone with the one under the cursor."""
-        known = {row.id: row.job for row in self.snapshot.jobs} if self.snapshot is not None else {}
-        ids = [job_id for job_id in self.marked if job_id in known]
-        chosen = self._chosen
-        if len(ids) == 1 and chosen is not None and chosen.id not in ids:
-            ids.append(chosen.id)
-        if len(ids) < 2:
+        jobs, chosen = self._marked_jobs(), self._chosen
+        if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
+            jobs.append(chosen)
+        if len(jobs) < 2:
             self.notify("Mark two jobs or more with space, then c compares them.")
-            return
-        self.post_message(CompareJobsRequested([known[job_id] for job_id in ids]))
+        elif len(jobs) > MOST_COMPARED:
+            self.notify(f"{MOST_COMPARED} jobs can be compared at once; space takes a mark away.")
+        else:
+            self.post_message(CompareJobsRequested(jobs))
 
     def action_open_capacity(self) -> None:
         """How many GPUs there are."""
@@ -384,14 +384,34 @@ class HomeScreen(AppScreen):
         """Deploy checkpoints of the job under the cursor."""
         self.post_message(DeployRequested(self._chosen))
 
+    def _marked_jobs(self) -> list[TrainingJob]:
+        """The marked jobs that are still there, in the order in which they were marked."""
+        known = {row.id: row.job for row in self.snapshot.jobs} if self.snapshot is not None else {}
+        return [known[job_id] for job_id in self.marked if job_id in known]
+
+    def unmark(self, job_ids: Iterable[str]) -> None:
+        """Take the marks of these jobs away."""
+        gone = set(job_ids)
+        self.marked = tuple(one for one in self.marked if one not in gone)
+
+    def action_delete_job(self) -> None:
+        """Ask to delete the marked jobs, or the one under the cursor."""
+        jobs = self._marked_jobs() or ([self._chosen] if self._chosen is not None else [])
+        if jobs:
+            self.post_message(BatchRequested(Verb.DELETE, jobs))
+
     def action_stop_job(self) -> None:
-        """Ask to stop the job under the cursor."""
-        if (job := self._chosen) is not None:
+        """Ask to stop the marked jobs, or the one under the cursor."""
+        if marked := self._marked_jobs():
+            self.post_message(BatchRequested(Verb.STOP, marked))
+        elif (job := self._chosen) is not None:
             self.post_message(StopJobRequested(job))
 
     def action_recreate_job(self) -> None:
-        """Ask for a new job like the one under the cursor."""
-        if (job := self._chosen) is not None:
+        """Ask for new jobs like the marked ones, or like the one under the cursor."""
+        if marked := self._marked_jobs():
+            self.post_message(BatchRequested(Verb.RECREATE, marked))
+        elif (job := self._chosen) is not None:
             self.post_message(RecreateJobRequested(job))
 
     def action_copy_id(self) -> None:

@@ -1,0 +1,140 @@
+"""Several jobs at once: marked on Home, asked about by name, each one's outcome told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api_client.errors import RequestError
+from api_client.models import TrainingJob
+from support.dashboard import home, settle, text_of
+from support.waiting import until
+from tui.insight.batches import Verb, batch_of
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.home.screen import HomeScreen
+
+
+class RecordingSession:
+    """Notes what it is asked for; refuses some jobs."""
+
+    def __init__(self, refused: tuple[str, ...] = ()) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self._refused = refused
+
+    async def _note(self, verb: str, job: TrainingJob) -> TrainingJob:
+        self.calls.append((verb, job.id))
+        if job.id in self._refused:
+            raise RequestError("the server said no")
+        return job
+
+    async def stop_job(self, job: TrainingJob) -> TrainingJob:
+        return await self._note("stop", job)
+
+    async def recreate_job(self, job: TrainingJob) -> TrainingJob:
+        return await self._note("recreate", job)
+
+    async def delete_job(self, job: TrainingJob) -> None:
+        await self._note("delete", job)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def dashboard(session: RecordingSession, **options: Any) -> Any:
+    app = home(**options)
+    app._session = session  # type: ignore[assignment]
+    return app
+
+
+MARK_SIX = ("space", "down") * 6
+"""Three that run, one that starts, one that waits, one that was preempted: of the ten of the fixed world."""
+
+
+async def test_marked_jobs_are_stopped_after_one_question_that_names_them() -> None:
+    session = RecordingSession()
+    app = dashboard(session)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press(*MARK_SIX, "s")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        asked = text_of(app)
+        assert "Stop 5 jobs?" in asked
+        assert "whisper-ft" in asked
+        assert "Left out" in asked
+        assert "eval-sweep" in asked
+        await pilot.press("y")
+        await until(pilot, lambda: len(session.calls) == 5)
+        assert {verb for verb, _ in session.calls} == {"stop"}
+        assert "spot" not in {job_id for _, job_id in session.calls}
+        await until(pilot, lambda: "being stopped" in text_of(app))
+        screen = app.screen
+        assert isinstance(screen, HomeScreen)
+        assert screen.marked == ("spot",)
+
+
+async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:
+    session = RecordingSession(refused=("grpo7",))
+    app = dashboard(session)
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press("space", "down", "space", "R")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: "Not run again: 1 of 2" in text_of(app))
+        assert "qwen3-grpo-7: the server said no" in text_of(app)
+        assert "whisper-ft: run again" in text_of(app)
+
+
+@pytest.mark.parametrize("answer", ["n", "enter", "escape"])
+async def test_nothing_happens_without_an_explicit_yes(answer: str) -> None:
+    session = RecordingSession()
+    app = dashboard(session)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("G", "X")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        assert "flux-lora-2 (broken)" in text_of(app)
+        await pilot.press(answer)
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        assert session.calls == []
+
+
+async def test_only_jobs_that_have_ended_are_deleted() -> None:
+    session = RecordingSession()
+    app = dashboard(session)
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press("X")
+        await until(pilot, lambda: "stop first" in text_of(app))
+        await pilot.press("G", "X")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: session.calls == [("delete", "broken")])
+
+
+async def test_a_read_only_dashboard_asks_nothing() -> None:
+    session = RecordingSession()
+    app = dashboard(session, readonly=True)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settle(pilot)
+        for key in ("s", "R", "X"):
+            await pilot.press("space", key)
+            await until(pilot, lambda: "read-only" in text_of(app))
+            assert isinstance(app.screen, HomeScreen)
+        assert session.calls == []
+
+
+def test_a_hundred_jobs_are_asked_about_in_a_few_names() -> None:
+    jobs = [
+        TrainingJob.model_validate(
+            {"id": f"j{number}", "name": f"run-{number}", "current_status": "TRAINING_JOB_RUNNING"}
+        )
+        for number in range(100)
+    ]
+    batch = batch_of(Verb.STOP, jobs)
+    assert batch.question == "Stop 100 jobs?"
+    assert "and 94 more" in batch.consequence
+    title, text = batch.outcome([(job, "no") for job in jobs])
+    assert title == "Not stopped: 100 of 100"
+    assert len(text.splitlines()) < 8
