@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual import on, work
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.notifications import SeverityLevel
 from textual.reactive import var
@@ -53,10 +53,12 @@ from tui.messages import (
     OpenCacheRequested,
     OpenCheckpointRequested,
     OpenJobRequested,
+    OpenProjectRequested,
     RecreateJobRequested,
     StopJobRequested,
 )
 from tui.outbox import Outbox
+from tui.palette import LiveObjects
 from tui.screens.base import AppScreen
 from tui.screens.cache.screen import CacheScreen
 from tui.screens.confirm.screen import ConfirmScreen
@@ -91,6 +93,8 @@ class BtTuiApp(AlertKeeper, InsightKeeper, BatchKeeper):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
+
+    COMMANDS = App.COMMANDS | {LiveObjects}
 
     connection: var[Connection] = var(Connection())
 
@@ -185,6 +189,16 @@ class BtTuiApp(AlertKeeper, InsightKeeper, BatchKeeper):
             self.push_app_screen(
                 CacheScreen(message.name, partial(CacheFeed, self._session, message.project_id))
             )
+
+    @on(OpenProjectRequested)
+    async def _open_project(self, message: OpenProjectRequested) -> None:
+        """Go back to Home, wherever one is."""
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, HomeScreen):
+            if not any(isinstance(screen, HomeScreen) for screen in self.screen_stack):
+                return
+            await self.pop_screen()
+        if isinstance(self.screen, HomeScreen):
+            self.screen.choose_project(message.project_id)
 
     @on(OpenCheckpointRequested)
     def _open_checkpoint(self, message: OpenCheckpointRequested) -> None:

@@ -97,6 +97,14 @@ class OpenCacheRequested(Message):
         self.name = name
 
 
+class OpenProjectRequested(Message):
+    """Show the jobs of this project, on Home."""
+
+    def __init__(self, project_id: str) -> None:
+        super().__init__()
+        self.project_id = project_id
+
+
 class OpenCheckpointRequested(Message):
     """Show the files of this checkpoint."""
 

@@ -1,6 +1,13 @@
-import pytest
+from typing import Any
 
+import pytest
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+
+from api_client.models import TrainingJob
 from support.dashboard import Dashboard, home, job_view, settle, text_of
+from support.waiting import until
+from support.worlds import fleet, job
 from tui.actions import ACTIONS, Scope
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
@@ -43,3 +50,56 @@ async def test_quit_is_one_key() -> None:
         assert isinstance(app.screen, HomeScreen)
         await pilot.press("q")
     assert app.return_code == 0
+
+
+async def find(pilot: Pilot[Any], app: Dashboard, letters: str, words: str) -> None:
+    """Type into the palette until it offers what has these words, and take it."""
+    await pilot.press("colon")
+    await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+    await pilot.press(*letters)
+    await until(pilot, lambda: words in text_of(app))
+    while isinstance(app.screen, CommandPalette):
+        await pilot.press("enter")
+        await settle(pilot)
+
+
+async def test_a_job_is_found_by_some_letters_of_its_name_and_asked_for() -> None:
+    app = home()
+    asked: list[TrainingJob] = []
+    app._show_job = asked.append  # type: ignore[method-assign]
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await find(pilot, app, "grpo6", "job qwen3-grpo-6")
+        await until(pilot, lambda: [job.id for job in asked] == ["grpo6"])
+
+
+async def test_a_project_is_found_and_its_jobs_alone_are_shown() -> None:
+    app = home()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await find(pilot, app, "projectwhisper", "project whisper")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
+
+
+async def test_checkpoints_of_the_open_job_are_found() -> None:
+    app = job_view()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("colon")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await pilot.press(*"ckpoint3000")
+        await until(pilot, lambda: "checkpoint checkpoint-3000" in text_of(app))
+        assert "lora" in text_of(app)
+
+
+async def test_a_hostile_name_is_only_text_in_the_palette() -> None:
+    evil = job("evil", name="[red]evil[/nonsense] \x1b[31m[@click=app.quit]x[/]", project="[bold]p")
+    app = home(fleet((evil,)))
+    async with app.run_test(size=(120, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("colon")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await pilot.press(*"evil")
+        await until(pilot, lambda: "[red]evil[/nonsense]" in text_of(app))
+        assert "[bold]p" in text_of(app)

@@ -295,6 +295,12 @@ class HomeScreen(AppScreen):
         row = self._jobs.cursor_row
         return row.job if row is not None else None
 
+    def choose_project(self, project_id: str) -> None:
+        """Show the jobs of that project alone."""
+        self._projects.move_to(project_id)
+        self._show_jobs()
+        self._jobs.focus()
+
     # Actions
 
     def action_open_job(self) -> None:
