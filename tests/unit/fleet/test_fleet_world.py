@@ -7,6 +7,8 @@ from collections import Counter
 from fleet_worlds import EPOCH, World
 
 from api_client.emulator import catalog
+from api_client.emulator.fleet import FleetBackend, Tempo
+from api_client.emulator.fleet.scenarios.live import on_many_nodes
 from api_client.models import JobStatus, LogRecord
 
 
@@ -124,3 +126,18 @@ def test_some_projects_have_a_cache_one_an_empty_one_others_none(world: World) -
     assert found["evals"] == []
     assert found["flux-lora"] is None
     assert world.fleet.cache_files("unknown") is None
+
+
+def test_a_world_that_once_had_a_run_on_many_nodes_is_served_without_it_too(world: World) -> None:
+    many = FleetBackend(
+        world.database,
+        tempo=Tempo(EPOCH, 1.0),
+        now=lambda: world.now,
+        more_plans=[on_many_nodes(64)],
+    )
+    extra = next(job for job in many.jobs() if job.name == "titan-64-nodes")
+    assert extra.node_count == 64
+    assert many.owns(extra.id)
+    world.reopen()
+    assert not world.fleet.owns(extra.id)
+    assert extra.id not in {job.id for job in world.fleet.jobs()}
