@@ -329,6 +329,8 @@ class StreamProgress:
 
         for position in marks.between(time, until):
             marks.values[position] = float(over_epochs(marks.values[position]))
+        marks.corrected()
+        self._unrolled = None
         for position in self.losses.between(time, until):
             step = self.losses.steps[position]
             self.losses.steps[position] = None if step is None else over_epochs(step)

@@ -15,7 +15,7 @@ class ThinnedPoints:
     """Points (time, value, step) in time order; when full, every four old ones become their two extremes.
 
     Points of one time keep the order they came in. ``steps`` may hold ``None``. Callers may
-    correct a value or a step, never the order.
+    correct a value or a step, never the order, and say so by ``corrected``.
     """
 
     __slots__ = ("_series", "limit", "name", "steps", "times", "values")
@@ -63,6 +63,10 @@ class ThinnedPoints:
     def between(self, start: float, end: float) -> range:
         """The positions of the points from ``start`` up to, not including, ``end``."""
         return range(bisect_left(self.times, start), bisect_left(self.times, end))
+
+    def corrected(self) -> None:
+        """Values were changed in their places: the series is made anew."""
+        self._series = None
 
     def series(self) -> Series:
         """The points as a series; the same object until one is added."""
