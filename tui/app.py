@@ -15,7 +15,6 @@ from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.notifications import SeverityLevel
-from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -24,8 +23,8 @@ from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
 from tui.app_alerts import AlertKeeper
-from tui.app_batches import READ_ONLY, BatchKeeper
-from tui.app_insights import InsightKeeper
+from tui.app_batches import READ_ONLY
+from tui.app_remotes import RemoteKeeper
 from tui.browser import open_in_browser
 from tui.clipboard import copy_through_tmux
 from tui.configuration.key_check import changed_keys
@@ -85,7 +84,7 @@ FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
 
 
-class BtTuiApp(AlertKeeper, InsightKeeper, BatchKeeper):
+class BtTuiApp(AlertKeeper, RemoteKeeper):
     """The dashboard on one remote; without a remote, the welcome screen."""
 
     TITLE = "bt-tui"
@@ -95,8 +94,6 @@ class BtTuiApp(AlertKeeper, InsightKeeper, BatchKeeper):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.APP)
 
     COMMANDS = App.COMMANDS | {LiveObjects}
-
-    connection: var[Connection] = var(Connection())
 
     def __init__(
         self,
@@ -164,9 +161,6 @@ class BtTuiApp(AlertKeeper, InsightKeeper, BatchKeeper):
             await self._session.aclose()
 
     # The connection is shown by every screen
-
-    def _connection_changed(self, connection: Connection) -> None:
-        self.connection = connection
 
     def watch_connection(self, connection: Connection) -> None:
         """Hand it on to the screens that show it."""

@@ -9,6 +9,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("refresh", Scope.SCREEN, "r", "refresh", "Ask the server now."),
     Action("command_palette", Scope.APP, "colon,ctrl+p", "commands", "Find any action by its name."),
     Action("show_downloads", Scope.APP, "T", "downloads", "What is being downloaded, and how far it is."),
+    Action("switch_remote", Scope.APP, "U", "remote", "Go to another remote of environment and files."),
     Action("help", Scope.APP, "question_mark", "help", "The keys that work here.", in_footer=True),
     Action("quit", Scope.APP, "q", "quit", "Leave. Jobs go on without it.", in_footer=True),
 )

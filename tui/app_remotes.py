@@ -1,0 +1,78 @@
+"""What the app does about other remotes: it lists them, closes one session and opens another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+
+from textual import work
+from textual.markup import escape
+from textual.reactive import var
+from textual.screen import Screen
+
+from api_client.remotes import Remote
+from api_client.remotes.listing import list_remotes
+from tui.app_batches import BatchKeeper
+from tui.app_insights import InsightKeeper
+from tui.feeds.session import Session
+from tui.insight.connection import Connection
+from tui.insight.text import inert
+from tui.insight.transfers import Transfers
+from tui.screens.base import AppScreen
+
+NO_OTHERS = "No remote is configured; bt-tui login adds one."
+OWN_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
+"""The app's workers that belong to a session."""
+
+
+class RemoteKeeper(InsightKeeper, BatchKeeper):
+    """The part of the app that goes to another remote."""
+
+    connection: var[Connection] = var(Connection())
+    _demo: bool
+
+    def first_screen(self) -> Screen[None]:
+        """Home of the session."""
+        raise NotImplementedError
+
+    def _connection_changed(self, connection: Connection) -> None:
+        self.connection = connection
+
+    @work(group="list remotes", exclusive=True, exit_on_error=False)
+    async def action_switch_remote(self) -> None:
+        """Choose among the remotes of environment and files."""
+        listing = await asyncio.to_thread(list_remotes, environ=os.environ)
+        commands = []
+        for one in listing.remotes:
+            if one.remote is None:
+                continue
+            about = f"{one.remote.app_url} · from {one.remote.key_origin}"
+            commands.append(
+                (escape(inert(one.name)), partial(self._switch_to, one.remote), escape(inert(about)))
+            )
+        if commands:
+            self.search_commands(commands, placeholder="Switch to which remote?")
+        else:
+            self.notify(NO_OTHERS, severity="warning")
+
+    @work(group="switch remote", exclusive=True, exit_on_error=False)
+    async def _switch_to(self, remote: Remote) -> None:
+        """Open Home on that remote; everything of the one before is closed."""
+        if self.downloads.under_way:
+            self.notify("Downloads are under way; they would end. T shows them.", severity="warning")
+            return
+        before = self._session
+        for group in OWN_GROUPS:
+            self.workers.cancel_group(self, group)
+        while len(self.screen_stack) > 2:
+            await self.pop_screen()
+        self._session = Session(remote, on_connection=self._connection_changed)
+        self._downloads_feed, self._runs_read, self._demo = None, None, False
+        self.downloads, self.connection = Transfers(), Connection()
+        first = self.first_screen()
+        if isinstance(first, AppScreen):
+            first.change_keys(self._keys)
+        await self.switch_screen(first)
+        if before is not None:
+            await before.aclose()
