@@ -1,4 +1,4 @@
-"""What the app does to several jobs at once."""
+"""What the app does to several jobs at once, and what it keeps of them: bookmarks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.app_downloads import DownloadKeeper
 from tui.feeds.session import Session
-from tui.insight.batches import Batch, Verb, batch_of
-from tui.messages import BatchRequested
+from tui.insight.batches import Batch, Verb, batch_of, name_of
+from tui.messages import BatchRequested, BookmarkRequested
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 
@@ -31,6 +31,14 @@ class BatchKeeper(DownloadKeeper):
             self.notify(batch.nothing_fits, severity="warning")
         else:
             self._confirm_batch(batch)
+
+    @on(BookmarkRequested)
+    def _bookmark(self, message: BookmarkRequested) -> None:
+        name = name_of(message.job)
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen):
+                has_one = screen.toggle_bookmark(message.job.id)
+                self.notify(f"★ {name} is bookmarked." if has_one else f"{name} is bookmarked no longer.")
 
     @work(group="batch")
     async def _confirm_batch(self, batch: Batch) -> None:

@@ -50,6 +50,14 @@ class BatchRequested(Message):
         self.jobs = tuple(jobs)
 
 
+class BookmarkRequested(Message):
+    """Set a bookmark on this job, or take it away."""
+
+    def __init__(self, job: TrainingJob) -> None:
+        super().__init__()
+        self.job = job
+
+
 class NewJobRequested(Message):
     """Submit a new job."""
 

@@ -63,6 +63,9 @@ ACTIONS: tuple[Action, ...] = (
         "mark", Scope.HOME, "space", "mark", "Mark the job under the cursor, for what is done to several."
     ),
     Action(
+        "bookmark", Scope.HOME, "B", "bookmark", "Bookmark the job, or no longer; is:bookmarked finds them."
+    ),
+    Action(
         "compare",
         Scope.HOME,
         "c",

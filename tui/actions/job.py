@@ -45,6 +45,9 @@ ACTIONS: tuple[Action, ...] = (
         "snooze",
         "Say nothing for a while of what is wrong with the job; again, say it again.",
     ),
+    Action(
+        "bookmark", Scope.JOB, "B", "bookmark", "Bookmark this job, or no longer; Home shows it by a star."
+    ),
     Action("copy_id", Scope.JOB, "y", "copy id", "Copy the job's id."),
     Action("open_browser", Scope.JOB, "o", "browser", "Open the job in the browser."),
 )

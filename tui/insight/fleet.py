@@ -56,6 +56,7 @@ class JobRow:
     judged: bool = field(default=False, compare=False)
     """Whether anybody has looked for findings yet."""
     marked: bool = False
+    bookmarked: bool = False
 
     @property
     def running(self) -> bool:

@@ -17,8 +17,11 @@ from api_client.models.status import RUNNABLE_STATUSES, WAITING_STATUSES, full_s
 from tui.insight.status import StatusView
 from tui.insight.units import DAY_S, HOUR_S, MINUTE_S
 
-FIELDS = ("name", "project", "status", "gpu", "user", "age")
+FIELDS = ("name", "project", "status", "gpu", "user", "age", "is")
 """The fields a term may name."""
+
+TRAITS = ("bookmarked", "alarmed", "spot")
+"""What ``is:`` may ask for; a row that cannot tell has none of them."""
 
 _SHORTEST_FUZZY = 3  # shorter words would match letter by letter almost anywhere
 
@@ -76,6 +79,8 @@ class Term:
         """Whether the row meets the condition."""
         if self.field == "age":
             met = any(_compare(row.age_s, self.sign, value) for value in self.values)
+        elif self.field == "is":
+            met = any(getattr(row, value, False) is True for value in self.values)
         elif self.field == "status":
             met = any(_status_matches(_status_name(row), value) for value in self.values)
         elif self.field:
@@ -138,6 +143,9 @@ def _take(match: re.Match[str], terms: list[Term], problems: list[str]) -> None:
             terms.append(Term(field, "<=" if sign in ":=" else sign, values, negated))
     elif sign not in ":=":
         problems.append(f"only age can be compared, not {field!r}")
+    elif field == "is" and not set(values) <= set(TRAITS):
+        unknown = next(part for part in values if part not in TRAITS)
+        problems.append(f"a job cannot be {unknown!r}; it can be {', '.join(TRAITS)}")
     else:
         terms.append(Term(field, ":", values, negated))
 

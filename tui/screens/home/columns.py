@@ -11,7 +11,7 @@ TRACE_CELLS = 8
 
 
 def _name(row: JobRow) -> list[Span]:
-    mark = ("◆", "key") if row.marked else (" ", "plain")
+    mark = ("◆", "key") if row.marked else ("★", "caution") if row.bookmarked else (" ", "plain")
     return [(row.status.sign, row.status.tone), mark, (row.name, "plain")]
 
 

@@ -29,6 +29,7 @@ from tui.insight.units import count, money
 from tui.keymap import bindings_of
 from tui.messages import (
     BatchRequested,
+    BookmarkRequested,
     BrowserRequested,
     CapacityRequested,
     CompareJobsRequested,
@@ -56,6 +57,8 @@ NO_MATCH = "No job matches.\n\nesc clears the filter; the first line of the proj
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 MEMORY_NAME = "home"
+BOOKMARKS_MEMORY = "bookmarks"
+MOST_BOOKMARKS = 200
 LONGEST_FILTER = 200
 LEAST_GPU_HOURS = 1.0
 
@@ -79,6 +82,8 @@ class HomeScreen(AppScreen):
     sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
     marked: var[tuple[str, ...]] = var((), init=False)
     """Ids of the marked jobs, in the order in which they were."""
+    bookmarks: var[tuple[str, ...]] = var((), init=False)
+    """Ids of the jobs that are bookmarked, the newest last; remembered."""
 
     class FleetChanged(Message):
         """The feed has a newer snapshot."""
@@ -128,6 +133,9 @@ class HomeScreen(AppScreen):
         if isinstance(text, str) and text and len(text) <= LONGEST_FILTER:
             self.query_one("#filter", Input).value = text
         self.set_class(found.get("projects_flipped") is True, "-projects-flipped")
+        kept = self._memory.table(BOOKMARKS_MEMORY).get("jobs")
+        if isinstance(kept, list):
+            self.bookmarks = tuple(one for one in kept if isinstance(one, str))[-MOST_BOOKMARKS:]
 
     def _remember(self) -> None:
         column, descending = self.sort
@@ -194,6 +202,18 @@ class HomeScreen(AppScreen):
         self._remember()
         self._show_jobs()
 
+    def watch_bookmarks(self) -> None:
+        """Other bookmarks."""
+        self._memory.put(BOOKMARKS_MEMORY, {"jobs": list(self.bookmarks)})
+        self._show_jobs()
+
+    def toggle_bookmark(self, job_id: str) -> bool:
+        """Set a bookmark on that job, or take it away; whether it has one now."""
+        others = tuple(one for one in self.bookmarks if one != job_id)
+        had_one = len(others) < len(self.bookmarks)
+        self.bookmarks = others if had_one else (*others, job_id)[-MOST_BOOKMARKS:]
+        return not had_one
+
     def watch_marked(self) -> None:
         """Other marks."""
         self._show_jobs()
@@ -205,6 +225,9 @@ class HomeScreen(AppScreen):
             project_id = self._projects.cursor_key or ALL_PROJECTS
             self._jobs.sort_mark = self.sort
             jobs = [silenced(row, self.snoozed) for row in snapshot.jobs] if self.snoozed else snapshot.jobs
+            if self.bookmarks:
+                starred = frozenset(self.bookmarks)
+                jobs = [replace(row, bookmarked=True) if row.id in starred else row for row in jobs]
             rows = arrange(
                 jobs,
                 project_id=project_id,
@@ -364,6 +387,11 @@ class HomeScreen(AppScreen):
             self.marked = tuple(one for one in self.marked if one != row.id)
         else:
             self.marked = (*self.marked, row.id)
+
+    def action_bookmark(self) -> None:
+        """Set a bookmark on the job under the cursor, or take it away."""
+        if (job := self._chosen) is not None:
+            self.post_message(BookmarkRequested(job))
 
     def action_compare(self) -> None:
         """Compare the marked jobs; one alone with the one under the cursor."""

@@ -25,6 +25,7 @@ from tui.insight.text import inert
 from tui.insight.transfers import Wanted
 from tui.keymap import bindings_of
 from tui.messages import (
+    BookmarkRequested,
     BrowserRequested,
     CompareJobsRequested,
     CopyRequested,
@@ -433,6 +434,10 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
             self.post_message(SnoozeRequested(self.job, found))
         else:
             self.notify("Nothing is found wrong with this job.")
+
+    def action_bookmark(self) -> None:
+        """Set a bookmark on this job, or take it away."""
+        self.post_message(BookmarkRequested(self.job))
 
     def action_copy_id(self) -> None:
         """Copy the job's id."""

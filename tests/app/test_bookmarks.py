@@ -1,0 +1,61 @@
+"""Bookmarks of jobs: set on Home, shown by a star, found by the filter, kept until the next time."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from textual.screen import Screen
+
+from support.dashboard import LIVE, Dashboard, settle, text_of
+from support.waiting import until
+from support.worlds import StubFleetFeed, fleet
+from tui.configuration.memory import Memory
+from tui.insight.query import parse
+from tui.screens.home.screen import HomeScreen
+
+
+def dashboard(path: Path) -> Dashboard:
+    memory = Memory(path)
+
+    def first() -> Screen[None]:
+        screen = HomeScreen(partial(StubFleetFeed, fleet()), "acme", memory)
+        screen.connection = LIVE
+        return screen
+
+    return Dashboard(first, memory=memory)
+
+
+async def test_a_bookmark_is_shown_found_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "layout.json"
+    app = dashboard(path)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press("down", "B")
+        await until(pilot, lambda: "★ qwen3-grpo-7 is bookmarked" in text_of(app))
+        assert "★qwen3-grpo-7" in text_of(app)
+    app = dashboard(path)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: "★qwen3-grpo-7" in text_of(app))
+        await pilot.press("slash", *"is", "colon", *"bookmarked", "enter")
+        await until(pilot, lambda: "1 of 10 jobs" in text_of(app))
+        await pilot.press("B")
+        await until(pilot, lambda: "No job matches" in text_of(app))
+
+
+@pytest.mark.parametrize("kept", ['{"bookmarks": {"jobs": 7}}', '{"bookmarks": {"jobs": [1, null]}}', "["])
+async def test_a_damaged_memory_has_no_bookmarks(tmp_path: Path, kept: str) -> None:
+    path = tmp_path / "layout.json"
+    path.write_text(kept)
+    app = dashboard(path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert "★" not in text_of(app)
+        assert "10 jobs" in text_of(app)
+
+
+def test_a_trait_that_no_job_has_is_told() -> None:
+    query = parse("is:purple")
+    assert not query
+    assert "bookmarked" in query.problems[0]
