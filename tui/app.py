@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -27,6 +26,7 @@ from tui.app_batches import READ_ONLY
 from tui.app_remotes import RemoteKeeper
 from tui.browser import open_in_browser
 from tui.clipboard import copy_through_tmux
+from tui.collector import keep_pauses_short
 from tui.configuration.key_check import changed_keys
 from tui.configuration.loading import Loaded, load_or_defaults
 from tui.configuration.memory import Memory, memory_path
@@ -448,7 +448,7 @@ def run_dashboard(
 
     ``settings`` are the environment's and the file's if none are given. A demo forgets how it was left.
     """
-    gc.freeze()  # what is loaded stays: not to be looked through, for 30 ms and more, at each collection
+    keep_pauses_short()
     return BtTuiApp(
         remote,
         job_id=job_id,

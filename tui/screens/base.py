@@ -10,6 +10,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from tui.actions import Scope, actions_of
+from tui.collector import look_through_everything
 from tui.insight.connection import Connection
 from tui.insight.transfers import Transfers
 from tui.keymap import rebound
@@ -28,6 +29,10 @@ class AppScreen(Screen[None]):
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
     """Findings that nobody wants to hear of for a while: a job's id and the finding's key."""
+
+    def on_unmount(self) -> None:
+        """What this screen held is no longer used."""
+        look_through_everything()
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Give actions other keys, by their ids; before the screen is shown."""
