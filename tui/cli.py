@@ -52,6 +52,7 @@ from tui.commands.ssh_config import ssh_config, ssh_proxy, ssh_sign
 from tui.commands.stop import stop
 from tui.commands.update import update
 from tui.commands.wait import wait
+from tui.commands.workstation import workstation
 
 PROGRAM = "bt-tui"
 DISTRIBUTION = "bt-tui"
@@ -126,6 +127,7 @@ _JOB_COMMANDS = (
     compare,
     capacity,
     push,
+    workstation,
     recreate,
     stop,
     update,

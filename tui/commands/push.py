@@ -123,7 +123,7 @@ def push(
     wishes = Wishes(assume_yes, dry_run, not skip_checks, tail, output_format)
     draft = _draft(config, python, overrides, team, settings.output)
     if dry_run:
-        return _rehearse(settings, draft, wishes)
+        return rehearse(settings, draft, wishes)
     return run_on_remote(settings, lambda client, output: _push(client, output, draft, wishes))
 
 
@@ -147,6 +147,25 @@ def _draft(
 
 
 async def _push(client: TrainingClient, output: Output, draft: Draft, wishes: Wishes) -> ExitCode:
+    submission = await check_and_submit(client, output, draft, wishes)
+    return await tell_or_tail(
+        client,
+        output,
+        submission.training_job,
+        submission.as_dict(),
+        wishes.output_format,
+        tail=wishes.tail,
+    )
+
+
+async def check_and_submit(
+    client: TrainingClient, output: Output, draft: Draft, wishes: Wishes
+) -> Submission:
+    """Check the job, submit it, and remark what is worth knowing of both.
+
+    Raises CommandFailed for errors found beforehand, click.Abort for a no to warnings, and what
+    ``submit`` raises.
+    """
     findings = await _findings(client, draft, wishes)
     _tell(findings, output)
     _stop_or_ask(findings, wishes)
@@ -157,12 +176,10 @@ async def _push(client: TrainingClient, output: Output, draft: Draft, wishes: Wi
             output.remark(text)
     job = submission.training_job
     output.remark(f"submitted job {job.id} of project {submission.training_project.name}")
-    return await tell_or_tail(
-        client, output, job, submission.as_dict(), wishes.output_format, tail=wishes.tail
-    )
+    return submission
 
 
-def _rehearse(settings: Settings, draft: Draft, wishes: Wishes) -> ExitCode:
+def rehearse(settings: Settings, draft: Draft, wishes: Wishes) -> ExitCode:
     """Everything but the sending; without a server the account is left out."""
     from api_client.errors import Unreachable
     from api_client.preflight import Finding, check

@@ -68,7 +68,8 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
         ),
     ]
     columns = (Column("SIZE", right=True), Column("NAME"), Column("WHY", shrinks=True))
-    output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+    if rows:
+        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
     output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
     for finding in findings:
         text = inert(finding_text(finding))

@@ -1,0 +1,118 @@
+"""Workstations: jobs that do nothing but let somebody in by SSH, as the official CLI makes them.
+
+The values are those of ``truss train workstation`` 0.18.35 (API facts, 8), held to it by recorded requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api_client.definitions import (
+    Accelerator,
+    AcceleratorSpec,
+    AvailabilityModel,
+    BasetenCheckpoint,
+    CacheConfig,
+    CheckpointingConfig,
+    Compute,
+    Image,
+    InteractiveSession,
+    InteractiveSessionProvider,
+    InteractiveSessionTrigger,
+    LoadCheckpointConfig,
+    Runtime,
+    TrainingJob,
+    TrainingProject,
+    offered_accelerators,
+)
+from api_client.errors import ConfigurationError
+from api_client.ssh.hosts import NodeHost, parse_host
+
+DEFAULT_IMAGE = "nvidia/cuda:12.9.1-devel-ubuntu24.04"
+NEWER_IMAGE = "nvidia/cuda:13.0.3-devel-ubuntu24.04"
+NEEDING_NEWER_IMAGE = frozenset({Accelerator.B300, Accelerator.GB300})
+
+START_COMMAND = "sleep infinity"
+"""It runs until it is stopped."""
+
+UNNAMED_REMOTE = "baseten"
+"""The remote that host names leave out: the official CLI's default one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workstation:
+    """What is asked for. ``accelerator`` in any case; ``gpu_count`` is of each node.
+
+    ``project_name`` defaults to ``workstation-<accelerator>``, ``image`` to CUDA's development image for
+    the accelerator. ``checkpoint_from_job`` is the id of a job whose latest checkpoint is to be there.
+    """
+
+    accelerator: str = "H100"
+    gpu_count: int = 1
+    node_count: int = 1
+    project_name: str | None = None
+    image: str | None = None
+    saves_checkpoints: bool = False
+    checkpoint_path: str | None = None
+    checkpoint_volume_size_gib: int | None = None
+    checkpoint_from_job: str | None = None
+    spot: bool = False
+
+
+def workstation_project(wanted: Workstation) -> TrainingProject:
+    """The project and job of a workstation; every node sleeps. Raises ConfigurationError for unknown GPUs."""
+    accelerator = _accelerator(wanted.accelerator)
+    latest = None
+    if wanted.checkpoint_from_job:
+        reference = BasetenCheckpoint.from_latest_checkpoint(job_id=wanted.checkpoint_from_job)
+        latest = LoadCheckpointConfig(enabled=True, checkpoints=[reference])
+    job = TrainingJob(
+        image=Image(base_image=wanted.image or _default_image(accelerator)),
+        compute=Compute(
+            node_count=wanted.node_count,
+            accelerator=AcceleratorSpec(accelerator=accelerator, count=wanted.gpu_count),
+            availability_model=AvailabilityModel.SPOT if wanted.spot else AvailabilityModel.DEDICATED,
+        ),
+        runtime=Runtime(
+            start_commands=[START_COMMAND],
+            # Without affinity it starts wherever there is a GPU, if need be without the cache of old.
+            cache_config=CacheConfig(enabled=True, require_cache_affinity=False),
+            checkpointing_config=CheckpointingConfig(
+                enabled=wanted.saves_checkpoints,
+                checkpoint_path=wanted.checkpoint_path,
+                volume_size_gib=wanted.checkpoint_volume_size_gib,
+            ),
+            load_checkpoint_config=latest,
+        ),
+        interactive_session=InteractiveSession(
+            trigger=InteractiveSessionTrigger.ON_STARTUP,
+            session_provider=InteractiveSessionProvider.SSH,
+        ),
+    )
+    return TrainingProject(name=wanted.project_name or f"workstation-{accelerator.value}", job=job)
+
+
+def workstation_hosts(job_id: str, node_count: int, *, remote_name: str) -> tuple[NodeHost, ...]:
+    """The nodes' SSH hosts by rank. They name the remote unless it is the usual one, or can be in no name."""
+    named = NodeHost(job_id, 0, remote_name)
+    mentioned = remote_name if remote_name != UNNAMED_REMOTE and _is_host(named) else None
+    return tuple(NodeHost(job_id, rank, mentioned) for rank in range(node_count))
+
+
+def _is_host(host: NodeHost) -> bool:
+    try:
+        parse_host(host.name)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _accelerator(name: str) -> Accelerator:
+    choices = offered_accelerators()
+    if name.upper() not in choices:
+        raise ConfigurationError(f"{name!r} is no accelerator; they are {', '.join(choices)}")
+    return Accelerator(name.upper())
+
+
+def _default_image(accelerator: Accelerator) -> str:
+    return NEWER_IMAGE if accelerator in NEEDING_NEWER_IMAGE else DEFAULT_IMAGE

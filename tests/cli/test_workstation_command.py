@@ -1,0 +1,177 @@
+"""workstation: what is sent and printed equals what the official CLI sends and prints.
+
+``golden/workstation.json`` was recorded from it by ``tests/support/record_official_workstations.py``.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from api_client.ssh.hosts import parse_host
+from api_client.submission.workstation import workstation_hosts
+from support.emulator import running_emulator
+from support.stranger import Answer
+from tui.commands.exit_codes import ExitCode
+
+RECORDED = json.loads((Path(__file__).parent / "golden" / "workstation.json").read_text())
+SLURM_COMMAND = "bash /b10/workspace/setup_slurm.sh"
+LIMIT_S = 60.0
+NOWHERE = {"BASETEN_API_KEY": ""}
+
+
+def nodes_of(record) -> int:
+    return record["printed"]["node_count"]
+
+
+def named(record) -> str:
+    return " ".join(record["arguments"]) or "nothing"
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=named)
+def test_a_workstation_is_sent_as_the_official_cli_sends_it(cli, record):
+    expected = record["training_job"]
+    expected = expected | {"runtime": expected["runtime"] | {"artifacts": []}}  # given out with the upload
+    arguments = [word for word in record["arguments"] if word not in ("--team", "Research")]
+    if nodes_of(record) > 1:
+        # The one difference: nodes are left as they are where the official CLI installs SLURM.
+        assert expected["runtime"]["start_commands"] == [SLURM_COMMAND]
+        expected["runtime"]["start_commands"] = ["sleep infinity"]
+        arguments += ["--orchestrator", "none"]
+
+    result = cli("workstation", *arguments, "--dry-run", "-o", "json", environ=NOWHERE)
+
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert document["training_job"].pop("truss_user_env")["truss_client_version"].startswith("bt-tui")
+    assert document["training_job"] == expected
+    assert document["training_project"] == record["training_project"]
+    assert document["archive"]["files"] == []
+
+
+@pytest.mark.parametrize("flags", [("--node-count", "2"), ("--node-count", "16", "--orchestrator", "SLURM")])
+def test_slurm_is_refused_with_what_to_do_instead(cli, stranger, flags):
+    result = cli("workstation", *flags)
+
+    assert result.code == 2
+    assert "truss train workstation" in result.err
+    assert "--orchestrator none" in result.err
+    assert stranger.asked == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--gpu-count", "2", "--node-count", "1"), "exclude each other"),
+        (("--gpu-count", "9"), "1<=x<=8"),
+        (("--gpu-count", "0"), "1<=x<=8"),
+        (("--node-count", "17"), "1<=x<=16"),
+        (("--accelerator", "B10"), "H100, H200"),
+        (("--accelerator", "TPU"), "H100, H200"),
+        (("--checkpoint-volume-size", "much"), "not a valid integer"),
+    ],
+)
+def test_options_that_no_workstation_can_have(cli, stranger, flags, words):
+    result = cli("workstation", *flags)
+
+    assert result.code == 2
+    assert words in result.err
+    assert stranger.asked == []
+
+
+def test_a_dry_run_for_reading_has_no_empty_table_of_files(cli, stranger):
+    result = cli("workstation", "--dry-run")
+
+    assert result.code == 0
+    assert "sleep infinity" in result.out
+    assert "archive: 0 files" in result.out
+    assert "WHY" not in result.out
+    assert [each.path for each in stranger.asked if each.path.endswith("/jobs")] == []
+
+
+def test_checkpoint_options_alone_keep_nothing_and_it_says_so(cli, stranger):
+    flags = ("--checkpoint-path", "/mnt/ckpts", "--dry-run")
+
+    assert "--enable-checkpointing" in cli("workstation", *flags).err
+    assert "--enable-checkpointing" not in cli("workstation", *flags, "--enable-checkpointing").err
+
+
+def test_from_submitting_to_stopping_on_an_emulator(cli, tmp_path, monkeypatch):
+    (tmp_path / "private.txt").write_text("not to be sent")
+    monkeypatch.chdir(tmp_path)
+    official = RECORDED[0]["printed"]
+    with running_emulator() as emulator:
+        environ = emulator.remote_environ()
+
+        started = cli("workstation", "--skip-checks", "-o", "json", environ=environ)
+
+        assert started.code == 0
+        document = json.loads(started.out)
+        job_id = document["job_id"]
+        assert document.keys() == official.keys()
+        for name in ("accelerator", "gpu_count", "node_count", "orchestrator"):
+            assert document[name] == official[name]
+        assert document["project"].keys() == official["project"].keys()
+        assert document["project"]["name"] == "workstation-H100"
+        assert document["job"]["id"] == job_id
+        host = f"training-job-{job_id}-0.ssh.baseten.co"
+        assert document["nodes"] == [{"rank": 0, "hostname": host, "is_leader": True}]
+        assert document["nodes"][0].keys() == official["nodes"][0].keys()
+        for words in (f"bt-tui ssh {job_id};", f"ssh {host}", f"bt-tui stop {job_id}"):
+            assert words in started.err
+
+        sessions = json.loads(cli("sessions", job_id, "-o", "json", environ=environ).out)
+        assert len(sessions) == 1
+        assert cli("stop", job_id, "--yes", environ=environ).code == 0
+
+
+def test_followed_as_json_until_it_is_stopped(cli, cli_process, tmp_path):
+    """The document in one line, told before there is a log; its hosts name a remote of another name."""
+    with running_emulator() as emulator:
+        section = f"[lab]\nremote_provider = baseten\nremote_url = {emulator.url}\napi_key = {emulator.key}\n"
+        (tmp_path / "trussrc").write_text(section)
+        flags = ("--node-count", "2", "--orchestrator", "none", "--skip-checks", "--remote", "lab")
+
+        following = cli_process("workstation", *flags, "--tail", "-o", "json", environ={})
+        document = json.loads(following.stdout.readline())
+        job_id = document["job_id"]
+        assert cli("stop", job_id, "--remote", "lab", environ={}).code == 0
+        out, err = following.communicate(timeout=LIMIT_S)
+
+        assert following.returncode == ExitCode.JOB_STOPPED, err
+        for line in out.splitlines():
+            json.loads(line)
+        assert [(node["hostname"], node["is_leader"]) for node in document["nodes"]] == [
+            (f"training-job-{job_id}-0.lab.ssh.baseten.co", True),
+            (f"training-job-{job_id}-1.lab.ssh.baseten.co", False),
+        ]
+        assert (document["gpu_count"], document["node_count"]) == (8, 2)
+        assert "--remote lab" in err
+
+
+@pytest.mark.parametrize(
+    ("remote_name", "host"),
+    [
+        ("baseten", "training-job-j1-0.ssh.baseten.co"),
+        ("my-lab_2", "training-job-j1-0.my-lab_2.ssh.baseten.co"),
+        ("<environment>", "training-job-j1-0.ssh.baseten.co"),
+        ("two words", "training-job-j1-0.ssh.baseten.co"),
+    ],
+)
+def test_hosts_name_the_remote_where_ssh_can_find_it_by_that(remote_name, host):
+    (first,) = workstation_hosts("j1", 1, remote_name=remote_name)
+
+    assert first.name == host
+    assert parse_host(host) == first
+
+
+def test_a_team_that_is_not_there(cli, stranger):
+    stranger.on(
+        "GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "Research", "default": True}]})
+    )
+
+    result = cli("workstation", "--team", "Nobody")
+
+    assert result.code == 2
+    assert "Research" in result.err
+    assert [each.method for each in stranger.asked if each.method != "GET"] == []
