@@ -220,10 +220,9 @@ async def test_a_span_moves_on_with_the_log() -> None:
             LogLine(END + step * 100 * SECOND, f"later {step}", "node-0", None) for step in range(4)
         )
         reader.pilot.app.screen.post_message(JobScreen.LogArrived(LogPart(later)))
-        await settle(reader.pilot)
+        await until(reader.pilot, lambda: sum("later" in row for row in reader.rows) == 4)
         assert any("exit code 1" in row for row in before)
-        assert [row for row in reader.rows if "exit code 1" in row] == []
-        assert sum("later" in row for row in reader.rows) == 4
+        await until(reader.pilot, lambda: not any("exit code 1" in row for row in reader.rows))
 
 
 async def test_times_are_local_utc_ages_elapsed_or_off() -> None:

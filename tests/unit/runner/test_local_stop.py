@@ -12,6 +12,8 @@ from local_world import job_spec, living, local_world
 
 from api_client.models import JobStatus
 
+PATIENCE_S = 60.0
+
 ESCAPING = """
 import os, sys, time
 if os.fork() == 0:
@@ -118,7 +120,9 @@ async def test_a_lost_supervisor_fails_the_job_and_leaves_nothing(tmp_path: Path
         job = await world.finished("job1")
         assert job.current_status == JobStatus.FAILED
         assert job.error_message == "node-0: exit code 137 (SIGKILL)"
-        assert living(marker) == []
+        # The system tells them of their parent's death when it comes to it.
+        _gone, alive = psutil.wait_procs(map(psutil.Process, living(marker)), timeout=PATIENCE_S)
+        assert alive == []
 
 
 EMULATOR = """
