@@ -28,5 +28,5 @@ async def until_quiet(pilot: Pilot[Any], tree: FileTreeView) -> None:
     """Let a tree of files finish what it is arranging."""
     await pilot.pause()
     while tree.is_busy:
-        await asyncio.sleep(0)
+        await pilot.pause()
     await pilot.pause()

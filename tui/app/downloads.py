@@ -9,7 +9,7 @@ from textual import on, work
 from textual.reactive import var
 
 from api_client.downloads import DownloadPlan, Existing
-from tui.app_outbox import OutboxKeeper
+from tui.app.outbox import OutboxKeeper
 from tui.feeds.downloads import DownloadsFeed, proposed_folder
 from tui.feeds.session import Session
 from tui.insight.text import inert

@@ -6,7 +6,7 @@ from textual import on, work
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from tui.app_downloads import DownloadKeeper
+from tui.app.downloads import DownloadKeeper
 from tui.feeds.session import Session
 from tui.insight.batches import Batch, Verb, batch_of, name_of
 from tui.messages import BatchRequested, BookmarkRequested

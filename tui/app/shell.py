@@ -21,9 +21,9 @@ from api_client.errors import NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
-from tui.app_alerts import AlertKeeper
-from tui.app_batches import READ_ONLY
-from tui.app_remotes import RemoteKeeper
+from tui.app.alerts import AlertKeeper
+from tui.app.batches import READ_ONLY
+from tui.app.remotes import RemoteKeeper
 from tui.browser import open_in_browser
 from tui.clipboard import copy_through_tmux
 from tui.collector import keep_pauses_short

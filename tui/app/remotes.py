@@ -13,8 +13,8 @@ from textual.screen import Screen
 
 from api_client.remotes import Remote
 from api_client.remotes.listing import list_remotes
-from tui.app_batches import BatchKeeper
-from tui.app_insights import InsightKeeper
+from tui.app.batches import BatchKeeper
+from tui.app.insights import InsightKeeper
 from tui.feeds.session import Session
 from tui.insight.connection import Connection
 from tui.insight.text import inert

@@ -10,7 +10,7 @@ from textual import on, work
 
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from tui.app_downloads import DownloadKeeper
+from tui.app.downloads import DownloadKeeper
 from tui.configuration.loading import Loaded
 from tui.feeds.capacity import CapacityFeed
 from tui.feeds.comparison import ComparisonFeed, RunMemory, job_before
