@@ -6,11 +6,13 @@ import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from textual import events, on
 from textual.app import App
 from textual.notifications import SeverityLevel
 from textual.reactive import var
+from textual.screen import Screen
 
 from tui.alerts.alert import Alert
 from tui.alerts.book import AlertBook
@@ -112,7 +114,8 @@ class AlertKeeper(App[WelcomeChoice]):
         run = message.run
         if message.settled or run.job.is_finished:
             self._tell(self.alert_book.look(run.job, run.findings, _now(), source="run"))
-        if isinstance(self.screen, JobScreen) and self.screen.job.id == run.job.id:
+        front = self._front
+        if isinstance(front, JobScreen) and front.job.id == run.job.id:
             awake = [found for found in run.findings if (run.job.id, found.key) not in self.snoozed]
             self._show_title(run_title(run, awake))
 
@@ -123,8 +126,13 @@ class AlertKeeper(App[WelcomeChoice]):
             if row.id not in watched:  # the job's own screen knows more, and sooner
                 source = "glance" if row.judged else "list"  # to be listed is not to be looked at
                 self._tell(self.alert_book.look(row.job, row.findings, _now(), source=source))
-        if isinstance(self.screen, HomeScreen):
+        if isinstance(self._front, HomeScreen):
             self._show_title(fleet_title([silenced(row, self.snoozed) for row in message.fleet.jobs]))
+
+    @property
+    def _front(self) -> Screen[Any] | None:
+        """The screen that is seen; none any more while the app is being left."""
+        return self.screen_stack[-1] if self.screen_stack else None
 
     def _show_title(self, title: str) -> None:
         if self._wanted.title and title != self._title_shown:
