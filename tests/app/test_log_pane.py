@@ -25,6 +25,7 @@ from tui.insight.text import inert
 from tui.messages import CopyRequested
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
+from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)
 HEADER_LINES = 4
@@ -45,6 +46,9 @@ class Reader:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+        await settle(self.pilot)
+        while not all(view.is_settled for view in self.pilot.app.screen.query(LogView)):
+            await self.pilot.pause()
         await settle(self.pilot)
 
     async def type(self, text: str) -> None:
