@@ -12,8 +12,13 @@ OURS = ("BASETEN_", "USER_TRUSSRC_PATH", "BT_TUI_", "NO_COLOR", "TMUX")
 
 
 @pytest.fixture(autouse=True)
-def _nobody_s_own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test reads the credentials, the settings or the time zone of whoever runs it."""
+def _nobody_s_own_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """No test reads or changes what whoever runs it has set or left; their time zone neither."""
+    own = tmp_path_factory.mktemp("own")
+    for place in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{place}_HOME", str(own / place.lower()))
     for name in list(os.environ):
         if name.startswith(OURS):
             monkeypatch.delenv(name)

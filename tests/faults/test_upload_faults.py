@@ -199,7 +199,7 @@ async def test_a_refusal_is_not_repeated(tmp_path: Path) -> None:
     assert not caught.value.retryable
     assert clock.slept_s == []
     assert stub.asked().count("part 1") == 1
-    assert stub.asked()[-1] == "abort"
+    assert "abort" in stub.asked()  # parts that were under way may arrive after it
 
 
 async def test_messages_hold_no_secret_however_the_store_talks(tmp_path: Path) -> None:
