@@ -10,8 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
-# Tests mostly wait, so twice as many as the usual two cores; WORKERS=0 runs them in one process, for a debugger.
-WORKERS ?= 4
+# Tests wait much, so one more than the usual two cores; WORKERS=0 runs them in one process, for a debugger.
+WORKERS ?= 3
 
 # The environment is made again when one of these changes, and re-used (offline, too) when none has.
 INSTALLED_FROM := pyproject.toml constraints.txt

@@ -18,7 +18,7 @@ from api_client import TrainingClient, resolve_remote
 from support.emulator import running_emulator
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 LINES, COLUMNS = 24, 80
 HOSTILE = (
     r"printf '\033[2J\033[31mcleared?\033]52;c;QUJD\007\033]0;title\007\n';"

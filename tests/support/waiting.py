@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from support.dashboard import text_of
 from tui.widgets.file_tree import FileTreeView
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 LOOK_EVERY_S = 0.05
 
 
