@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-LIMIT_S = 60.0
+LIMIT_S = 150.0
 LOOK_EVERY_S = 0.1
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, HEIGHT = 1200, 720
