@@ -14,7 +14,7 @@ from textual.widget import Widget
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
-from support.waiting import LOOK_EVERY_S, until
+from support.waiting import until
 from tui.app import BtTuiApp
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.deploy.answers import AnswerPane, MarkList
@@ -170,9 +170,7 @@ async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:
             await pilot.click(offset=(45, row))
             await until(pilot, lambda: isinstance(app.screen, JobScreen))
             await until(pilot, lambda: "100 %" in text_of(app))  # the footer stands still once all has come
-            while isinstance(app.screen, JobScreen):
-                await press_footer(app, pilot, "d")
-                await pilot.pause(LOOK_EVERY_S)
+            await press_footer(app, pilot, "d")
             await until(pilot, lambda: isinstance(app.screen, DeployScreen) and step_of(app) == "checkpoints")
             while step_of(app) != REVIEW:
                 before = step_of(app)
