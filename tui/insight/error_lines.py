@@ -7,6 +7,7 @@ from bisect import insort
 from dataclasses import dataclass
 
 from tui.insight.log_levels import RANKS, level_of
+from tui.insight.shortening import shortened
 from tui.insight.text import strip_ansi
 
 KEPT_ERRORS = 50
@@ -15,8 +16,8 @@ KEPT_ERRORS = 50
 SAME_ERROR_NS = 5_000_000_000
 """Error lines so close together are one error: a traceback, or every rank saying the same."""
 
-TEXT_CHARACTERS = 200
-"""So much of an error's text is kept."""
+TEXT_CHARACTERS = 300
+"""So much of an error's text is kept, in whole words."""
 
 MAX_CHARACTERS = 8192
 """No more of a message is looked at."""
@@ -67,7 +68,7 @@ def error_text(message: str, level: str | None) -> str | None:
 
 
 def _short(line: str) -> str:
-    return line.strip()[:TEXT_CHARACTERS]
+    return shortened(line.strip(), TEXT_CHARACTERS)
 
 
 class ErrorLines:

@@ -7,6 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from tui.insight.shortening import shortened
+
+SHORT_CHARACTERS = 60
+"""The most of a finding's short form."""
+
 
 class FindingKind(StrEnum):
     """What was found."""
@@ -38,7 +43,9 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 class Finding:
     """Something wrong: ``text`` says what and why, ``node`` who is to blame, ``since`` when it began (UTC).
 
-    ``text`` holds whatever the server and the log said: make it inert before showing it.
+    ``text`` is the long form, for a place with room for a sentence or two; ``short`` says the same in at most
+    ``SHORT_CHARACTERS``, for tables, one line and notifications. Both hold whatever the server and the log
+    said: make them inert before showing them. ``short`` is made of ``text`` where none is given.
     """
 
     kind: FindingKind
@@ -46,6 +53,10 @@ class Finding:
     text: str
     node: str | None = None
     since: datetime | None = None
+    short: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "short", shortened(self.short or self.text, SHORT_CHARACTERS))
 
     @property
     def key(self) -> str:

@@ -11,6 +11,7 @@ from metrics_payloads import START_S, node_series, payload, samples
 from api_client.models import Checkpoint, InstanceType, QueueContext, QueueEvent, TrainingJob
 from api_client.streams.records import LogLine
 from tui.insight.clock_offset import ClockOffset
+from tui.insight.finding import SHORT_CHARACTERS
 from tui.insight.health import Finding, FindingKind, HealthRules, health
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress import ProgressFold, ProgressSnapshot
@@ -358,7 +359,18 @@ def test_errors_with_their_number_and_the_first_of_them():
     (found,) = look(3600, progress=told(sorted(lines)))
     assert (found.kind, found.since) == (FindingKind.ERRORS, moment(3000))
     assert found.text == "2 errors in the log, first 10m ago: ERROR: could not reach the data server"
+    assert found.short == "2 errors: could not reach the data server"
     assert look(3300 + 1900, progress=told(sorted([*lines, *steps(5200)[720:]]))) == ()
+
+
+def test_a_long_error_is_cut_where_a_word_ends_and_says_so():
+    words = " ".join(f"word{n:03}" for n in range(100))
+    (found,) = look(610, progress=told(sorted([*steps(600), (601.0, f"ValueError: {words}")])))
+    for form, most in ((found.text, 360), (found.short, SHORT_CHARACTERS)):
+        assert len(form) <= most
+        assert form.endswith("…")
+        assert form.removesuffix("…").rpartition(" ")[2] in words.split()
+    assert Finding(FindingKind.ERRORS, "warning", "x" * 200).short == "x" * (SHORT_CHARACTERS - 1) + "…"
 
 
 def test_a_job_that_waits_says_for_what_who_holds_it_and_who_is_ahead():
@@ -376,7 +388,13 @@ def test_a_job_that_waits_says_for_what_who_holds_it_and_who_is_ahead():
     job = {"created_at": moment(0), "node_count": 4}
     (found,) = look(1560, status="PENDING", queue=queue, job=job)
     assert (found.kind, found.severity, found.since) == (FindingKind.QUEUED, "info", moment(0))
-    assert found.text == "waiting 26m for 8 H100; 72 of 96 held by big, small; 1 ahead: other"
+    assert found.text == (
+        "waiting 26m for 8 H100; at submission 72 of 96 were held by big, small; 1 was ahead: other"
+    )
+    assert found.short == "waiting 26m for 8 H100"
+    later = queue.model_copy(update={"submitted_at": moment(960), "pending_ahead_at_submit": []})
+    (again,) = look(1560, status="PENDING", queue=later, job=job)
+    assert again.text.endswith("at submission 10m ago 72 of 96 were held by big, small; nobody was ahead")
     assert look(30, status="PENDING", queue=queue, job=job) == ()
     assert look(600, status="QUEUED", job=job)[0].text == "waiting 10m for 8 H100"
 

@@ -62,10 +62,16 @@ class Context:
 
 
 def finding(
-    kind: FindingKind, severity: Severity, text: str, *, node: str | None = None, since_s: float | None = None
+    kind: FindingKind,
+    severity: Severity,
+    text: str,
+    *,
+    short: str = "",
+    node: str | None = None,
+    since_s: float | None = None,
 ) -> Finding:
     """A finding since an epoch second."""
-    return Finding(kind, severity, text, node, None if since_s is None else moment(since_s))
+    return Finding(kind, severity, text, node, None if since_s is None else moment(since_s), short)
 
 
 def moment(epoch_s: float) -> datetime:

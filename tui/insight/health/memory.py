@@ -48,6 +48,7 @@ def gpu_memory(context: Context) -> Iterator[Finding]:
         FindingKind.GPU_MEMORY,
         "warning",
         text,
+        short=f"GPU memory {percent(share)} full: {name} GPU {gpu}{more}",
         node=name if len(metrics.nodes) > 1 and len(near) == 1 else None,
         since_s=start,
     )
@@ -74,7 +75,8 @@ def leaks(context: Context) -> Iterator[Finding]:
     nodes = {leak.node for leak in found}
     only = worst.node if len(nodes) == 1 and len(context.metrics.nodes) > 1 else None
     since = at - context.rules.leak_window_s
-    yield finding(FindingKind.MEMORY_LEAK, "warning", text, node=only, since_s=since)
+    short = f"{worst.place} full in {duration(worst.full_in_s)}"
+    yield finding(FindingKind.MEMORY_LEAK, "warning", text, short=short, node=only, since_s=since)
 
 
 def _leak(

@@ -35,6 +35,7 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
                 FindingKind.NODE_MISSING,
                 "critical",
                 f"{node.name} has sent no metrics for {duration(silent_s)}, the others have",
+                short=f"{node.name} silent for {duration(silent_s)}",
                 node=node.name,
                 since_s=span[1],
             )
@@ -43,7 +44,8 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
     if absent > 0 and len(metrics.nodes) > 1 and at - first_at > rules.missing_start_s:
         nodes = "one node has" if absent == 1 else f"{absent} nodes have"
         text = f"{nodes} never sent metrics: {len(metrics.nodes)} of {wanted} are heard"
-        yield finding(FindingKind.NODE_MISSING, "warning", text, since_s=first_at)
+        short = f"{len(metrics.nodes)} of {wanted} nodes heard"
+        yield finding(FindingKind.NODE_MISSING, "warning", text, short=short, since_s=first_at)
 
 
 def _span(node: NodeSnapshot) -> tuple[float, float, float] | None:

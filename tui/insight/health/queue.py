@@ -11,10 +11,14 @@ from tui.insight.text import inert
 from tui.insight.units import duration
 
 _NAMED = 2  # names told of those who are ahead or hold the GPUs
+_SAME_MOMENT_S = 60.0
 
 
 def waiting(context: Context) -> Iterator[Finding]:
-    """The queue as it was when the job was submitted: that is what the API tells."""
+    """How long it waits, and the queue as it was when the job was submitted: all that the API tells of it.
+
+    That is told in the past, with its time: the queue has moved since.
+    """
     job = context.run.job
     since = job.created_at
     waited_s = (context.run.at - since).total_seconds() if since is not None else 0.0
@@ -22,13 +26,20 @@ def waiting(context: Context) -> Iterator[Finding]:
         return
     gpus = (job.instance_type.gpu_count or 0) * context.run.node_count
     what = f" for {gpus} {inert(job.instance_type.gpu_type or 'GPUs')}" if gpus else ""
-    text = f"waiting {duration(waited_s)}{what}"
-    if context.run.queue is not None:
-        text += _context(context.run.queue)
-    yield Finding(FindingKind.QUEUED, "info", text, None, since)
+    short = f"waiting {duration(waited_s)}{what}"
+    then = _at_submission(context.run.queue) if context.run.queue is not None else ""
+    text = f"{short}; at submission{_ago(context, waited_s)} {then}" if then else short
+    yield Finding(FindingKind.QUEUED, "info", text, None, since, short)
 
 
-def _context(queue: QueueContext) -> str:
+def _ago(context: Context, waited_s: float) -> str:
+    """How long ago it was submitted, where that is not since when it waits."""
+    submitted = context.run.queue.submitted_at if context.run.queue is not None else None
+    ago_s = (context.run.at - submitted).total_seconds() if submitted is not None else waited_s
+    return f" {duration(ago_s)} ago" if abs(ago_s - waited_s) > _SAME_MOMENT_S else ""
+
+
+def _at_submission(queue: QueueContext) -> str:
     parts = []
     if queue.active_at_submit:
         held = sum(job.total_gpus for job in queue.active_at_submit)
@@ -36,14 +47,14 @@ def _context(queue: QueueContext) -> str:
         names = _names([job.training_job_name or job.training_job_id for job in biggest])
         limit = queue.team_capacity or queue.org_capacity
         of = f" of {limit.max_gpus}" if limit is not None and limit.max_gpus else ""
-        parts.append(f"{held}{of} held by {names}")
+        parts.append(f"{held}{of} were held by {names}")
     if queue.pending_ahead_at_submit:
         ahead = queue.pending_ahead_at_submit
         names = _names([job.training_job_name or job.training_job_id for job in ahead])
-        parts.append(f"{len(ahead)} ahead: {names}")
+        parts.append(f"{len(ahead)} {'was' if len(ahead) == 1 else 'were'} ahead: {names}")
     elif queue.active_at_submit:
-        parts.append("next in line")
-    return "; " + "; ".join(parts) if parts else ""
+        parts.append("nobody was ahead")
+    return "; ".join(parts)
 
 
 def _names(names: list[str]) -> str:

@@ -38,7 +38,8 @@ def stall(context: Context) -> Iterator[Finding]:
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
     if context.now_s - sign_s > allowed_s:
         text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
-        yield finding(FindingKind.STALLED, "critical", text, since_s=sign_s)
+        short = f"no step, no log line for {duration(context.now_s - sign_s)}"
+        yield finding(FindingKind.STALLED, "critical", text, short=short, since_s=sign_s)
         return
     talking_s = max(
         rules.stall_talking_s,
@@ -49,7 +50,8 @@ def stall(context: Context) -> Iterator[Finding]:
         text = (
             f"no step for {duration(context.now_s - step_s)}{usually}, though it still logs{_busy(context)}"
         )
-        yield finding(FindingKind.STALLED, "warning", text, since_s=step_s)
+        short = f"no step for {duration(context.now_s - step_s)}, still logs"
+        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=step_s)
 
 
 def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
@@ -60,8 +62,8 @@ def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Findin
     logged_s = line_s - told.first_line_at_ns / NANOSECONDS
     allowed_s = max(rules.stall_unread_s, 3 * told.line_pause_s)
     if logged_s >= rules.stall_unread_s and silent_s > allowed_s:
-        text = f"no log line for {duration(silent_s)}{_busy(context)}"
-        yield finding(FindingKind.STALLED, "warning", text, since_s=line_s)
+        short = f"no log line for {duration(silent_s)}"
+        yield finding(FindingKind.STALLED, "warning", short + _busy(context), short=short, since_s=line_s)
 
 
 def _after_the_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
@@ -70,7 +72,8 @@ def _after_the_last_step(context: Context, line_s: float, silent_s: float) -> It
     idle = use is not None and use < context.rules.idle_below  # said by a finding of its own
     if silent_s > context.rules.stall_unread_s and not idle:
         text = f"all steps are done, but no log line for {duration(silent_s)}{_busy(context)}"
-        yield finding(FindingKind.STALLED, "warning", text, since_s=line_s)
+        short = f"done, but does not end for {duration(silent_s)}"
+        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=line_s)
 
 
 def _busy(context: Context) -> str:

@@ -47,7 +47,8 @@ def _volume(
         if rate * window_s >= least and full_in_s <= horizon and not context.ends_before(full_in_s):
             severity: Severity = "critical" if full_in_s < _URGENT_S else "warning"
             text = f"{name} is {percent(used)} full and will be full in {duration(full_in_s)}"
-            yield finding(kind, severity, text, node=node, since_s=at - window_s)
+            short = f"{name} full in {duration(full_in_s)}"
+            yield finding(kind, severity, text, short=short, node=node, since_s=at - window_s)
             return
     if used >= context.eased(rules.disk_share, rules.disk_share - 0.1, held=held):
         yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node)

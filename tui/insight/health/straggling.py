@@ -38,7 +38,8 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
         text = f"{node.name} {how}: {uses}"
         since = (metrics.at or 0.0) - rules.straggler_window_s
-        yield finding(FindingKind.STRAGGLER, "warning", text, node=node.name, since_s=since)
+        short = f"{node.name} is slow: {percent(lag.own)}, others {percent(lag.others)}"
+        yield finding(FindingKind.STRAGGLER, "warning", text, short=short, node=node.name, since_s=since)
     yield from _by_step_time(context, frozenset(named))
 
 

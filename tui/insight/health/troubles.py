@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from api_client.models import JobStatus
@@ -15,7 +16,7 @@ _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
 """Fields that the API may have one day (the platform counts BT_RETRY_COUNT; API facts, 4)."""
 
 _MANY_RESTARTS = 5
-_ERROR_CHARACTERS = 90
+_LEVEL = re.compile(r"^(?:\W{0,4}(?:ERROR|CRITICAL|FATAL|Error)\b\W{0,4})+(?=\S)")
 
 
 def repeated_restarts(context: Context) -> Iterator[Finding]:
@@ -58,9 +59,11 @@ def errors(context: Context) -> Iterator[Finding]:
     if not recent:
         return
     first = recent[0]
-    words = inert(first.text)[:_ERROR_CHARACTERS]
+    words = inert(first.text)
     number = "an error" if len(recent) == 1 else f"{len(recent)} errors"
     ago = duration(max(0.0, context.now_s - first.at_ns / NANOSECONDS))
     which = "" if len(recent) == 1 else "first "
     text = f"{number} in the log, {which}{ago} ago: {words}"
-    yield finding(FindingKind.ERRORS, "warning", text, since_s=first.at_ns / NANOSECONDS)
+    counted = "" if len(recent) == 1 else f"{len(recent)} errors: "
+    short = f"{counted}{_LEVEL.sub('', words)}"
+    yield finding(FindingKind.ERRORS, "warning", text, short=short, since_s=first.at_ns / NANOSECONDS)
