@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from api_client.downloads.errors import DestinationExists, DownloadError, FilesExist, NoRoom
+from api_client.downloads.errors import DestinationExists, DownloadError, FilesExist, NoArchive, NoRoom
 from api_client.downloads.records import (
     DownloadPlan,
     DownloadProgress,
@@ -28,6 +28,7 @@ __all__ = [
     "FileProgress",
     "FileState",
     "FilesExist",
+    "NoArchive",
     "NoRoom",
     "OnProgress",
     "PlannedFile",

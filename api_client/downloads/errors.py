@@ -13,6 +13,10 @@ class DownloadError(ApiClientError):
     """Something on this machine, or about the files themselves, keeps them from being written."""
 
 
+class NoArchive(DownloadError):
+    """The job has no code to download; the server's words, if it had any, are in the message."""
+
+
 class NoRoom(DownloadError):
     """The disk has too little room; parts that are there stay, and the next run goes on with them."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from api_client.checkpoint_names import ROOT_CHECKPOINT
 from api_client.clock import Clock
-from api_client.downloads.errors import DestinationExists, DownloadError
+from api_client.downloads.errors import DestinationExists, DownloadError, NoArchive
 from api_client.downloads.listing import (
     ARCHIVE,
     ListedFile,
@@ -24,11 +24,14 @@ from api_client.downloads.names import safe_component
 from api_client.downloads.planning import as_listed_again, as_planned, looked_at, make_plan
 from api_client.downloads.records import DownloadPlan, DownloadReport, Existing, OnProgress
 from api_client.downloads.running import Run
+from api_client.errors import NotFound
 from api_client.http.retry import RetryPolicy
 from api_client.models import CheckpointFile
 from api_client.objects.client import Objects
 from api_client.resources.checkpoints import Checkpoints
 from api_client.resources.jobs import Jobs
+
+NO_ARCHIVE = "the job has no archive of code"
 
 
 class Downloads:
@@ -96,16 +99,19 @@ class Downloads:
         """Plan the archive of the job's code: ``<project>_<job>.tgz``, as the official CLI names it.
 
         With ``unpack`` its content in the folder ``<project>_<job>`` instead. Raises DestinationExists if
-        that is there, and DownloadError if the job has no archive.
+        that is there, and NoArchive if the job has none.
         """
         name = safe_component(f"{project_name or project_id}_{job_id}")
         target = folder / (name if unpack else f"{name}.tgz")
         if target.exists() or target.is_symlink():
             raise DestinationExists(target)
         path = folder / f".{name}.tgz" if unpack else target
-        urls = await self._jobs.download_urls(project_id, job_id)
+        try:
+            urls = await self._jobs.download_urls(project_id, job_id)
+        except NotFound as error:
+            raise NoArchive(f"{NO_ARCHIVE}: {error}") from error
         if not urls:
-            raise DownloadError("the job has no archive of code: nothing was submitted with it")
+            raise NoArchive(f"{NO_ARCHIVE}: nothing was submitted with it")
         # The size stands in no listing; the first answer tells it.
         file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
         return await asyncio.to_thread(

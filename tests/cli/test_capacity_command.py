@@ -37,6 +37,12 @@ def test_the_table_has_limits_teams_and_the_queue(cli, busy):
     assert "over" not in out.split()
 
 
+def test_alone_it_is_the_view_with_the_views_options(cli, busy):
+    assert cli("capacity").out == cli("capacity", "view").out
+    assert cli("capacity", "-o", "csv").out == cli("capacity", "view", "-o", "csv").out
+    assert "update" in cli("capacity", "--help").out
+
+
 def test_json_is_the_apis_answer_with_the_jobs_beside_it(cli, busy):
     document = json.loads(cli("capacity", "view", "-o", "json").out)
 

@@ -17,6 +17,7 @@ import pytest
 
 from api_client.downloads.part_file import part_paths
 from support.object_server import JOB, Store, Stored, serving
+from support.stranger import Answer, Stranger, job
 
 MIB = 1024 * 1024
 PATIENCE_S = 60.0
@@ -64,8 +65,18 @@ def test_download_keeps_the_archive(cli: Callable, store: Store, tmp_path: Path)
 
 def test_a_job_without_code_says_so(cli: Callable, store: Store) -> None:
     result = cli("download", JOB, environ=store.environ())
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (7, "")
     assert "no archive" in result.err
+
+
+def test_a_server_that_has_no_code_of_the_job_is_understood(cli: Callable, stranger: Stranger) -> None:
+    stranger.jobs = [job("bare")]
+    route = f"/v1/training_projects/{stranger.jobs[0]['training_project_id']}/jobs/bare/download"
+    stranger.on("GET", route, Answer(404, {"message": "no artifact"}))
+    result = cli("download", "bare")
+    assert (result.code, result.out) == (7, "")
+    assert "the job has no archive of code" in result.err
+    assert "no artifact" in result.err
 
 
 def test_all_checkpoints(cli: Callable, store: Store, tmp_path: Path) -> None:

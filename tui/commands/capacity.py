@@ -24,11 +24,27 @@ if TYPE_CHECKING:
     from tui.insight.capacity_view import CapacityRow, CapacityView, GpuHolder
 
 BAR_CELLS = 12
+VIEW = "view"
 
 
-@click.group()
+class ViewGroup(click.Group):
+    """A group that shows its view where no command is named; the options are the view's then."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        """Put ``view`` before arguments that begin with an option other than ``--help``, and before none."""
+        asks_for_help = bool(set(arguments[:1]) & set(context.help_option_names))
+        if not arguments or (arguments[0].startswith("-") and not asks_for_help):
+            arguments = [VIEW, *arguments]
+        return super().parse_args(context, arguments)
+
+
+@click.group(
+    cls=ViewGroup,
+    short_help="GPUs for training: limits, use, and who waits.",
+    epilog=examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help"),
+)
 def capacity() -> None:
-    """GPUs for training: limits, use, and who waits."""
+    """GPUs for training: limits, use, and who waits. Without a command: view, with its options."""
 
 
 @capacity.command(

@@ -55,7 +55,7 @@ def download(
         raise CommandFailed("say which job: bt-tui download JOB_ID", ExitCode.USAGE)
 
     async def fetch(client: TrainingClient, output: Output) -> ExitCode:
-        from api_client.downloads import DestinationExists, DownloadError, Existing
+        from api_client.downloads import DestinationExists, DownloadError, Existing, NoArchive
 
         found = await client.jobs.find(job_id)
         try:
@@ -69,6 +69,8 @@ def download(
             report = await run_plan(client, output, plan, Existing.SKIP)
         except DestinationExists as error:
             raise CommandFailed(str(error), ExitCode.USAGE) from error
+        except NoArchive as error:
+            raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
         except DownloadError as error:
             raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
         if report.failed:
