@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widget import Widget
 
 from support.dashboard import text_of
 from support.emulator import running_emulator
@@ -21,6 +20,7 @@ from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.widgets.key_hints import KeyHints
 from tui.widgets.row_table import RowTable
 from tui.wizard.state import REVIEW
 
@@ -146,16 +146,14 @@ def cursor_name(app: BtTuiApp) -> str:
     return "" if row is None else str(row.name)
 
 
-def hint_of(app: BtTuiApp, key: str) -> Widget | None:
-    return next((hint for hint in app.screen.query("FooterKey") if getattr(hint, "key", "") == key), None)
-
-
 async def press_footer(app: BtTuiApp, pilot: Pilot[object], key: str) -> None:
     """Click on a hint of the footer."""
-    await until(pilot, lambda: hint_of(app, key) is not None)
-    hint = hint_of(app, key)
-    assert hint is not None
-    await pilot.click(hint)
+
+    def place() -> int | None:
+        return app.screen.query_one(KeyHints).place_of(key)
+
+    await until(pilot, lambda: place() is not None)
+    await pilot.click(KeyHints, offset=(place() or 0, 0))
 
 
 async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:

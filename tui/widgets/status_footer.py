@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import var
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from tui.insight.connection import Connection, Link
 from tui.insight.units import age
 from tui.widgets.download_badge import DownloadBadge
+from tui.widgets.key_hints import KeyHints
 from tui.widgets.tones import tone_styles
 
 STALE_AFTER_S = 15.0
@@ -79,7 +79,7 @@ class StatusFooter(Horizontal):
     DEFAULT_CSS = """
     StatusFooter {
         dock: bottom; height: 1; background: $surface;
-        & > Footer { dock: none; width: 1fr; background: $surface; }
+        & > KeyHints { background: $surface; }
     }
     """
 
@@ -87,6 +87,6 @@ class StatusFooter(Horizontal):
 
     def compose(self) -> ComposeResult:
         """The hints read the bindings of whatever has the focus."""
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyHints()
         yield DownloadBadge()
         yield ConnectionBadge().data_bind(StatusFooter.connection)

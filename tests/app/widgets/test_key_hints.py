@@ -1,0 +1,59 @@
+"""The footer's hints: whole or not at all, help always, and a click does what the key would."""
+
+import pytest
+from textual.dom import DOMNode
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from support.dashboard import home, settle, text_of
+from tui.screens.help.screen import HelpScreen
+from tui.widgets.key_hints import Hint, KeyHints, fitting
+
+OWNER = DOMNode()
+HINTS = [
+    Hint(key, key, label, action, OWNER)
+    for key, label, action in (
+        ("f", "follow", "follow"),
+        ("d", "deploy a checkpoint", "deploy"),
+        ("s", "stop", "stop_job"),
+        ("?", "help", "help"),
+        ("q", "quit", "quit"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "keys"),
+    [
+        (80, "fds?q"),
+        (52, "fds?"),
+        (44, "fd?"),
+        (40, "fs?q"),  # what does not fit gives way to what does
+        (18, "f?"),
+        (8, "?"),
+        (7, ""),
+        (0, ""),
+    ],
+)
+def test_only_whole_hints_and_help_before_all_others(width: int, keys: str) -> None:
+    assert "".join(hint.key for hint in fitting(HINTS, width)) == keys
+
+
+async def test_a_click_does_what_the_key_does_and_a_field_says_how_to_leave_it() -> None:
+    app = home()
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        await click(pilot, "slash")
+        assert isinstance(app.focused, Input)
+        assert text_of(app).splitlines()[-1].startswith(" ⏎ done  esc back ")
+        await click(pilot, "escape")
+        assert not isinstance(app.focused, Input)
+        await click(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+
+
+async def click(pilot: Pilot[object], key: str) -> None:
+    at = pilot.app.screen.query_one(KeyHints).place_of(key)
+    assert at is not None
+    await pilot.click(KeyHints, offset=(at, 0))
+    await settle(pilot)
