@@ -1,0 +1,155 @@
+"""The ASGI application that stands before another one and spoils some of what passes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import format_datetime
+from functools import partial
+from random import Random
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api_client.clock import Clock, SystemClock
+from api_client.emulator.fault_layer.canned import canned
+from api_client.emulator.fault_layer.connections import Connections
+from api_client.emulator.fault_layer.exchange import Exchange
+from api_client.emulator.fault_layer.kinds import REWRITING
+from api_client.emulator.fault_layer.rules import Fault, FaultRule
+
+REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that came, the faults it met, and whether it reached the application behind."""
+
+    method: str
+    path: str
+    faults: tuple[Fault, ...]
+    was_handled: bool
+
+
+class FaultLayer:
+    """Passes requests on, but for those that a rule picks.
+
+    Of the rules' faults a request meets the first that strikes; those that rewrite answers (a skewed clock,
+    a newer schema) add up. The same ``seed`` picks the same requests, if they come in the same order.
+    ``asked`` remembers the last ``REMEMBERED`` requests; ``rules`` may be replaced at any time.
+    """
+
+    def __init__(
+        self, app: ASGIApp, rules: Sequence[FaultRule] = (), *, seed: int = 0, clock: Clock | None = None
+    ) -> None:
+        self.app = app
+        self.connections = Connections()
+        self.asked: deque[Asked] = deque(maxlen=REMEMBERED)
+        self._clock = clock or SystemClock()
+        self._random = Random(seed)
+        self._number = 0
+        self.rules = rules
+
+    @property
+    def rules(self) -> tuple[FaultRule, ...]:
+        """The rules that hold now. Setting them forgets what the old ones have counted."""
+        return tuple(self._rules)
+
+    @rules.setter
+    def rules(self, rules: Sequence[FaultRule]) -> None:
+        self._began_s = self._clock.monotonic()
+        self._seen = [0] * len(rules)
+        self._struck = [0] * len(rules)
+        self._down_until_s = 0.0
+        self._rules = tuple(rules)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or spoil it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        self._number += 1
+        is_down = self._clock.monotonic() < self._down_until_s
+        faults = [] if is_down else self._picked(scope["method"], scope["path"])
+        rewriting = [fault for fault in faults if fault.kind in REWRITING]
+        fault = Fault("reset") if is_down else next((f for f in faults if f.kind not in REWRITING), None)
+        is_passed_on = fault is None or fault.moment != "before" or fault.seconds is not None
+        was_handled = is_passed_on and (fault is None or fault.kind != "restart")
+        self.asked.append(
+            Asked(scope["method"], scope["path"], (*rewriting, *([fault] if fault else [])), was_handled)
+        )
+        ahead_s = sum(each.seconds or 0.0 for each in rewriting if each.kind == "skew")
+        date = format_datetime(self._clock.now() + timedelta(seconds=ahead_s), usegmt=True)
+        exchange = Exchange(self.connections, scope, receive, send, date, rewriting)
+        if ahead_s:
+            exchange.skew(ahead_s)
+        await self._serve(exchange, fault)
+
+    def _picked(self, method: str, path: str) -> list[Fault]:
+        elapsed_s = self._clock.monotonic() - self._began_s
+        picked: list[Fault] = []
+        is_struck = False
+        for index, rule in enumerate(self._rules):
+            if not rule.is_meant(method, path, elapsed_s):
+                continue
+            self._seen[index] += 1
+            is_over = rule.times is not None and self._struck[index] >= rule.times
+            if self._seen[index] <= rule.skip or is_over or self._random.random() >= rule.chance:
+                continue
+            fault = self._random.choice(rule.faults)
+            if fault.kind not in REWRITING:
+                if is_struck:
+                    continue
+                is_struck = True
+            self._struck[index] += 1
+            picked.append(fault)
+        return picked
+
+    async def _serve(self, exchange: Exchange, fault: Fault | None) -> None:
+        match fault:
+            case None:
+                await exchange.answered(self.app)
+            case Fault("restart"):
+                self._down_until_s = self._clock.monotonic() + (fault.seconds or 0.0)
+                exchange.is_dead = True
+                self.connections.reset_all()
+                await exchange.until_hung_up()
+            case Fault("reset" | "cut"):
+                await self._break_off(exchange, fault)
+            case Fault("stall"):
+                await self._stall(exchange, fault)
+            case Fault("truncated"):
+                await exchange.halved(self.app)
+            case Fault("slow"):
+                await exchange.in_crumbs(self.app, fault.seconds or 0.0)
+            case _:
+                if fault.moment == "handled":
+                    await exchange.swallowed(self.app)
+                answer = canned(fault, number=self._number, now=self._clock.now())
+                await answer(exchange.scope, exchange.receive, exchange.send)
+
+    async def _break_off(self, exchange: Exchange, fault: Fault) -> None:
+        break_off = partial(exchange.break_off, orderly=fault.kind == "cut")
+        match fault.moment:
+            case "during":
+                await exchange.interrupted(self.app, break_off)
+                return
+            case "handled":
+                await exchange.swallowed(self.app)
+            case "after":
+                await exchange.answered(self.app)
+                await self.connections.flushed(exchange.scope["client"])
+        await break_off()
+
+    async def _stall(self, exchange: Exchange, fault: Fault) -> None:
+        silence = partial(exchange.silence, fault.seconds)
+        match fault.moment:
+            case "during":
+                await exchange.interrupted(self.app, silence)
+            case "handled":
+                await exchange.held_back(self.app, silence)
+            case _:
+                await silence()
+                if not exchange.is_dead:
+                    await exchange.answered(self.app)

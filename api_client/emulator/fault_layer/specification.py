@@ -1,0 +1,162 @@
+"""Reads fault specifications.
+
+::
+
+    specification = rule {"|" rule}
+    rule          = [chance "%:"] fault {"," fault} {";" name "=" value}
+    fault         = kind ["@" moment] ["=" value] ["(" option {"," option} ")"]
+
+``30%:503,429(retry-after=2),reset@during,stall=5s;paths=/logs``: three of ten requests whose path holds
+``/logs`` meet one of the four.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from api_client.emulator.fault_layer.kinds import ANSWERING, KINDS, STATUS_OPTIONS, STATUSES
+from api_client.emulator.fault_layer.rules import Fault, FaultRule, Moment
+
+_FAULT = re.compile(
+    r"(?P<kind>[a-z0-9]+)(?:@(?P<moment>[a-z]*))?(?:=(?P<value>[^()]*))?(?:\((?P<options>[^()]*)\))?",
+    re.ASCII,
+)
+_DURATION = re.compile(r"(?P<number>[+-]?\d{1,9}(?:\.\d{1,6})?)(?P<unit>ms|s|m|h|)", re.ASCII)
+_UNIT_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+_OUTSIDE_PARENTHESES = r"{}(?![^()]*\))"
+
+
+class FaultSpecError(ValueError):
+    """A specification that cannot be understood; the message says which part, and what may stand there."""
+
+
+def parse_faults(*texts: str) -> tuple[FaultRule, ...]:
+    """The rules of some specifications, in their order. Raises FaultSpecError."""
+    return tuple(_rule(part) for text in texts for part in text.split("|"))
+
+
+def _rule(text: str) -> FaultRule:
+    body, *modifiers = re.split(_OUTSIDE_PARENTHESES.format(";"), text)
+    chance = 1.0
+    if (prefix := re.match(r"\s*([^%:(]*)%\s*:", body)) is not None:
+        chance = _number(prefix[1].strip(), "a chance", highest=100) / 100
+        body = body[prefix.end() :]
+    faults = tuple(_fault(part.strip()) for part in re.split(_OUTSIDE_PARENTHESES.format(","), body))
+    given: dict[str, Any] = {}
+    for modifier in modifiers:
+        name, equals, value = modifier.strip().partition("=")
+        if name not in _MODIFIERS or not equals or not value.strip():
+            raise FaultSpecError(
+                f"{modifier.strip()!r}: after ';' comes one of {_listed(_MODIFIERS)}, '=' and a value"
+            )
+        field, read = _MODIFIERS[name]
+        given[field] = read(value.strip())
+    return FaultRule(faults, chance, **given)
+
+
+def _fault(text: str) -> Fault:
+    found = _FAULT.fullmatch(text)
+    name = found["kind"] if found else text
+    if found is None or not (name in KINDS or name in map(str, STATUSES)):
+        known = _listed([*map(str, STATUSES), *KINDS])
+        raise FaultSpecError(
+            f"{text!r} is no fault; there are {known}" if text else f"a fault is missing; there are {known}"
+        )
+    if name not in KINDS:
+        if found["value"] is not None:
+            raise FaultSpecError(
+                f"{text!r}: a status has no value; {_listed(STATUS_OPTIONS)} go into parentheses"
+            )
+        return Fault(
+            name, _moment(text, found["moment"], ANSWERING), options=_options(text, found["options"])
+        )
+    kind = KINDS[name]
+    if found["options"] is not None:
+        raise FaultSpecError(f"{text!r}: only statuses have options in parentheses")
+    moment = _moment(text, found["moment"], kind.moments)
+    value = found["value"]
+    if kind.value == "address":
+        return Fault(name, moment, text=_address(value) if value is not None else "")
+    if kind.value == "none" and value is not None:
+        raise FaultSpecError(f"{text!r}: {name} has no value")
+    if kind.value == "needed duration" and not value:
+        raise FaultSpecError(f"{text!r}: {name} needs a duration: {name}=5s")
+    seconds = None if value is None else _duration(value, may_be_negative=name == "skew")
+    return Fault(name, moment, seconds)
+
+
+def _moment(text: str, moment: str | None, allowed: tuple[Moment, ...]) -> Moment:
+    for known in allowed:
+        if moment in (None, known):
+            return known
+    raise FaultSpecError(f"{text!r}: after '@' comes {_listed(allowed, 'or')} here")
+
+
+def _options(text: str, listed: str | None) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in [] if listed is None else listed.split(","):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if name not in STATUS_OPTIONS:
+            raise FaultSpecError(f"{text!r}: the options of a status are {_listed(STATUS_OPTIONS)}")
+        if name != "html":
+            _number(value, name)
+        options[name] = value
+    return options
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and text.isascii()
+    except ValueError:
+        is_usable = False
+    if not is_usable or not text.isprintable() or " " in text:
+        raise FaultSpecError(f"{text!r} is no http or https address to redirect to")
+    return text
+
+
+def _duration(text: str, *, may_be_negative: bool = False) -> float:
+    found = _DURATION.fullmatch(text.strip())
+    seconds = float(found["number"]) * _UNIT_S[found["unit"]] if found else 0.0
+    if found is None or (seconds < 0 and not may_be_negative):
+        raise FaultSpecError(f"{text!r} is no duration; write 200ms, 5s, 2m or 1h")
+    return seconds
+
+
+def _number(text: str, what: str, *, highest: float = 1e9) -> float:
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", text, re.ASCII) or float(text) > highest:
+        limits = f" from 0 to {highest:.0f}" if highest < 1e9 else ""
+        raise FaultSpecError(f"{text!r}: {what} is a number{limits}")
+    return float(text)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise FaultSpecError(f"{text!r}: a count is a whole number")
+    return int(text)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in (part.strip() for part in text.split(",")) if word)
+
+
+def _methods(text: str) -> tuple[str, ...]:
+    return tuple(word.upper() for word in _words(text))
+
+
+def _listed(words: Any, last: str = "and") -> str:
+    *most, end = map(str, words)
+    return f"{', '.join(most)} {last} {end}" if most else end
+
+
+_MODIFIERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "paths": ("paths", _words),
+    "methods": ("methods", _methods),
+    "skip": ("skip", _count),
+    "times": ("times", _count),
+    "after": ("after_s", _duration),
+    "for": ("for_s", _duration),
+}

@@ -1,0 +1,70 @@
+"""Any ASGI application on a real socket, behind the emulator's fault layer, served by a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api_client.emulator.fault_layer import Fault, FaultLayer, parse_faults
+from api_client.emulator.server import EmulatorServer, listen
+
+START_LIMIT_S = 20
+
+
+class FaultyServer:
+    """One socket for many tests: each sets ``app`` and the faults, and looks at what was asked."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp | None = None
+        self.layer = FaultLayer(self._pass_on)
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def set_faults(self, *texts: str) -> None:
+        """These faults from now on, none of the old ones; what was asked before is forgotten."""
+        self.layer.asked.clear()
+        self.layer.rules = parse_faults(*texts) if any(texts) else ()
+
+    def handled(self, method: str = "", path_part: str = "") -> int:
+        """How many such requests reached the application."""
+        return sum(
+            asked.was_handled
+            for asked in self.layer.asked
+            if asked.method.startswith(method) and path_part in asked.path
+        )
+
+    def struck(self) -> list[Fault]:
+        """The faults that requests met."""
+        return [fault for asked in self.layer.asked for fault in asked.faults]
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.app is not None
+        await self.app(scope, receive, send)
+
+
+@contextmanager
+def faulty_server(app: ASGIApp | None = None) -> Iterator[FaultyServer]:
+    """A server on a free port of loopback until the block ends."""
+    faulty = FaultyServer()
+    faulty.app = app
+    started = threading.Event()
+    server = EmulatorServer(faulty.layer, on_started=started.set, http=faulty.layer.connections.protocol())
+    with listen(0) as listener:
+        faulty.port = listener.getsockname()[1]
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+        thread.start()
+        try:
+            assert started.wait(START_LIMIT_S)
+            yield faulty
+        finally:
+            server.should_exit = True
+            thread.join(START_LIMIT_S)
+    assert not thread.is_alive()
