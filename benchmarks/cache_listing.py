@@ -20,6 +20,7 @@ from pathlib import Path
 
 from api_client.emulator.child import EmulatorChild
 from api_client.emulator.fleet.cache_trees import CROWDED_PROJECT
+from api_client.emulator.world_size import WorldSize
 
 DEFAULT_FILES = 100_000
 ROUNDS = 3
@@ -63,7 +64,7 @@ def measure(command: list[str], environ: dict[str, str]) -> Cost:
 def main() -> None:
     """Measure and print."""
     files = int(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_FILES
-    with EmulatorChild(world="demo", cache_files=files) as emulator:
+    with EmulatorChild(world="demo", size=WorldSize(cache_files=files)) as emulator:
         environ = os.environ | emulator.remote_environ() | {"PYTHONPATH": str(Path(__file__).parents[1])}
         command = ["cache", "summarize", CROWDED_PROJECT, "-o", "json"]
         ours = measure([sys.executable, "-m", "tui", *command], environ)

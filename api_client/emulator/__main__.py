@@ -10,6 +10,7 @@ from api_client.emulator.data_folder import EmulatorRefused
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.server import EmulatorOptions, serve
 from api_client.emulator.world import WORLDS
+from api_client.emulator.world_size import SIZE_NAMES, WorldSize, option_of
 
 
 def main() -> int:
@@ -23,8 +24,10 @@ def main() -> int:
     parser.add_argument("--ready-fd", type=int)
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S)
-    parser.add_argument("--cache-files", type=int, default=0)
-    parser.add_argument("--many-nodes", type=int, default=0)
+    for name in SIZE_NAMES:
+        parser.add_argument(option_of(name), type=int, default=0)
+    parser.add_argument("--faults", action="append", default=[])
+    parser.add_argument("--faults-seed", type=int, default=0)
     arguments = parser.parse_args()
     try:
         serve(
@@ -37,8 +40,9 @@ def main() -> int:
                 ready_fd=arguments.ready_fd,
                 ephemeral=arguments.ephemeral,
                 url_lifetime_s=arguments.url_lifetime,
-                cache_files=arguments.cache_files,
-                many_nodes=arguments.many_nodes,
+                size=WorldSize(**{name: getattr(arguments, name) for name in SIZE_NAMES}),
+                faults=tuple(arguments.faults),
+                faults_seed=arguments.faults_seed,
             )
         )
     except EmulatorRefused as refusal:

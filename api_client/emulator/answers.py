@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from api_client.emulator.faults import ApiFault
 from api_client.models import JobMetrics, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
 
+_JOBS = TypeAdapter(list[TrainingJob])
 UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -64,14 +67,22 @@ def complete_job(job: TrainingJob) -> TrainingJob:
         "availability_model": "dedicated",
         "node_count": 1,
     }
-    return job.model_copy(
-        update={name: value for name, value in missing.items() if getattr(job, name) is None}
-    )
+    update = {name: value for name, value in missing.items() if getattr(job, name) is None}
+    return job.model_copy(update=update) if update else job
 
 
 def job_fields(job: TrainingJob) -> dict[str, Any]:
     """A job as the API writes it."""
     return complete_job(job).model_dump(mode="json")
+
+
+def jobs_answer(name: str, jobs: Sequence[TrainingJob]) -> Response:
+    """``{name: [jobs]}``, encoded in one go: a list may hold ten thousand."""
+    try:
+        body = _JOBS.dump_json([complete_job(job) for job in jobs])
+    except ValueError:  # text that is no valid Unicode
+        return JsonAnswer({name: [job_fields(job) for job in jobs]})
+    return Response(b'{"%b":%b}' % (name.encode(), body), media_type=JsonAnswer.media_type)
 
 
 def metrics_body(metrics: JobMetrics, job: TrainingJob) -> bytes:

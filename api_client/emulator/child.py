@@ -11,10 +11,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
 from api_client.emulator.private_files import remove_tree
+from api_client.emulator.world_size import WorldSize
 
 READY_TIMEOUT_S = 30.0
 POLITE_STOP_S = 6.0
@@ -43,12 +45,14 @@ class EmulatorChild:
         data_dir: Path | None = None,
         port: int = 0,
         url_lifetime_s: int | None = None,
-        cache_files: int = 0,
-        many_nodes: int = 0,
+        size: WorldSize | None = None,
+        faults: Sequence[str] = (),
+        faults_seed: int = 0,
     ) -> None:
+        self._faults = tuple(faults)
+        self._faults_seed = faults_seed
         self._url_lifetime_s = url_lifetime_s
-        self._cache_files = cache_files
-        self._many_nodes = many_nodes
+        self._size = size or WorldSize()
         self._world = world
         self._speed = speed
         self._data_dir = data_dir
@@ -104,8 +108,10 @@ class EmulatorChild:
         folder = self._data_dir or self._temporary
         command = [sys.executable, "-P", "-m", "api_client.emulator", "--data", str(folder)]
         command += ["--port", str(self._port), "--world", self._world, "--speed", str(self._speed)]
-        command += ["--lifeline-fd", "0", "--ready-fd", "1", "--cache-files", str(self._cache_files)]
-        command += ["--many-nodes", str(self._many_nodes)]
+        command += ["--lifeline-fd", "0", "--ready-fd", "1", *self._size.arguments()]
+        command += ["--faults-seed", str(self._faults_seed)]
+        for faults in self._faults:
+            command += ["--faults", faults]
         if self._url_lifetime_s is not None:
             command += ["--url-lifetime", str(self._url_lifetime_s)]
         if self._temporary is not None:

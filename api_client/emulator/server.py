@@ -11,10 +11,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from api_client.clock import SystemClock
 from api_client.emulator.app import build_app
@@ -23,6 +24,7 @@ from api_client.emulator.objects_app import build_objects_app
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world
+from api_client.emulator.world_size import WorldSize
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765
@@ -44,8 +46,8 @@ class EmulatorOptions:
     write end only the parent holds: when that closes, however the parent ended, the emulator ends.
     ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) when requests are answered. ``ephemeral``
     deletes the data folder in the end. ``url_lifetime_s`` is how long presigned URLs work;
-    ``cache_files`` puts that many more files into one of the demo world's caches, ``many_nodes``
-    adds a job of so many nodes to it.
+    ``size`` is what the demo world has beyond its script. ``faults`` are specifications for the fault
+    layer, which ``faults_seed`` makes repeatable.
     """
 
     data_dir: Path
@@ -57,8 +59,9 @@ class EmulatorOptions:
     ready_fd: int | None = None
     ephemeral: bool = False
     url_lifetime_s: int = PRESIGNED_LIFETIME_S
-    cache_files: int = 0
-    many_nodes: int = 0
+    size: WorldSize = field(default_factory=WorldSize)
+    faults: tuple[str, ...] = ()
+    faults_seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,7 @@ async def _serve(
             clock=SystemClock(),
             speed=options.speed,
             url_lifetime_s=options.url_lifetime_s,
-            cache_files=options.cache_files,
-            many_nodes=options.many_nodes,
+            size=options.size,
         )
         world.platform.objects_port = objects_listener.getsockname()[1]
         address = EmulatorAddress(
@@ -142,8 +144,8 @@ async def _serve(
             if on_ready is not None:
                 on_ready(address)
 
-        server = EmulatorServer(build_app(world.platform, key=key), on_started=announce)
-        objects_server = EmulatorServer(build_objects_app(world.platform), on_started=lambda: None)
+        server = _server(build_app(world.platform, key=key), options, on_started=announce)
+        objects_server = _server(build_objects_app(world.platform), options, on_started=lambda: None)
         with _endings(server, options.lifeline_fd):
             await world.platform.start()
             try:
@@ -153,6 +155,16 @@ async def _serve(
                 await world.platform.close()
     finally:
         database.close()
+
+
+def _server(app: ASGIApp, options: EmulatorOptions, *, on_started: Callable[[], None]) -> EmulatorServer:
+    """A server of the application, behind the fault layer if faults are asked for."""
+    if not options.faults:
+        return EmulatorServer(app, on_started=on_started)
+    from api_client.emulator.fault_layer import FaultLayer, parse_faults
+
+    layer = FaultLayer(app, parse_faults(*options.faults), seed=options.faults_seed)
+    return EmulatorServer(layer, on_started=on_started, http=layer.connections.protocol())
 
 
 async def _serve_both(
@@ -171,14 +183,20 @@ async def _serve_both(
 
 
 class EmulatorServer(uvicorn.Server):
-    """uvicorn without its own handling of signals, and a word when it answers."""
+    """uvicorn without its own handling of signals, and a word when it answers.
 
-    def __init__(self, app: object, *, on_started: Callable[[], None]) -> None:
+    With a fault layer's protocol as ``http`` the layer sends the Date header.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, on_started: Callable[[], None], http: type[asyncio.Protocol] | None = None
+    ) -> None:
         super().__init__(
             uvicorn.Config(
-                app,  # type: ignore[arg-type]
+                app,
                 loop="asyncio",
-                http="h11",  # passes absolute-form targets on, which ``AbsoluteTargets`` needs
+                http=http or "h11",  # passes absolute-form targets on, which ``AbsoluteTargets`` needs
+                date_header=http is None,
                 ws="none",
                 lifespan="off",
                 log_config=None,

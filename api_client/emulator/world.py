@@ -14,11 +14,13 @@ from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, ReadSynt
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.projects import StoredProject
+from api_client.emulator.world_size import WorldSize
 
 WORLDS = ("demo", "empty")
 """``demo``: a team's worth of scripted jobs and one real one. ``empty``: only what is submitted."""
 
 DEFAULT_TEAM = "Research"
+NO_MORE = WorldSize()
 WORKSPACE_NAMES = {"demo": "Demo (emulator)", "empty": "Emulator"}
 REAL_JOB_PROJECT = "digits"
 """The demo's project whose job really runs on this machine."""
@@ -53,13 +55,11 @@ def create_world(
     clock: Clock,
     speed: float,
     url_lifetime_s: int = PRESIGNED_LIFETIME_S,
-    cache_files: int = 0,
-    many_nodes: int = 0,
+    size: WorldSize = NO_MORE,
 ) -> World:
     """The world of that kind, over what the data folder holds of it. ``speed``: of the scripted jobs.
 
-    ``url_lifetime_s`` is that of presigned URLs. ``cache_files`` more files lie in one of the demo's caches;
-    with ``many_nodes`` one more of its jobs runs on so many nodes of eight GPUs.
+    ``url_lifetime_s`` is that of presigned URLs; ``size`` is what the demo has beyond its script.
     """
     from api_client.emulator.runner.local_backend import LocalBackend
 
@@ -76,9 +76,7 @@ def create_world(
         gpu_pools=partial(gpu_pools, stores),
         user_email=EMULATOR_USER_EMAIL,
     )
-    scripted, read_synthetic = (
-        _fleet(stores, database, clock, speed, cache_files, many_nodes) if kind == "demo" else ((), None)
-    )
+    scripted, read_synthetic = _fleet(stores, database, clock, speed, size) if kind == "demo" else ((), None)
     platform = Platform(
         stores=stores,
         data_dir=data_dir,
@@ -103,21 +101,20 @@ def _secret_of(stores: Stores, project_id: str, name: str) -> str | None:
 
 
 def _fleet(
-    stores: Stores, database: Database, clock: Clock, speed: float, cache_files: int, many_nodes: int
+    stores: Stores, database: Database, clock: Clock, speed: float, size: WorldSize
 ) -> tuple[tuple[Backend, ...], ReadSynthetic]:
     """The scripted jobs, and how the bytes of their checkpoints are made; adds their projects."""
     from api_client.emulator.fleet.backend import FleetBackend
     from api_client.emulator.fleet.file_bytes import synthetic_bytes
-    from api_client.emulator.fleet.scenarios.live import on_many_nodes
     from api_client.emulator.fleet.tempo import open_tempo
+    from api_client.emulator.fleet.world import TEAM_NAME
 
     tempo = open_tempo(database, now=clock.now(), speed=speed)
-    more = (on_many_nodes(many_nodes),) if many_nodes else ()
-    fleet = FleetBackend(database, tempo=tempo, now=clock.now, cache_files=cache_files, more_plans=more)
-    for project in fleet.demo_projects():
-        born = project.created_at or clock.now()
-        team = stores.teams.ensure(project.team_name or DEFAULT_TEAM, clock.now())
-        stores.projects.add(
-            StoredProject(project.id, project.name, team.id, created_at=born, updated_at=born)
-        )
+    fleet = FleetBackend(database, tempo=tempo, now=clock.now, size=size)
+    team = stores.teams.ensure(TEAM_NAME, clock.now())
+    stores.projects.add_many(
+        StoredProject(project.id, project.name, team.id, created_at=born, updated_at=born)
+        for project in fleet.demo_projects()
+        for born in (project.created_at or clock.now(),)
+    )
     return (fleet,), synthetic_bytes

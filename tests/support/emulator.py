@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from api_client.emulator.child import EmulatorChild
+from api_client.emulator.world_size import WorldSize
 
 
 @contextmanager
@@ -24,6 +25,6 @@ def running_emulator(
         speed=speed,
         data_dir=data_dir,
         url_lifetime_s=url_lifetime_s,
-        cache_files=cache_files,
+        size=WorldSize(cache_files=cache_files),
     ) as child:
         yield child

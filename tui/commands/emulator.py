@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
 URL_LIFETIME_S, LONGEST_URL_LIFETIME_S = 900, 7 * 86_400
-MOST_CACHE_FILES = 1_000_000
-MOST_NODES = 64
 SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
 
 world_option = click.option(
@@ -40,6 +39,27 @@ speed_option = click.option(
 )
 
 
+SIZES = {
+    "jobs": (100_000, "Add so many further jobs to the demo, most of them ended."),
+    "projects": (10_000, "Add so many further projects to the demo."),
+    "cache_files": (1_000_000, "Put so many files into the demo's cache of the project pretraining."),
+    "many_nodes": (64, "Let one more job of the demo run on so many nodes of eight GPUs."),
+    "log_lines_per_s": (100_000, "Let one more job of the demo log so many lines a second."),
+    "checkpoints": (20_000, "Let one more job of the demo have saved so many checkpoints."),
+}
+"""The fields of the emulator's ``WorldSize``: the most that is allowed, and the words for it."""
+
+
+def size_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options for how large its demo world is."""
+    for name, (most, words) in reversed(SIZES.items()):
+        option = click.option(
+            f"--{name.replace('_', '-')}", type=click.IntRange(0, most), default=0, metavar="N", help=words
+        )
+        command = option(command)
+    return command
+
+
 LOCAL_REMOTE = "local"
 """The remote that is the emulator on this machine, started when it is needed."""
 
@@ -51,6 +71,7 @@ LOCAL_REMOTE = "local"
         "bt-tui emulator",
         "bt-tui emulator --world empty --data ./lab --port 9000",
         "bt-tui emulator --speed 60 --many-nodes 64",
+        "bt-tui emulator --jobs 10000 --projects 1000",
         "bt-tui emulator status",
         "bt-tui emulator stop",
     ),
@@ -74,30 +95,17 @@ LOCAL_REMOTE = "local"
     metavar="SECONDS",
     help="How long presigned URLs of checkpoint files and archives work.",
 )
-@click.option(
-    "--cache-files",
-    type=click.IntRange(0, MOST_CACHE_FILES),
-    default=0,
-    metavar="N",
-    help="Put so many files into the demo's cache of the project pretraining.",
-)
-@click.option(
-    "--many-nodes",
-    type=click.IntRange(0, MOST_NODES),
-    default=0,
-    metavar="N",
-    help="Let one more job of the demo run on so many nodes of eight GPUs.",
-)
+@size_options
 @click.pass_context
 def emulator(
     context: click.Context,
+    /,
     port: int | None,
     data_dir: Path | None,
     world: str,
     speed: float,
     url_lifetime_s: int,
-    cache_files: int,
-    many_nodes: int,
+    **size: int,
 ) -> ExitCode | None:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
 
@@ -111,6 +119,7 @@ def emulator(
         return None
     from api_client.emulator.data_folder import EmulatorRefused
     from api_client.emulator.server import EmulatorOptions, serve
+    from api_client.emulator.world_size import WorldSize
 
     output = context.ensure_object(Settings).output
     folder = data_dir if data_dir is not None else default_data_dir(world)
@@ -120,8 +129,7 @@ def emulator(
         world=world,
         speed=speed,
         url_lifetime_s=url_lifetime_s,
-        cache_files=cache_files,
-        many_nodes=many_nodes,
+        size=WorldSize(**size),
     )
     try:
         serve(options, on_ready=lambda address: announce(output, address))

@@ -9,14 +9,15 @@ from typing import Any
 from api_client.clock import SystemClock
 from api_client.emulator.backend import Direction, StoredFile
 from api_client.emulator.fleet.cache_trees import cached_files
+from api_client.emulator.fleet.crowd import crowd_jobs, crowd_projects
 from api_client.emulator.fleet.lines import window
 from api_client.emulator.fleet.noise import mix
-from api_client.emulator.fleet.plans import JobPlan
 from api_client.emulator.fleet.roster import Roster, RosterEntry
-from api_client.emulator.fleet.scripted_job import ScriptedJob
+from api_client.emulator.fleet.scripted_job import SYNCING, ScriptedJob
 from api_client.emulator.fleet.tempo import NS_PER_S, Tempo, to_ns
 from api_client.emulator.fleet.world import PLANS, PROJECTS, TEAM_NAME, demo_id
 from api_client.emulator.store.database import Database
+from api_client.emulator.world_size import WorldSize
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -28,6 +29,7 @@ from api_client.models import (
 )
 
 _SEED_BITS = 31
+NO_MORE = WorldSize()
 LAST_LINES_NS = 3_600 * NS_PER_S
 """No scripted job says anything that long after its end."""
 
@@ -45,20 +47,20 @@ class FleetBackend:
         *,
         tempo: Tempo,
         now: Callable[[], datetime] | None = None,
-        cache_files: int = 0,
-        more_plans: Sequence[JobPlan] = (),
+        size: WorldSize = NO_MORE,
     ) -> None:
         """Open the world kept in ``database``, or begin it; ``now`` tells the wall time.
 
-        ``cache_files`` more files lie in the cache of ``cache_trees.CROWDED_PROJECT``; ``more_plans``
-        are further jobs.
+        ``size`` says what more there is than the script has.
         """
-        self._cache_files = cache_files
+        self._cache_files = size.cache_files
         self._tempo = tempo
         self._now = now or SystemClock().now
-        plans = (*PLANS, *more_plans)
+        plans = (*PLANS, *crowd_jobs(size))
         self._plans = {plan.key: plan for plan in plans}
-        self._projects = {project.id: project for project in PROJECTS}
+        self._projects = {project.id: project for project in (*PROJECTS, *crowd_projects(size))}
+        self._listed_files: tuple[RosterEntry, list[StoredFile]] | None = None
+        self._ended: dict[str, tuple[RosterEntry, TrainingJob]] = {}
         initial = [
             RosterEntry(
                 job_id=demo_id("job", plan.key),
@@ -77,7 +79,7 @@ class FleetBackend:
         """The projects that the demo jobs belong to; whoever keeps projects adds them to its own."""
         epoch_ns = self._tempo.epoch_ns
         projects = []
-        for plan in PROJECTS:
+        for plan in self._projects.values():
             created = self._tempo.stamp(epoch_ns + int(plan.born_s * NS_PER_S))
             projects.append(
                 TrainingProject(
@@ -96,11 +98,11 @@ class FleetBackend:
         now_ns = self._now_ns()
         # A world that was once served with further jobs may be served without them.
         known = (entry for entry in self._roster.all() if entry.plan in self._plans)
-        return [self._scripted(entry, now_ns).record() for entry in known]
+        return [self._record(entry, now_ns) for entry in known]
 
     def job(self, job_id: str) -> TrainingJob:
         """See ``Backend``."""
-        return self._find(job_id).record()
+        return self._record(self._entry(job_id), self._now_ns())
 
     def logs(
         self,
@@ -155,7 +157,15 @@ class FleetBackend:
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
         """See ``Backend``; the bytes are told by ``file_bytes``."""
-        return list(self._find(job_id).checkpoint_files())
+        entry, now_ns = self._entry(job_id), self._now_ns()
+        listed = self._listed_files
+        if listed is not None and listed[0] is entry:
+            return listed[1]
+        job = self._scripted(entry, now_ns)
+        files = list(job.checkpoint_files())
+        if job.is_finished:  # they are paged through: tens of thousands are not listed anew for each page
+            self._listed_files = (entry, files)
+        return files
 
     def events(self, job_id: str) -> list[QueueEvent]:
         """See ``Backend``."""
@@ -205,6 +215,17 @@ class FleetBackend:
             availability=changes.get("availability_model", entry.availability),
         )
         return self._scripted(entry, self._now_ns()).record()
+
+    def _record(self, entry: RosterEntry, now_ns: int) -> TrainingJob:
+        """The job as it is now; one that has ended for good is told once, not for every list."""
+        told = self._ended.get(entry.job_id)
+        if told is not None and told[0] is entry:
+            return told[1]
+        job = self._scripted(entry, now_ns)
+        record = job.record()
+        if job.is_finished and record.checkpoint_sync_status != SYNCING:
+            self._ended[entry.job_id] = (entry, record)
+        return record
 
     def _now_ns(self) -> int:
         return self._tempo.to_script(to_ns(self._now()))

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api_client.emulator.answers import JsonAnswer, job_fields
+from api_client.emulator.answers import JsonAnswer, job_fields, jobs_answer
 from api_client.emulator.faults import ApiFault, invalid
 from api_client.emulator.parameters import Parameters, read_object
 from api_client.emulator.platform import AVAILABILITY_MODELS, Platform
@@ -57,7 +57,7 @@ def _found(platform: Platform, fields: dict[str, Any]) -> Response:
     ]
     if ascending:
         jobs.reverse()
-    return JsonAnswer({"training_jobs": [job_fields(job) for job in jobs]})
+    return jobs_answer("training_jobs", jobs)
 
 
 def _is_ascending(order_by: Any) -> bool:

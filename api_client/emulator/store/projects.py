@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -59,10 +60,17 @@ class ProjectStore:
 
     def add(self, project: StoredProject) -> None:
         """Add a project, unless its id is or was in use."""
-        self._database.write(
+        self.add_many([project])
+
+    def add_many(self, projects: Iterable[StoredProject]) -> None:
+        """Add projects, but for those whose ids are or were in use."""
+        self._database.write_many(
             "INSERT OR IGNORE INTO projects (id, name, team_id, created_at, updated_at)"
             " VALUES (?, ?, ?, ?, ?)",
-            (project.id, project.name, project.team_id, iso(project.created_at), iso(project.updated_at)),
+            [
+                (project.id, project.name, project.team_id, iso(project.created_at), iso(project.updated_at))
+                for project in projects
+            ],
         )
 
     def touch(self, project_id: str, now: datetime) -> None:

@@ -8,7 +8,7 @@ from fleet_worlds import EPOCH, World
 
 from api_client.emulator import catalog
 from api_client.emulator.fleet import FleetBackend, Tempo
-from api_client.emulator.fleet.scenarios.live import on_many_nodes
+from api_client.emulator.world_size import WorldSize
 from api_client.models import JobStatus, LogRecord
 
 
@@ -133,7 +133,7 @@ def test_a_world_that_once_had_a_run_on_many_nodes_is_served_without_it_too(worl
         world.database,
         tempo=Tempo(EPOCH, 1.0),
         now=lambda: world.now,
-        more_plans=[on_many_nodes(64)],
+        size=WorldSize(many_nodes=64),
     )
     extra = next(job for job in many.jobs() if job.name == "titan-64-nodes")
     assert extra.node_count == 64
