@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from api_client.deployment.calling import curl_example, openai_example, serving_url
+    from api_client.deployment.checkpoint_files import telling_files
     from api_client.deployment.config_building import DeployAnswers, build_config
     from api_client.deployment.following import DeploymentUpdate, follow
     from api_client.deployment.gpu_memory import memory_hint, needed_gpu_bytes
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api_client.deployment.calling": ("curl_example", "openai_example", "serving_url"),
+    "api_client.deployment.checkpoint_files": ("telling_files",),
     "api_client.deployment.config_building": ("DeployAnswers", "build_config"),
     "api_client.deployment.following": ("DeploymentUpdate", "follow"),
     "api_client.deployment.gpu_memory": ("memory_hint", "needed_gpu_bytes"),
@@ -106,6 +108,7 @@ __all__ = [
     "selectable",
     "serving_url",
     "smallest_instance",
+    "telling_files",
     "truss_config_path",
     "truss_config_yaml",
     "validate",

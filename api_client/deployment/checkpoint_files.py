@@ -28,6 +28,35 @@ _TRAINER_STATE = re.compile(
     r"(.*/)?(optimizer[^/]*\.(pt|bin)|scheduler\.pt|trainer_state\.json|train_state\.json"
     r"|training_args\.bin|rng_state[^/]*\.pth|[^/]*_optim_states\.pt)"
 )
+_MODEL_CONFIG = re.compile(r"config\.json|params\.json")
+_TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*\.gguf")
+
+
+def telling_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]:
+    """The few of a job's files by whose names ``verdict`` and ``missing_parts`` go."""
+    known = (_WEIGHTS, _SHARDS, _TRAINER_STATE, _MODEL_CONFIG, _TOKENIZER)
+    return tuple(
+        file
+        for file in files
+        if any(
+            one.fullmatch(name)
+            for name in (file.relative_file_name, file.relative_file_name.rpartition("/")[2])
+            for one in known
+        )
+    )
+
+
+def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[str, ...]:
+    """What vLLM needs beside the weights of a full model and does not find in this checkpoint's folder.
+
+    Nothing is missing where no weights are: ``verdict`` speaks of that.
+    """
+    names = [name for name in _own_names(checkpoint_id, files) if "/" not in name]
+    if not any(_WEIGHTS.fullmatch(name) for name in names):
+        return ()
+    parts = (("config.json", _MODEL_CONFIG), ("tokenizer", _TOKENIZER))
+    is_whole = any(name.endswith(".gguf") for name in names)
+    return () if is_whole else tuple(part for part, known in parts if not any(map(known.fullmatch, names)))
 
 
 def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:

@@ -12,7 +12,7 @@ from api_client.definitions import (
     LoRACheckpoint,
     SecretReference,
 )
-from api_client.deployment.checkpoint_files import ROOT
+from api_client.deployment.checkpoint_files import ROOT, missing_parts
 from api_client.deployment.instance_choice import smallest_instance
 from api_client.deployment.ranks import adapter_ranks, check_rank, rank_for
 from api_client.deployment.selection import check_selection, kind_of
@@ -35,13 +35,14 @@ def validate(
     ``checkpoints`` are those of the config's jobs as the server lists them; the rest is checked if given.
     Sends nothing.
     """
-    return gravest_first(_all(config, checkpoints, files, instances, secret_names))
+    known_files = None if files is None else tuple(files)
+    return gravest_first(_all(config, checkpoints, known_files, instances, secret_names))
 
 
 def _all(
     config: DeployCheckpointsConfig,
     checkpoints: Sequence[Checkpoint],
-    files: Iterable[CheckpointFile] | None,
+    files: tuple[CheckpointFile, ...] | None,
     instances: Iterable[InstanceType] | None,
     secret_names: Iterable[str] | None,
 ) -> Iterator[Finding]:
@@ -65,7 +66,7 @@ def _no_checkpoints() -> Finding:
 
 
 def _details_findings(
-    details: CheckpointList, listed: Sequence[Checkpoint], files: Iterable[CheckpointFile] | None
+    details: CheckpointList, listed: Sequence[Checkpoint], files: tuple[CheckpointFile, ...] | None
 ) -> Iterator[Finding]:
     place = "checkpoint_details.checkpoints"
     if details.loops_checkpoint_ids:
@@ -86,6 +87,7 @@ def _details_findings(
         if reason:
             yield Finding("error", place, reason, "choose other checkpoints")
         yield from _name_findings(place, found)
+        yield from _servable_findings(place, found, files)
     yield from _base_model_findings(details, found)
     yield from _rank_findings(details, found)
 
@@ -159,6 +161,24 @@ def _name_findings(place: str, found: Sequence[Checkpoint]) -> Iterator[Finding]
         yield Finding(
             "info", place, "'.' is the job's checkpoint folder itself, with all that lies directly in it"
         )
+
+
+def _servable_findings(
+    place: str, found: Sequence[Checkpoint], files: tuple[CheckpointFile, ...] | None
+) -> Iterator[Finding]:
+    """Full weights that lie there without what vLLM reads beside them: the deployment would not start."""
+    for index, checkpoint in enumerate(found):
+        missing = (
+            missing_parts(checkpoint.checkpoint_id, files or ()) if kind_of(checkpoint) == "full" else ()
+        )
+        if missing:
+            yield Finding(
+                "warning",
+                f"{place}.{index}",
+                f"{checkpoint.checkpoint_id!r} has weights but no {' and no '.join(missing)}:"
+                " vLLM cannot serve it",
+                "save model and tokenizer together with save_pretrained, or write a Truss of your own",
+            )
 
 
 def _base_model_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:

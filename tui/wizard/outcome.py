@@ -74,6 +74,7 @@ def findings(state: WizardState, config: DeployCheckpointsConfig) -> tuple[Findi
     return validate(
         config,
         state.facts.checkpoints,
+        files=state.facts.files,
         instances=state.facts.instances,
         secret_names=state.facts.secret_names,
     )

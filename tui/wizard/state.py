@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from api_client.definitions import DeployCheckpointsConfig, LoRACheckpoint
-from api_client.deployment import ListedInstance, selectable
+from api_client.deployment import ListedInstance, selectable, telling_files
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 
 JOB = "job"
@@ -33,7 +33,8 @@ class Facts:
     """What the server told.
 
     ``checkpoints`` are those of ``checkpoints_of``, a job's id; ``unfit`` says of some of them, by name, why
-    they cannot be deployed. ``secret_names`` None: not told.
+    they cannot be deployed. ``files`` are those of the job's that tell whether a checkpoint can be served.
+    None, for these and ``secret_names``: not told.
     """
 
     now: datetime
@@ -41,6 +42,7 @@ class Facts:
     checkpoints_of: str | None = None
     checkpoints: tuple[Checkpoint, ...] = ()
     unfit: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[CheckpointFile, ...] | None = None
     instances: tuple[ListedInstance, ...] = ()
     secret_names: tuple[str, ...] | None = None
 
@@ -49,7 +51,13 @@ class Facts:
     ) -> Facts:
         """These facts and the checkpoints of a job; ``files`` are the job's, None if they were not told."""
         unfit = {each.checkpoint_id: selectable(each, files) for each in checkpoints}
-        return replace(self, checkpoints_of=job_id, checkpoints=tuple(checkpoints), unfit=unfit)
+        return replace(
+            self,
+            checkpoints_of=job_id,
+            checkpoints=tuple(checkpoints),
+            unfit=unfit,
+            files=None if files is None else telling_files(files),
+        )
 
 
 @dataclass(frozen=True, slots=True)

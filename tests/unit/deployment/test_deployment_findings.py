@@ -141,6 +141,25 @@ def test_shards_are_found_by_their_files() -> None:
     assert "FSDP" in found(config, CHECKPOINTS, files=[shard])[0].problem
 
 
+@pytest.mark.parametrize(
+    ("beside", "missing"),
+    [
+        (("config.json",), "no tokenizer"),
+        ((), "no config.json and no tokenizer"),
+        (("config.json", "tokenizer_config.json"), ""),
+        (("config.json", "vocab.json"), ""),
+        (("model.gguf",), ""),
+    ],
+)
+def test_full_weights_that_vllm_cannot_serve_are_warned_about(beside: tuple[str, ...], missing: str) -> None:
+    names = ("model.safetensors", *beside)
+    files = (CheckpointFile(url="u", relative_file_name=f"merged/{name}") for name in names)
+    config = build_config(EXAMPLES["without_gpu"], CHECKPOINTS)
+
+    told = [(each.severity, missing in each.problem) for each in found(config, CHECKPOINTS, files=files)]
+    assert told == ([("warning", True)] if missing else [])
+
+
 def test_a_base_model_of_one_s_own_helps_or_is_warned_about() -> None:
     assert found(adapter_config(16, base="org/base"), [checkpoint("a", base=None)]) == []
     [warning] = found(adapter_config(16, base="org/base"), [checkpoint("a")])
