@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 from baseten.client import ManagementClient
-from served_platform import KEY, Front, Served, answering_front, served_platform
+
+from support.served_platform import KEY, Front, Served, answering_front, served_platform
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 from deployment_requests import DEPLOY, ask, deployed, refusal, request_for
-from fake_backend import START
-from served_platform import Served
 
 from api_client.emulator.backend import StoredFile
 from api_client.models import Checkpoint
+from support.fake_backend import START
+from support.served_platform import Served
 
 GIB = 1024**3
 LORA = "checkpoint-100"

@@ -14,9 +14,9 @@ from baseten.client.managementapi import _models as official_models
 from baseten.client.managementapi._client import ResponseError
 from deployment_requests import MUTATION, deployed, request_for
 from pydantic import SecretStr
-from served_platform import KEY, NOW, Front, Served, served_platform
 
 from api_client import BadRequest, Remote, TrainingClient
+from support.served_platform import KEY, NOW, Front, Served, served_platform
 
 LORA = "checkpoint-100"
 STAGES = ["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE"]

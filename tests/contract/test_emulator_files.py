@@ -11,11 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from served_platform import NOW, Served
 
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.presign import EXPIRES_PARAMETER
 from support.emulator import running_emulator
+from support.served_platform import NOW, Served
 
 A_YEAR_S = 365 * 86_400
 MODIFIED = "2026-03-01T12:00:00Z"

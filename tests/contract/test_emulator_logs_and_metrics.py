@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import httpx
 import pytest
-from fake_backend import START_MS
-from served_platform import NOW, Served
+
+from support.fake_backend import START_MS
+from support.served_platform import NOW, Served
 
 NOW_MS = int(NOW.timestamp() * 1000)
 MINUTE_MS = 60_000

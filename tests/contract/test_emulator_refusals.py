@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from served_platform import KEY, Served
 
 from api_client.models import JobStatus
+from support.served_platform import KEY, Served
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "Api-Key", "bearer"])

@@ -9,11 +9,11 @@ import pytest
 from baseten.client import ManagementClient
 from baseten.client.managementapi import _models as official_models
 from baseten.client.managementapi._client import ApiClient, ResponseError
-from fake_backend import START, START_MS
-from served_platform import Served
 
 from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
+from support.fake_backend import START, START_MS
+from support.served_platform import Served
 
 Call = Callable[[ApiClient, Served], Any]
 

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from fake_backend import START, START_MS
 from pydantic import SecretStr
-from served_platform import KEY, Served
 
 from api_client import NotFound, Remote, TrainingClient, Unauthorized
 from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
 from api_client.streams.records import LogBatch, LogEnd, LogLine
+from support.fake_backend import START, START_MS
+from support.served_platform import KEY, Served
 
 SPEC = {
     "name": "mine",

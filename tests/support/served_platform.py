@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from fake_backend import START, FakeBackend
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.emulator.app import build_app
@@ -19,6 +18,7 @@ from api_client.emulator.platform import Platform, Stores
 from api_client.emulator.presign import Signer
 from api_client.emulator.server import EmulatorServer, listen
 from api_client.emulator.store.database import Database
+from support.fake_backend import START, FakeBackend
 
 KEY = "the-emulators-key"
 NOW = START + timedelta(hours=1)
