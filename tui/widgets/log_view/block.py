@@ -120,9 +120,10 @@ class Block:
         if self._texts is not None:
             return self._texts
         data, offsets = self._data, self._offsets
-        if self.is_ascii:
-            whole = data.decode("ascii")
-            return [whole[offsets[at] : offsets[at + 1] - 1] for at in range(len(self))]
+        texts = data.decode("utf-8", "surrogatepass").split(SEPARATOR)
+        if len(texts) == len(self) + 1:  # no message holds one itself
+            texts.pop()
+            return texts
         return [
             data[offsets[at] : offsets[at + 1] - 1].decode("utf-8", "surrogatepass")
             for at in range(len(self))

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tui.widgets.log_view.block import Block
-from tui.widgets.log_view.spill import Record, SpillFile
+from tui.widgets.log_view.spill import Record, SpillFile, Texts
+
+
+class RawText(NamedTuple):
+    """The messages of a block as UTF-8 in one piece, a ``SEPARATOR`` after each: ``data[begin:stop]``.
+
+    Attributes:
+        data: memory, or a map of the file.
+        begin: where they begin in it.
+        stop: where they end.
+        is_ascii: whether all are ASCII.
+        has_escapes: whether one may hold an escape sequence.
+    """
+
+    data: Texts
+    begin: int
+    stop: int
+    is_ascii: bool
+    has_escapes: bool
 
 
 class Chapter:
@@ -15,12 +34,13 @@ class Chapter:
         codes: which codes its lines have; a superset once lines were taken out.
     """
 
-    __slots__ = ("_block", "_count", "_first_ns", "_last_ns", "_record", "codes")
+    __slots__ = ("_block", "_count", "_first_ns", "_has_escapes", "_is_ascii", "_last_ns", "_record", "codes")
 
     def __init__(self, block: Block) -> None:
         self._block: Block | None = block
         self._record: Record | None = None
         self._count = self._first_ns = self._last_ns = 0
+        self._is_ascii, self._has_escapes = False, True
         self.codes: set[int] = set(block.codes)
         self._note(block)
 
@@ -53,6 +73,17 @@ class Chapter:
             return self._block
         assert self._record is not None
         return spill.read(self._record)
+
+    def raw(self, spill: SpillFile) -> RawText | None:
+        """The messages, to look for something in all of them without reading them; None while it is open."""
+        block = self._block
+        if block is not None:
+            if not block.is_sealed:
+                return None
+            return RawText(block.data, 0, len(block.data), block.is_ascii, block.has_escapes)
+        assert self._record is not None
+        data, begin, stop = spill.texts(self._record)
+        return RawText(data, begin, stop, self._is_ascii, self._has_escapes)
 
     def extend(
         self,
@@ -124,7 +155,13 @@ class Chapter:
         assert self._block is not None
         self._block.seal()
         self._record = spill.write(self._block)
+        self._is_ascii, self._has_escapes = self._block.is_ascii, self._block.has_escapes
         self._block = None
+
+    def discard(self, spill: SpillFile) -> None:
+        """Give its place in the file back: nobody asks for its lines any more."""
+        if self._record is not None:
+            spill.free(self._record)
 
     def _own(self, spill: SpillFile) -> Block:
         """The lines, to change: what is in the file does not count any more."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from enum import Enum
 
 from tui.insight.log_pattern import LogPattern
-from tui.widgets.log_view.numbers import close_place, make_place, merge
+from tui.widgets.log_view.changes import shifted
+from tui.widgets.log_view.chapter import Chapter
+from tui.widgets.log_view.numbers import Numbers
 from tui.widgets.log_view.rows import VisibleRows
 from tui.widgets.log_view.scanner import Scanner
-from tui.widgets.log_view.store import LogStore, shifted
+from tui.widgets.log_view.store import LogStore
 
 
 class Hunt(Enum):
@@ -41,7 +41,7 @@ class Hits:
         self._store = store
         self._visible = visible
         self._scanner = Scanner(pattern)
-        self._counted: array[int] = array("q")
+        self._counted = Numbers()
         self._low = store.end
         self._start = self._at = 0
         self._backwards = False
@@ -75,7 +75,7 @@ class Hits:
 
     def _seek_on(self) -> None:
         stop = self._start if self.wrapped else self._store.end
-        chapters = list(self._store.chapters(self._at, min(self._at + 1, stop)))
+        chapters = list(self._store.shelf.chapters(self._at, min(self._at + 1, stop)))
         if chapters:
             high = min(stop, chapters[0][0] + len(chapters[0][1]))
             self._take(self.scan(self._at, high), 0)
@@ -87,7 +87,7 @@ class Hits:
 
     def _seek_back(self) -> None:
         stop = self._start + 1 if self.wrapped else self._store.first
-        chapters = list(self._store.chapters(self._at - 1, self._at)) if self._at > stop else []
+        chapters = list(self._store.shelf.chapters(self._at - 1, self._at)) if self._at > stop else []
         if chapters:
             low = max(stop, chapters[0][0])
             self._take(self.scan(low, self._at), -1)
@@ -104,14 +104,22 @@ class Hits:
     def scan(self, low: int, high: int) -> list[int]:
         """The numbers of the lines ``low <= seq < high`` that match and pass the filter."""
         found: list[int] = []
-        gaps = self._store.vocabulary.gap_codes
-        for start, chapter in self._store.chapters(low, high):
-            block = self._store.load(chapter)
-            hits = self._scanner.hits(block, max(0, low - start), min(len(block), high - start))
-            if hits and not chapter.codes.isdisjoint(gaps):
-                hits = [index for index in hits if block.codes[index] not in gaps]
-            found += [start + index for index in hits]
+        for start, chapter in self._store.shelf.chapters(low, high):
+            found += self._scan(start, chapter, low, high)
         return self._visible.passing(found)
+
+    def _scan(self, start: int, chapter: Chapter, low: int, high: int) -> list[int]:
+        """The numbers of the lines of a block that match, of those from ``low`` to ``high``."""
+        shelf = self._store.shelf
+        raw = shelf.raw(chapter)
+        if raw is not None and self._scanner.rules_out(raw):
+            return []
+        block = shelf.load(chapter)
+        hits = self._scanner.hits(block, max(0, low - start), min(len(block), high - start))
+        gaps = self._store.vocabulary.gap_codes
+        if hits and not chapter.codes.isdisjoint(gaps):
+            hits = [index for index in hits if block.codes[index] not in gaps]
+        return [start + index for index in hits]
 
     # --- all of them --------------------------------------------------------------------------
 
@@ -127,16 +135,18 @@ class Hits:
 
     def position(self, seq: int) -> int:
         """Which match a line is, counted from 1; 0 while that is not known, or for none."""
-        at = bisect_left(self._counted, seq)
+        at = self._counted.index_of(seq)
         known = self.is_final and at < len(self._counted) and self._counted[at] == seq
         return at + 1 if known else 0
 
     def count(self, goes_on: Callable[[], bool]) -> bool:
         """Count on, a block at a time, while ``goes_on`` says so; returns whether all are counted."""
-        while not self.is_final:
-            low = max(self._store.first, next(self._store.chapters(self._low - 1, self._low))[0])
-            self._counted[0:0] = array("q", self.scan(low, self._low))
-            self._low = low
+        shelf = self._store.shelf
+        for start, chapter in shelf.chapters_back(self._store.first, self._low):
+            found = self._scan(start, chapter, start, self._low)
+            if found:
+                self._counted.put_before(self._visible.passing(found))
+            self._low = start
             if not goes_on():
                 break
         return self.is_final
@@ -147,16 +157,16 @@ class Hits:
         if not counted:
             return None
         if backwards:
-            at = bisect_left(counted, seq) - 1
+            at = counted.index_of(seq) - 1
             return counted[at], at < 0
-        at = bisect_right(counted, seq)
+        at = counted.count_to(seq)
         return (counted[0], True) if at == len(counted) else (counted[at], False)
 
     # --- what becomes of the store ------------------------------------------------------------
 
     def recount(self) -> None:
         """Other lines pass now."""
-        self._counted = array("q")
+        self._counted = Numbers()
         self._low = self._store.end
 
     def appended(self, low: int, high: int) -> None:
@@ -166,17 +176,17 @@ class Hits:
 
     def inserted(self, places: Sequence[int]) -> None:
         """Lines came between others."""
-        make_place(self._counted, places)
+        self._counted.make_place(places)
         self._low = shifted(self._low, places)
         self._start, self._at = shifted(self._start, places), shifted(self._at, places)
         if self.found is not None:
             self.found = shifted(self.found, places)
         new = [place + index for index, place in enumerate(places)]
-        merge(self._counted, [hit for seq in new if seq >= self._low for hit in self.scan(seq, seq + 1)])
+        self._counted.merge([hit for seq in new if seq >= self._low for hit in self.scan(seq, seq + 1)])
 
     def removed(self, seq: int) -> None:
         """A line is gone."""
-        close_place(self._counted, seq)
+        self._counted.close_place(seq)
         self._low -= self._low > seq
         self._start -= self._start > seq
         self._at -= self._at > seq
@@ -185,5 +195,5 @@ class Hits:
 
     def dropped(self, low: int) -> None:
         """All lines before a number are gone."""
-        del self._counted[: bisect_left(self._counted, low)]
+        self._counted.drop_before(low)
         self._low, self._start, self._at = max(self._low, low), max(self._start, low), max(self._at, low)

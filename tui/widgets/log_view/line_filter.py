@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from api_client.streams.records import LogGap
 from tui.insight.log_levels import RANKS, LogLevel
 from tui.insight.log_pattern import LogPattern
+from tui.widgets.log_view.chapter import Chapter
 from tui.widgets.log_view.scanner import Scanner
 from tui.widgets.log_view.store import LogStore
 
@@ -73,13 +74,15 @@ class Selector:
 
     def _parts(self, low: int, high: int) -> Iterator[tuple[list[int], list[int]]]:
         """Block by block: the lines that the pattern is asked about, and those that pass."""
-        for start, chapter in self._store.chapters(low, high):
+        for start, chapter in self._store.shelf.chapters(low, high):
             first, last = max(0, low - start), min(len(chapter), high - start)
             wanted = {code for code in chapter.codes if self._passes(code)}
             since_ns = self._filter.since_ns
             if not wanted or (since_ns is not None and chapter.last_ns < since_ns):
                 continue
-            block = self._store.load(chapter)
+            if self._rules_out(chapter, wanted):
+                continue
+            block = self._store.shelf.load(chapter)
             if since_ns is not None:
                 first = max(first, bisect_left(block.stamps, since_ns))
             indices = range(first, last)
@@ -102,6 +105,15 @@ class Selector:
                     ]
             asked = [start + at for at in candidates] if self.context_lines else []
             yield asked, [start + at for at in passing]
+
+    def _rules_out(self, chapter: Chapter, wanted: set[int]) -> bool:
+        """Whether no line of a block passes, as its messages in one piece tell."""
+        if self._scanner is None or self._filter.invert or self.context_lines:
+            return False
+        if not wanted.isdisjoint(self._store.vocabulary.gap_codes):
+            return False
+        raw = self._store.shelf.raw(chapter)
+        return raw is not None and self._scanner.rules_out(raw)
 
     def _with_context(self, low: int, high: int) -> list[int]:
         before, after = self.edge(low), self.far_edge(high)
@@ -130,7 +142,7 @@ class Selector:
         store, lines = self._store, self.context_lines
         low = max(store.first, seq)
         for _ in range(_CONTEXT_CHAPTERS):
-            chapters = list(store.chapters(low - 1, low)) if low > store.first else []
+            chapters = list(store.shelf.chapters(low - 1, low)) if low > store.first else []
             if not chapters:
                 break
             low = chapters[-1][0]
@@ -144,7 +156,7 @@ class Selector:
         store, lines = self._store, self.context_lines
         high = seq
         for _ in range(_CONTEXT_CHAPTERS):
-            chapters = list(store.chapters(high, high + 1)) if high < store.end else []
+            chapters = list(store.shelf.chapters(high, high + 1)) if high < store.end else []
             if not chapters:
                 break
             high = chapters[0][0] + len(chapters[0][1])

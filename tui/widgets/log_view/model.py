@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from api_client.streams.records import LogEntry, LogGap
 from tui.insight.log_pattern import LogPattern
+from tui.widgets.log_view.changes import shifted
 from tui.widgets.log_view.face import Face, Marks
 from tui.widgets.log_view.folds import FoldKinds
 from tui.widgets.log_view.hits import Hits
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.numbers import holds
 from tui.widgets.log_view.rows import VisibleRows
-from tui.widgets.log_view.store import LogStore, shifted
+from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Place
 
 Changed = Callable[[bool, bool], None]

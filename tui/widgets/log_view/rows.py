@@ -6,10 +6,11 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
+from tui.widgets.log_view.changes import shifted
 from tui.widgets.log_view.folds import Fold, FoldKinds, FoldReader, Outcome, ReadLines
 from tui.widgets.log_view.line_filter import LineFilter, Selector
-from tui.widgets.log_view.numbers import between, close_place, holds, make_place, merge, take_out
-from tui.widgets.log_view.store import LogStore, shifted
+from tui.widgets.log_view.numbers import Numbers
+from tui.widgets.log_view.store import LogStore
 
 _SLICE_LINES = 1024
 
@@ -27,8 +28,8 @@ class VisibleRows:
         self._filter = LineFilter()
         self._kinds = FoldKinds()
         self._folds: dict[int, Fold] = {}
-        self._passing: array[int] | None = None
-        self._rows: array[int] | None = None
+        self._passing: Numbers | None = None
+        self._rows: Numbers | None = None
         self._low = 0
         self._selector: Selector | None = None
         self._reader: FoldReader | None = None
@@ -37,10 +38,10 @@ class VisibleRows:
     def _begin(self) -> None:
         """Nothing is worked out yet."""
         store, self._folds = self._store, {}
-        self._passing = array("q") if self._filter else None
+        self._passing = Numbers() if self._filter else None
         self._selector = Selector(store, self._filter) if self._filter else None
         self._reader = FoldReader(self._kinds, self._folds) if any(self._kinds) else None
-        self._rows = array("q") if self._reader is not None else self._passing
+        self._rows = Numbers() if self._reader is not None else self._passing
         self._low = store.end
 
     # --- asking -------------------------------------------------------------------------------
@@ -80,22 +81,22 @@ class VisibleRows:
         """The row that shows a line, or the fold it is in; else the row that comes after it."""
         if self._rows is None:
             return min(max(0, seq - self._store.first), len(self._store))
-        row = bisect_left(self._rows, seq)
+        row = self._rows.index_of(seq)
         if self._folds and (row == len(self._rows) or self._rows[row] != seq):
             fold = self.fold_around(seq)
             if fold is not None:
-                return bisect_left(self._rows, fold.anchor)
+                return self._rows.index_of(fold.anchor)
         return row
 
     def passes(self, seq: int) -> bool:
         """Whether a line passes the filter, folded or not."""
-        return self._passing is None or holds(self._passing, seq)
+        return self._passing is None or seq in self._passing
 
     def passing(self, seqs: list[int]) -> list[int]:
         """Those of ascending numbers that pass the filter."""
         if self._passing is None or not seqs:
             return seqs
-        wanted = set(between(self._passing, seqs[0], seqs[-1] + 1))
+        wanted = set(self._passing.between(seqs[0], seqs[-1] + 1))
         return [seq for seq in seqs if seq in wanted]
 
     def all_passing(self) -> Iterator[int]:
@@ -114,7 +115,7 @@ class VisibleRows:
     def index_at(self, time_ns: int) -> int:
         """The first row at or after a time."""
         seq = self._store.seq_at(time_ns)
-        return self.row_of(seq) if self._rows is None else bisect_left(self._rows, seq)
+        return self.row_of(seq) if self._rows is None else self._rows.index_of(seq)
 
     # --- choosing -----------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class VisibleRows:
         """Work through older lines, a slice at a time, while ``goes_on`` says so; returns whether all are."""
         while not self.is_complete:
             high = self._low
-            chapters = list(self._store.chapters(max(self._store.first, high - 1), high))
+            chapters = list(self._store.shelf.chapters(max(self._store.first, high - 1), high))
             # A slice ends where a block does, so that folds are cut at few places, always the same.
             low = max(chapters[-1][0], high - _SLICE_LINES) if chapters else self._store.first
             self._work_out(low, high)
@@ -147,12 +148,12 @@ class VisibleRows:
         seqs: Sequence[int] = range(low, high)
         if self._passing is not None and self._selector is not None:
             seqs = self._selector.select(low, high)
-            self._passing[0:0] = array("q", seqs)
+            self._passing.put_before(seqs)
         if self._reader is not None and self._rows is not None:
             reader = self._reader if newest else FoldReader(self._kinds, self._folds)
             outcome = reader.read(self._lines(seqs), may_move=True)
             gone = set(outcome.gone)
-            self._rows[0:0] = array("q", [seq for seq in outcome.rows if seq not in gone])
+            self._rows.put_before([seq for seq in outcome.rows if seq not in gone] if gone else outcome.rows)
 
     def _lines(self, seqs: Sequence[int]) -> ReadLines:
         times_ns: list[int] = []
@@ -163,8 +164,8 @@ class VisibleRows:
             return lines
         words = self._store.vocabulary.words
         done = 0
-        for start, chapter in self._store.chapters(seqs[0], seqs[-1] + 1):
-            block = self._store.load(chapter)
+        for start, chapter in self._store.shelf.chapters(seqs[0], seqs[-1] + 1):
+            block = self._store.shelf.load(chapter)
             stop = bisect_left(seqs, start + len(block), done)
             if stop == done:
                 continue
@@ -204,7 +205,7 @@ class VisibleRows:
         outcome = self._reader.read(self._lines(seqs), may_move=may_move)
         self._rows.extend(outcome.rows)
         for anchor in outcome.gone:
-            take_out(self._rows, anchor)
+            self._rows.take_out(anchor)
         return max(0, len(self._rows) - before), outcome
 
     def prepended(self, high: int) -> None:
@@ -214,12 +215,12 @@ class VisibleRows:
         far = self._selector.far_edge(high)
         if far <= self._low or self._passing is None:
             return
-        del self._passing[: bisect_left(self._passing, far)]
+        self._passing.drop_before(far)
         if self._rows is not self._passing:
-            del self._rows[: bisect_left(self._rows, far)]
+            self._rows.drop_before(far)
             for fold in [fold for fold in self._folds.values() if fold.anchor < far]:
                 del self._folds[fold.anchor]
-                merge(self._rows, fold.hidden[bisect_left(fold.hidden, far) :])
+                self._rows.merge(fold.hidden[bisect_left(fold.hidden, far) :])
         self._low = far
 
     def inserted(self, places: Sequence[int]) -> None:
@@ -232,18 +233,18 @@ class VisibleRows:
             return
         self._renumber(lambda seq: shifted(seq, places))
         if self._passing is not None:
-            make_place(self._passing, places)
+            self._passing.make_place(places)
         if self._rows is not self._passing:
-            make_place(self._rows, places)
+            self._rows.make_place(places)
         new = [place + index for index, place in enumerate(places)]
         new = [seq for seq in new if seq >= self._low]
         if self._selector is not None and self._passing is not None:
             new = [seq for one in new for seq in self._selector.select(one, one + 1)]
-            merge(self._passing, new)
+            self._passing.merge(new)
         if self._reader is not None:
             outcome = FoldReader(self._kinds, self._folds).read(self._lines(new), may_move=True)
             gone = set(outcome.gone)
-            merge(self._rows, [seq for seq in outcome.rows if seq not in gone])
+            self._rows.merge([seq for seq in outcome.rows if seq not in gone])
 
     def removed(self, seq: int) -> None:
         """A line is gone (a gap marker, which no fold holds); those after it move up."""
@@ -255,16 +256,16 @@ class VisibleRows:
             return
         self._renumber(lambda one: one - (one > seq))
         if self._passing is not None:
-            close_place(self._passing, seq)
+            self._passing.close_place(seq)
         if self._rows is not self._passing:
-            close_place(self._rows, seq)
+            self._rows.close_place(seq)
 
     def dropped(self, low: int) -> None:
         """All lines before a number are gone."""
         self._low = max(self._low, low)
         for numbers in (self._passing, self._rows):
             if numbers is not None:
-                del numbers[: bisect_left(numbers, low)]
+                numbers.drop_before(low)
         for anchor in [anchor for anchor in self._folds if anchor < low]:
             del self._folds[anchor]
         for fold in self._folds.values():
@@ -292,8 +293,6 @@ class VisibleRows:
             return
         fold.is_open = is_open
         if is_open:
-            merge(self._rows, fold.hidden)
+            self._rows.merge(fold.hidden)
         else:
-            hidden = set(fold.hidden)
-            begin = bisect_left(self._rows, fold.hidden[0])
-            self._rows[begin:] = array("q", [seq for seq in self._rows[begin:] if seq not in hidden])
+            self._rows.take_all_out(fold.hidden)

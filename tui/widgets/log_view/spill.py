@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 import weakref
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
 from tui.widgets.log_view.block import Block
 
 _CACHED_BLOCKS = 8
+
+Texts = bytes | mmap.mmap
+"""What messages lie in: memory, or a map of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,11 @@ class Record:
     offset: int
     columns_bytes: int
     text_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole block."""
+        return self.columns_bytes + self.text_bytes
 
 
 class SpillFile:
@@ -33,29 +43,57 @@ class SpillFile:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._end = 0
+        self._free: list[tuple[int, int]] = []  # offset and size of places to be used again, in order
         self._cache: OrderedDict[Record, Block] = OrderedDict()
+        self._map: mmap.mmap | None = None
 
     @property
     def size_bytes(self) -> int:
-        """Bytes written."""
+        """How large the file is."""
         return self._end
 
     def write(self, block: Block) -> Record:
-        """Put a sealed block at the end. Raises OSError, such as for a full disk."""
+        """Put a sealed block where there is room, or at the end. Raises OSError: a full disk, say."""
         if self._file is None:
             # Owned for as long as the view lives; closed by the finalizer.
             self._file = tempfile.TemporaryFile(prefix="bt-tui-log-", buffering=0)  # noqa: SIM115
             weakref.finalize(self, self._file.close)
         columns, text = block.to_pieces()
-        offset = self._end
-        for piece in (columns, text):
-            rest = memoryview(piece)
-            while rest:
-                done = os.pwrite(self._file.fileno(), rest, offset)
-                rest, offset = rest[done:], offset + done
-        record = Record(self._end, len(columns), len(text))
-        self._end = offset
+        size_bytes = len(columns) + len(text)
+        at = next((at for at, (_, room) in enumerate(self._free) if room >= size_bytes), None)
+        offset = self._end if at is None else self._free[at][0]
+        record = Record(offset, len(columns), len(text))
+        try:
+            for piece in (columns, text):
+                rest = memoryview(piece)
+                while rest:
+                    done = os.pwrite(self._file.fileno(), rest, offset)
+                    rest, offset = rest[done:], offset + done
+        except OSError:
+            if at is None:
+                with suppress(OSError):  # what was written of it takes room for nothing
+                    self._file.truncate(self._end)
+            raise
+        if at is None:
+            self._end = offset
+        else:
+            room = self._free[at][1] - size_bytes
+            self._free[at : at + 1] = [(offset, room)] if room else []
         return record
+
+    def free(self, record: Record) -> None:
+        """The place of a block may be used again."""
+        self._cache.pop(record, None)
+        self._free.append((record.offset, record.size_bytes))
+        self._free.sort()
+        joined: list[tuple[int, int]] = []
+        for offset, room in self._free:
+            if joined and sum(joined[-1]) == offset:
+                begin, before = joined.pop()
+                joined.append((begin, before + room))
+            else:
+                joined.append((offset, room))
+        self._free = joined
 
     def read(self, record: Record) -> Block:
         """A block that was written; those read lately are at hand. Raises OSError."""
@@ -69,6 +107,22 @@ class SpillFile:
         if len(self._cache) > _CACHED_BLOCKS:
             self._cache.popitem(last=False)
         return block
+
+    def texts(self, record: Record) -> tuple[Texts, int, int]:
+        """What the messages of a block lie in, where they begin and where they end. Raises OSError.
+
+        The file is mapped, so that looking through it copies nothing.
+        """
+        begin = record.offset + record.columns_bytes
+        stop = begin + record.text_bytes
+        if (self._map is None or len(self._map) < stop) and self._file is not None:
+            try:
+                self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError):  # a file system that has no maps
+                self._map = None
+        if self._map is None or len(self._map) < stop:
+            return self._read(begin, record.text_bytes), 0, record.text_bytes
+        return self._map, begin, stop
 
     def _read(self, offset: int, size_bytes: int) -> bytes:
         if self._file is None:
@@ -84,12 +138,14 @@ class SpillFile:
     def take(self, record: Record) -> Block:
         """A block that was written, to be changed. Raises OSError."""
         block = self.read(record)
-        del self._cache[record]
+        self.free(record)
         return block
 
     def clear(self) -> None:
         """Forget everything."""
         self._cache.clear()
+        self._free.clear()
         self._end = 0
+        self._map = None  # before the file gets shorter: nothing may look beyond its end
         if self._file is not None:
             self._file.truncate(0)
