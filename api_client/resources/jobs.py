@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 
 from api_client.addresses import route
 from api_client.clock import Clock
 from api_client.errors import ErrorAnswer, NotFound
+from api_client.http.known_items import KnownItems
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone, QueueContext, TrainingJob
@@ -21,6 +22,7 @@ from api_client.streams.status import watch_job
 STATUS_INTERVAL_S = 5.0
 """Seconds between two looks at a watched job."""
 
+_JOB = TypeAdapter(TrainingJob)
 _TOMBSTONE = TypeAdapter(JobTombstone)
 _QUEUE_CONTEXT = TypeAdapter(QueueContext)
 _NEWEST_FIRST = [{"field": "created_at", "order": "desc"}]
@@ -42,11 +44,12 @@ class Jobs:
         self._transport = transport
         self._projects = projects
         self._clock = clock
+        self._lists = cast("TypeAdapter[answers.JobsAnswer]", KnownItems(answers.JOBS, "training_jobs", _JOB))
 
     async def list(self, project_id: str) -> JobList:
         """All jobs of a project, in the server's order (the API has no paging here)."""
         path = route("training_projects", project_id, "jobs")
-        return (await self._transport.request("GET", path, answers.JOBS))["training_jobs"] or []
+        return (await self._transport.request("GET", path, self._lists))["training_jobs"] or []
 
     async def search(
         self,
@@ -67,7 +70,7 @@ class Jobs:
         if statuses is not None:
             body["statuses"] = [str(status) for status in statuses]
         path = route("training_jobs", "search")
-        answer = await self._transport.request("POST", path, answers.JOBS, body=body, idempotent=True)
+        answer = await self._transport.request("POST", path, self._lists, body=body, idempotent=True)
         return answer["training_jobs"] or []
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:

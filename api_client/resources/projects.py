@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pydantic import TypeAdapter
 
 from api_client.addresses import route
+from api_client.http.known_items import KnownItems
 from api_client.http.transport import Transport
 from api_client.models import ProjectTombstone, TrainingProject
 from api_client.resources import answers
 
 _PROJECTS = "training_projects"
+_PROJECT = TypeAdapter(TrainingProject)
 _TOMBSTONE = TypeAdapter(ProjectTombstone)
 
 ProjectList = list[TrainingProject]
@@ -20,10 +24,12 @@ class Projects:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        lists = KnownItems(answers.PROJECTS, "training_projects", _PROJECT)
+        self._lists = cast("TypeAdapter[answers.ProjectsAnswer]", lists)
 
     async def list(self) -> ProjectList:
         """All projects, in the server's order (the API has no paging here)."""
-        answer = await self._transport.request("GET", route(_PROJECTS), answers.PROJECTS)
+        answer = await self._transport.request("GET", route(_PROJECTS), self._lists)
         return answer["training_projects"] or []
 
     async def get(self, project_id: str) -> TrainingProject:
