@@ -6,6 +6,7 @@ from textual.message import Message
 from api_client.models import JobMetrics, NodeSeries, QueueContext
 from api_client.streams.records import LogGap, LogLine
 from support.dashboard import job_view, settle, text_of
+from support.sick_runs import sick_run
 from support.worlds import JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
 from tui.feeds.run_log import LogPart
 from tui.insight.health import Finding, FindingKind
@@ -153,7 +154,24 @@ async def test_a_run_that_stands_still_promises_no_end() -> None:
     app = job_view(run(findings=(stalled,)))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        assert "ETA" not in text_of(app)
+        line = text_of(app).splitlines()[1]
+        assert "· no ETA ·" in line
+        assert line.count("ETA") == 1
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [
+        (130, "▲ node-2 lags behind the other nodes: GPUs at 58 %, theirs at 95 % · checkpoint-4000 12m ago"),
+        (80, "▲ node-2 is slow: 58 %, others 95 % · checkpoint-4000 12m ago"),
+        (60, "▲ node-2 slow · checkpoint-4000 12m ago"),
+    ],
+)
+async def test_a_finding_is_told_in_the_longest_form_that_fits(width: int, said: str) -> None:
+    app = job_view(sick_run("straggler"))
+    async with app.run_test(size=(width, 24)) as pilot:
+        await settle(pilot)
+        assert text_of(app).splitlines()[2].strip() == said
 
 
 async def test_a_long_name_gives_way_to_what_is_essential() -> None:

@@ -48,6 +48,14 @@ class Alert:
         completed = self.job.current_status == JobStatus.COMPLETED
         return clip(f"{word}: {reason}" if reason and not completed else word, TEXT_CELLS)
 
+    @property
+    def short(self) -> str:
+        """The same for a notice over a screen, which says the rest."""
+        if self.finding is None:
+            return self.text
+        text, node = inert(self.finding.short), inert(self.finding.node or "")
+        return f"{node}: {text}" if node and node not in text else text
+
     def as_json(self) -> bytes:
         """One JSON object in ASCII, for a command's standard input and for a webhook."""
         job, finding = self.job, self.finding

@@ -155,7 +155,7 @@ class AlertKeeper(App[WelcomeChoice]):
         """Tell it in every way that is wanted."""
         wanted = self._wanted
         if wanted.toast:
-            self.notify(alert.text, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
+            self.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
         if self.is_left_alone or not wanted.only_when_unfocused:
             if wanted.bell:
                 self.bell()

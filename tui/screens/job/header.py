@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from math import isfinite
+from typing import Literal
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -12,7 +13,7 @@ from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
 from tui.insight.finding import Finding, FindingKind
-from tui.insight.fleet import hardware
+from tui.insight.fleet import brief, hardware
 from tui.insight.progress import loss_trend
 from tui.insight.run import RunSnapshot, seconds_left, seconds_left_range
 from tui.insight.text import inert
@@ -21,6 +22,8 @@ from tui.widgets.line import FactLine
 from tui.widgets.tones import Span
 
 Fact = list[Span]
+Form = Literal["long", "short", "brief"]
+_FORMS: tuple[Form, ...] = ("long", "short", "brief")
 NANOSECONDS = 1e9
 CENT = 0.01
 IDENTITY_ESSENTIALS = 4
@@ -114,8 +117,8 @@ def progress(run: RunSnapshot) -> list[Fact]:
             ]
         )
     left_s = seconds_left(told, run.server_now) if told is not None else None
-    if left_s is not None and not run.job.is_finished and not _moves_no_more(run):
-        facts.append(_eta(run, left_s))
+    if left_s is not None and not run.job.is_finished:
+        facts.append([("no ETA", "muted")] if _moves_no_more(run) else _eta(run, left_s))
     if told is not None and told.rate_steps_per_s is not None:
         facts.append([(rate(told.rate_steps_per_s), "plain")])
     if told is not None and told.learning_rate is not None:
@@ -130,46 +133,55 @@ def progress(run: RunSnapshot) -> list[Fact]:
 
 
 def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = frozenset()) -> list[Fact]:
-    """What is wrong, the worst first, as many as fit in ``width`` cells; and the last checkpoint.
+    """What is wrong, the worst first, in full if all fits into ``width`` cells; and the last checkpoint.
 
-    What is snoozed comes last, and says so.
+    Where it does not, the findings' shorter forms, as many as fit. What is snoozed comes last, and says so.
     """
     checkpoint = _checkpoint(run)
     silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
-    now = run.server_now
-    told = [_finding(finding, now) for finding in run.findings if finding not in silent]
-    told += [_silent(finding, now) for finding in silent]
-    if not told:
+    ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
+    if not ordered:
         running = run.status.tone == "running"
         well = running and run.progress is not None and run.progress.step is not None
         return [[("✓ healthy", "good")], checkpoint] if well else [checkpoint]
-    room = width - _cells(checkpoint)
-    fitting = 1
-    used = _cells(told[0])
-    for fact in told[1:]:
-        rest = len(told) - fitting - 1
-        used += SEPARATOR_CELLS + _cells(fact)
-        if used + SEPARATOR_CELLS + (_cells(_more(rest)) + SEPARATOR_CELLS if rest else 0) > room:
+    now = run.server_now
+    room = width - (_cells(checkpoint) + SEPARATOR_CELLS if checkpoint else 0)
+    told: list[Fact] = []
+    for form in _FORMS:
+        told = [
+            _silent(found, now, form) if found in silent else _finding(found, now, form) for found in ordered
+        ]
+        if _line_cells(told) <= room:
+            return [*told, checkpoint]
+        if form != "long" and _line_cells(_counted(told, 1)) <= room:
             break
-        fitting += 1
-    if fitting == 1:
-        return [told[0], _more(len(told) - 1), checkpoint]
-    rest = len(told) - fitting
-    return [*told[:fitting], *([_more(rest)] if rest else []), checkpoint]
+    fitting = next((many for many in range(len(told), 1, -1) if _line_cells(_counted(told, many)) <= room), 1)
+    return [*_counted(told, fitting), checkpoint]
 
 
-def _finding(finding: Finding, now: datetime) -> Fact:
+def _counted(told: list[Fact], many: int) -> list[Fact]:
+    """The first so many, and how many there are more."""
+    return [*told[:many], _more(len(told) - many)] if many < len(told) else told
+
+
+def _line_cells(facts: list[Fact]) -> int:
+    return sum(_cells(fact) for fact in facts) + SEPARATOR_CELLS * (len(facts) - 1)
+
+
+def _finding(finding: Finding, now: datetime, form: Form) -> Fact:
     sign, tone = _SIGNS[finding.severity]
-    text = inert(finding.text)
+    text = {"long": finding.text, "short": finding.short, "brief": brief(finding, now)}[form]
+    text = inert(text)
     if finding.node is not None and inert(finding.node) not in text:
         text = f"{inert(finding.node)}: {text}"
-    if finding.kind in _SAY_SINCE and finding.since is not None and now > finding.since:
+    if form != "brief" and finding.kind in _SAY_SINCE and finding.since is not None and now > finding.since:
         text = f"{text} for {duration((now - finding.since).total_seconds())}"
     return [(f"{sign} ", tone), (text, tone)]
 
 
-def _silent(finding: Finding, now: datetime) -> Fact:
-    return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in _finding(finding, now)[1:])]
+def _silent(finding: Finding, now: datetime, form: Form) -> Fact:
+    words = _finding(finding, now, form)[1:]
+    return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in words)]
 
 
 def _more(count_of: int) -> Fact:

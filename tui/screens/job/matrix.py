@@ -12,7 +12,7 @@ from tui.widgets.gpu_matrix import Frame, MatrixRow
 FACTS = ("cores", "memory", "disk")
 
 _NOTES: dict[FindingKind, str] = {
-    FindingKind.NODE_MISSING: "✗ silent",
+    FindingKind.NODE_MISSING: "✗ lost",
     FindingKind.STRAGGLER: "▲ slow",
     FindingKind.GPU_IDLE: "▽ idle",
     FindingKind.GPU_MEMORY: "■ full",

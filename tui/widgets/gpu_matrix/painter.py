@@ -163,7 +163,9 @@ class MatrixPainter:
         """Cells before the heat cells; the name gives way when there is little room."""
         name, note, gpus = self._widths
         wanted = name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
-        cells = _LEAST_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP
+        cells = (
+            _LEAST_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP - 1
+        )  # no space after the last
         return max(0, min(wanted, self._room[0] - cells))
 
     def _facts_cells(self) -> int:
