@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from deployment_requests import DEPLOY, ask, deployed, refusal, request_for
 
 from api_client.emulator.backend import StoredFile
 from api_client.models import Checkpoint
+from support.deployment_requests import DEPLOY, ask, deployed, refusal, request_for
 from support.fake_backend import START
 from support.served_platform import Served
 

@@ -12,10 +12,10 @@ import pytest
 from baseten.client import ManagementClient
 from baseten.client.managementapi import _models as official_models
 from baseten.client.managementapi._client import ResponseError
-from deployment_requests import MUTATION, deployed, request_for
 from pydantic import SecretStr
 
 from api_client import BadRequest, Remote, TrainingClient
+from support.deployment_requests import MUTATION, deployed, request_for
 from support.served_platform import KEY, NOW, Front, Served, served_platform
 
 LORA = "checkpoint-100"

@@ -46,7 +46,7 @@ class FaultLayer:
         self.app = app
         self.connections = Connections()
         self.asked: deque[Asked] = deque(maxlen=REMEMBERED)
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._random = Random(seed)
         self._number = 0
         self.rules = rules
@@ -58,7 +58,7 @@ class FaultLayer:
 
     @rules.setter
     def rules(self, rules: Sequence[FaultRule]) -> None:
-        self._began_s = self._clock.monotonic()
+        self._began_s = self.clock.monotonic()
         self._seen = [0] * len(rules)
         self._struck = [0] * len(rules)
         self._down_until_s = 0.0
@@ -70,7 +70,7 @@ class FaultLayer:
             await self.app(scope, receive, send)
             return
         self._number += 1
-        is_down = self._clock.monotonic() < self._down_until_s
+        is_down = self.clock.monotonic() < self._down_until_s
         faults = [] if is_down else self._picked(scope["method"], scope["path"])
         rewriting = [fault for fault in faults if fault.kind in REWRITING]
         fault = Fault("reset") if is_down else next((f for f in faults if f.kind not in REWRITING), None)
@@ -80,14 +80,14 @@ class FaultLayer:
             Asked(scope["method"], scope["path"], (*rewriting, *([fault] if fault else [])), was_handled)
         )
         ahead_s = sum(each.seconds or 0.0 for each in rewriting if each.kind == "skew")
-        date = format_datetime(self._clock.now() + timedelta(seconds=ahead_s), usegmt=True)
+        date = format_datetime(self.clock.now() + timedelta(seconds=ahead_s), usegmt=True)
         exchange = Exchange(self.connections, scope, receive, send, date, rewriting)
         if ahead_s:
             exchange.skew(ahead_s)
         await self._serve(exchange, fault)
 
     def _picked(self, method: str, path: str) -> list[Fault]:
-        elapsed_s = self._clock.monotonic() - self._began_s
+        elapsed_s = self.clock.monotonic() - self._began_s
         picked: list[Fault] = []
         is_struck = False
         for index, rule in enumerate(self._rules):
@@ -111,7 +111,7 @@ class FaultLayer:
             case None:
                 await exchange.answered(self.app)
             case Fault("restart"):
-                self._down_until_s = self._clock.monotonic() + (fault.seconds or 0.0)
+                self._down_until_s = self.clock.monotonic() + (fault.seconds or 0.0)
                 exchange.is_dead = True
                 self.connections.reset_all()
                 await exchange.until_hung_up()
@@ -126,7 +126,7 @@ class FaultLayer:
             case _:
                 if fault.moment == "handled":
                     await exchange.swallowed(self.app)
-                answer = canned(fault, number=self._number, now=self._clock.now())
+                answer = canned(fault, number=self._number, now=self.clock.now())
                 await answer(exchange.scope, exchange.receive, exchange.send)
 
     async def _break_off(self, exchange: Exchange, fault: Fault) -> None:

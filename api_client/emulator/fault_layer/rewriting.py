@@ -98,7 +98,8 @@ def _drifted(value: Any) -> Any:
             for name, item in value.items()
             if name not in OPTIONAL
         }
-        return {**UNKNOWN_FIELDS, **kept}
+        # The keys of series by GPU are numbers: what is not one of them is no new field there.
+        return kept if kept and all(name.isdecimal() for name in kept) else {**UNKNOWN_FIELDS, **kept}
     if isinstance(value, list):
         return [_drifted(item) for item in value] or None
     return value
