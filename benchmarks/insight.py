@@ -23,7 +23,7 @@ from api_client.emulator.fleet.scenarios.live import on_many_nodes
 from api_client.emulator.store.database import Database
 from api_client.models import TrainingJob
 from api_client.streams.records import LogLine
-from tui.feeds.vitals import VITALS_POINTS
+from tui.feeds.vitals import FINE_POINTS
 from tui.insight.health import health
 from tui.insight.node_metrics import MetricsFold
 from tui.insight.progress import ProgressFold
@@ -70,7 +70,7 @@ def judge(fleet: Fleet) -> None:
     for name, nodes in ((f"titan-{NODES}-nodes", NODES), ("llama-70b-sft-v3", 4)):
         job, end_s = fleet.job(name), fleet.now.timestamp()
         answer = fleet.backend.metrics(job.id, start_s=end_s - 3900, end_s=end_s, step_s=STEP_S)
-        fold = MetricsFold(max_points=VITALS_POINTS)
+        fold = MetricsFold(max_points=FINE_POINTS)
         fold.fold(answer)
         run = RunSnapshot(job, fleet.now, fleet.now, vitals=fold.snapshot)
         newest = fleet.backend.metrics(job.id, start_s=end_s - 180, end_s=end_s, step_s=STEP_S)
@@ -83,7 +83,7 @@ def judge(fleet: Fleet) -> None:
 def watch(fleet: Fleet, hours: int) -> None:
     """Memory after a quarter of the time and at the end, of the folds of one run that is watched on."""
     job = fleet.job("llama-70b-sft-v3")
-    metrics, progress = MetricsFold(max_points=VITALS_POINTS), ProgressFold()
+    metrics, progress = MetricsFold(max_points=FINE_POINTS), ProgressFold()
     found = ()
     tracemalloc.start()
     sizes = []

@@ -5,27 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 
 from api_client.errors import NotFound, RequestError, Unauthorized
 from api_client.models import (
     RUNNABLE_STATUSES,
-    Checkpoint,
     JobStatus,
-    LogRecord,
     TrainingJob,
     TrainingProject,
 )
-from api_client.streams.records import LogLine
+from tui.feeds.glances import Glancer
 from tui.feeds.publisher import Publisher
 from tui.feeds.run_reading import listed_prices
 from tui.feeds.session import Session
-from tui.insight.clock_offset import ClockOffset
 from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
-from tui.insight.health import DEFAULT_RULES, HealthRules, health
-from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
-from tui.insight.progress import ProgressFold, ProgressPattern
-from tui.insight.run import RunSnapshot
+from tui.insight.health import DEFAULT_RULES, HealthRules
+from tui.insight.progress import ProgressPattern
 
 LIST_INTERVAL_S = 5.0
 """How often the lists are asked for."""
@@ -34,22 +28,15 @@ FULL_LIST_EVERY = 6
 FEW_JOBS = 300
 """Up to so many jobs, everything is asked for every time."""
 UNAUTHORISED_INTERVAL_S = 30.0
+FAILED_INTERVAL_S = 2.0
+"""After the client has given up for now: what comes back should be seen within seconds."""
 UNWATCHED_INTERVAL_S = 10.0
 """While another screen is in front; nothing is glanced at then, but the connection is still watched."""
 PUBLISH_INTERVAL_S = 1.0
 GLANCE_PAUSE_S = 0.25
 """Between two looks; a look is two requests."""
-GLANCE_MIN_AGE_S = 30.0
-"""No job is looked at more often."""
-GLANCED_JOBS = 24
-"""At most so many running jobs are looked at, the newest first."""
-GLANCE_LINES = 200
-GLANCE_SPAN = timedelta(minutes=30)
-"""Long enough to see a leak."""
-CHECKPOINTS_AGE_S = 300.0
-"""A job's checkpoints are listed no more often: one request more in ten looks."""
-GLANCE_STEP_S = 60
-CLOCK_SKEW = timedelta(minutes=5)
+GLANCE_IDLE_S = 1.0
+"""While none is due."""
 
 
 class FleetFeed:
@@ -64,19 +51,14 @@ class FleetFeed:
         patterns: Sequence[ProgressPattern] = (),
         list_interval_s: float = LIST_INTERVAL_S,
     ) -> None:
-        self._rules = rules
-        self._patterns = tuple(patterns)
+        self._glancer = Glancer(session, rules=rules, patterns=patterns)
         self._list_interval_s = list_interval_s
-        self._offset = ClockOffset()
-        self._checkpoint_lists: dict[str, tuple[float, tuple[Checkpoint, ...]]] = {}
         self._session = session
         self._publish_snapshot = publish
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._jobs: dict[str, TrainingJob] = {}
         self._glances: dict[str, Glance] = {}
-        self._glanced_at: dict[str, float] = {}
-        self._progress: dict[str, ProgressFold] = {}
         self._listed = asyncio.Event()
         self._asked = asyncio.Event()
         self._watched = asyncio.Event()
@@ -103,6 +85,7 @@ class FleetFeed:
             tasks.create_task(self._publisher.run())
             tasks.create_task(self._keep_listing())
             tasks.create_task(self._keep_glancing())
+            tasks.create_task(self._keep_reading_older())
             tasks.create_task(self._read_prices())
 
     def refresh(self) -> None:
@@ -126,7 +109,8 @@ class FleetFeed:
             except Unauthorized:
                 pause = UNAUTHORISED_INTERVAL_S
             except RequestError:
-                pass  # the connection's state says so on every screen; the last lists stay
+                # The connection's state says so on every screen; the last lists stay.
+                pause = min(pause, FAILED_INTERVAL_S)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), pause)
             self._asked.clear()
@@ -147,6 +131,9 @@ class FleetFeed:
                     self._jobs[job.id] = await client.jobs.get(job.project_id, job.id)
         for gone in self._glances.keys() - self._jobs.keys():
             del self._glances[gone]
+        self._glancer.forget_all_but(
+            {job.id for job in self._jobs.values() if job.current_status == JobStatus.RUNNING}
+        )
         self._listed.set()
         self._publisher.touch()
 
@@ -169,87 +156,23 @@ class FleetFeed:
         clock = self._session.clock
         while True:
             await self._watched.wait()
-            job = self._next_to_glance()
+            job = self._glancer.next_due(self._jobs.values())
             if job is not None:
-                self._glanced_at[job.id] = clock.monotonic()
                 with suppress(RequestError):
-                    self._glances[job.id] = await self._glance(job)
+                    self._glances[job.id] = await self._glancer.look(job)
                     self._publisher.touch()
-            await clock.sleep(GLANCE_PAUSE_S if job is not None else LIST_INTERVAL_S)
+            await clock.sleep(GLANCE_PAUSE_S if job is not None else GLANCE_IDLE_S)
 
-    def _next_to_glance(self) -> TrainingJob | None:
-        running = [job for job in self._jobs.values() if job.current_status == JobStatus.RUNNING]
-        running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
-        now = self._session.clock.monotonic()
-        due = [
-            job
-            for job in running[:GLANCED_JOBS]
-            if now - self._glanced_at.get(job.id, -GLANCE_MIN_AGE_S) >= GLANCE_MIN_AGE_S
-        ]
-        return min(due, key=lambda job: self._glanced_at.get(job.id, 0.0), default=None)
-
-    async def _glance(self, job: TrainingJob) -> Glance:
-        client, now = self._session.client, self._session.clock.now()
-        start_ms, end_ms = _millis((now - GLANCE_SPAN).timestamp()), _millis((now + CLOCK_SKEW).timestamp())
-        records = await client.logs.page(
-            job.project_id, job.id, start_ms=start_ms, end_ms=end_ms, direction="desc", limit=GLANCE_LINES
-        )
-        fold = self._progress.setdefault(job.id, ProgressFold(patterns=self._patterns))
-        newest = fold.snapshot().last_line_at_ns or 0
-        fold.add(line for line in map(_line, reversed(records)) if line.timestamp_ns > newest)
-        answer = await client.metrics.get(
-            job.project_id, job.id, start_ms=start_ms, end_ms=_millis(now.timestamp()), step_s=GLANCE_STEP_S
-        )
-        snapshot = await asyncio.to_thread(MetricsFold().fold, answer)
-        if snapshot.at is not None:
-            self._offset.saw(snapshot.at, now.timestamp(), GLANCE_STEP_S)
-        progress = fold.snapshot()
-        run = RunSnapshot(
-            job,
-            now,
-            now,
-            progress=progress,
-            metrics=snapshot,
-            metrics_at=now,
-            history_known=True,
-            log_read=True,
-            checkpoints=await self._checkpoints(job),
-            clock_ahead_s=self._offset.ahead_s,
-        )
-        earlier = self._glances.get(job.id, Glance()).findings
-        found = await asyncio.to_thread(health, run, self._rules, earlier)
-        return Glance(progress, _trace(snapshot), found)
-
-    async def _checkpoints(self, job: TrainingJob) -> tuple[Checkpoint, ...]:
-        """Those of a job, listed anew once in a while: to see one that is overdue."""
-        now = self._session.clock.monotonic()
-        listed = self._checkpoint_lists.get(job.id)
-        if listed is None or now - listed[0] >= CHECKPOINTS_AGE_S:
-            found = await self._session.client.checkpoints.list(job.project_id, job.id)
-            listed = self._checkpoint_lists[job.id] = (now, tuple(found))
-        return listed[1]
-
-
-def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
-    """Mean GPU use over all nodes, a value a step; CPU-only jobs have none."""
-    series = [node.mean_utilization for node in metrics.nodes if node.mean_utilization.values]
-    if not series:
-        return ()
-    length = min(len(one.values) for one in series)
-    return tuple(
-        sum(one.values[position - length] for one in series) / len(series) for position in range(length)
-    )
-
-
-def _line(record: LogRecord) -> LogLine:
-    stamp = record.get("timestamp", "")
-    return LogLine(
-        int(stamp) if stamp.isdigit() else 0,
-        record.get("message", ""),
-        record.get("replica"),
-        record.get("level"),
-    )
-
-
-def _millis(seconds: float) -> int:
-    return int(seconds * 1000)
+    async def _keep_reading_older(self) -> None:
+        """Beside the looks: the older logs, one job after the other."""
+        await self._listed.wait()
+        while True:
+            await self._watched.wait()
+            job = self._glancer.next_unread(self._jobs.values())
+            failed = False
+            if job is not None:
+                try:
+                    await self._glancer.read_older(job, self._watched)
+                except RequestError:
+                    failed = True
+            await self._session.clock.sleep(GLANCE_IDLE_S if job is None or failed else GLANCE_PAUSE_S)

@@ -12,6 +12,7 @@ from api_client.client import TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
 from api_client.models import Checkpoint, QueueContext, TrainingJob
 from api_client.streams.records import LogGap, LogLine
+from tui.feeds.vitals import read_vitals
 from tui.insight.cost import price_of
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress import MAX_POINTS, ProgressFold, ProgressPattern
@@ -20,8 +21,6 @@ from tui.insight.run import RunSnapshot
 CLOCK_SKEW = timedelta(minutes=5)
 UNKNOWN_AGE = timedelta(days=7)
 """How far back to read for a job whose creation time the server does not tell."""
-VITALS_SPAN = timedelta(minutes=65)
-VITALS_STEP_S = 60
 LINES_AT_ONCE = 250
 """Lines folded in one turn of the event loop."""
 
@@ -77,18 +76,11 @@ async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext |
 
 
 async def vitals_of(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot | None:
-    """The metrics of the last hour (of a finished job: of what the server chooses); None without any."""
-    start_ms = end_ms = None
-    if not job.is_finished:
-        start_ms, end_ms = _millis(now - VITALS_SPAN), _millis(now + CLOCK_SKEW)
+    """What health is judged by (of a finished job: what the server chooses); None without any."""
     try:
-        answer = await client.metrics.get(
-            job.project_id,
-            job.id,
-            start_ms=start_ms,
-            end_ms=end_ms,
-            step_s=VITALS_STEP_S if start_ms else None,
-        )
+        if not job.is_finished:
+            return await read_vitals(client, job, now)
+        answer = await client.metrics.get(job.project_id, job.id)
     except (ErrorAnswer, InvalidAnswer) as error:
         if error.retryable:
             raise
@@ -202,7 +194,3 @@ async def _read_log(
             if on_part is not None:
                 on_part(batch.read_part, lines)
     return lines, gaps
-
-
-def _millis(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)

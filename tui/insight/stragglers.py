@@ -10,10 +10,12 @@ A node whose clocks are throttled looks like the others: only step times by rank
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from tui.insight.node_metrics import MetricsSnapshot
-from tui.insight.series import mean_between
+from tui.insight.series import Series, mean_between
 
 WINDOW_S = 300.0
 """How long a node has to lag before it is called slow."""
@@ -32,6 +34,8 @@ ALIKE = 0.15
 
 _PARTS = 2  # the lag must show in each half of the window, or it is a passing dip
 _LEAST_WAITING = 3
+_OTHERWISE = 3  # samples in a row that show no lag: it had not begun
+_ALIGNED_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,42 @@ def lagging_nodes(
                 if name in found and found[name].busier == lag.busier
             }
     return lagging or {}
+
+
+def lag_began(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: float, busy: float) -> float:
+    """When a node that lags began to (epoch seconds): followed back through the samples that are there.
+
+    Samples that blame nobody (everybody waits: an evaluation, a checkpoint) do not end it, nor do a few
+    that say otherwise. Infinite where no sample tells.
+    """
+    node = snapshot.node(name)
+    others = [other.mean_utilization for other in snapshot.nodes if other.name != name]
+    if node is None or not others:
+        return math.inf
+    since, otherwise = math.inf, 0
+    for time, own in zip(
+        reversed(node.mean_utilization.times), reversed(node.mean_utilization.values), strict=True
+    ):
+        told = [value for series in others if (value := _value_at(series, time)) is not None]
+        if own != own or not told:
+            continue
+        found = _lag(own, sorted([own, *told]), share, busy)
+        if found is not None and found.busier == lag.busier:
+            since, otherwise = time, 0
+        elif max(own, *told) >= busy:
+            otherwise += 1
+            if otherwise > _OTHERWISE:
+                break
+    return since
+
+
+def _value_at(series: Series, time: float) -> float | None:
+    """The value of the sample at that time, or just before it."""
+    place = bisect_right(series.times, time + _ALIGNED_S) - 1
+    if place < 0 or series.times[place] < time - _ALIGNED_S:
+        return None
+    value = series.values[place]
+    return value if value == value else None
 
 
 def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | None:

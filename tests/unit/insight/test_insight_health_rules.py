@@ -446,7 +446,41 @@ def test_what_is_found_does_not_come_and_go_while_the_run_goes_on():
         found = look(second, vitals=replace(slow, at=START_S + second - 300), previous=found)
         seen.append(kinds(found))
     assert seen == [["straggler"]] * len(seen)
-    assert found[0].since == moment(3000), "since it was first seen, not since the newest look"
+    assert found[0].since == moment(0), "since it began, not since the newest look"
+
+
+ONSET = 1200
+
+
+def _growing(at: float) -> float:
+    return 40 + max(0.0, at - ONSET) / 3600 * 12
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes"),
+    [
+        ("straggler", [{}, {}, {}, {"gpu": lambda at: 0.95 if at < ONSET else 0.6}]),
+        ("gpu-idle", [{"gpu": lambda at: 0.95 if at < ONSET else 0.06 * (at % 600 == 0)}]),
+        ("gpu-memory", [{"gpu_memory": lambda at: (60 if at < ONSET else 79.5) * GIB}]),
+        ("memory-leak", [{"gpu_memory": lambda at: _growing(at) * GIB}]),
+        ("disk-filling", [{"disk": lambda at: _growing(at) / 60}]),
+        ("disk-filling", [{"disk": lambda at: 0.5 if at < ONSET else 0.97}]),
+    ],
+)
+def test_since_is_when_it_began_at_whatever_moment_one_looks(kind, nodes):
+    whole = range(0, 5460, 60)
+    for until in (2880, 3600, 5400):
+        answer = [series([at for at in whole if at <= until], **levels) for levels in nodes]
+        (found,) = look(until, vitals=metrics(*answer))
+        assert found.kind == kind
+        assert found.since is not None
+        assert abs((found.since - moment(ONSET)).total_seconds()) <= 300, until
+
+
+def test_nodes_that_were_replaced_are_not_missing():
+    gone, anew = series(range(0, 1200, 60)), series(range(1200, 3660, 60))
+    assert look(vitals=metrics(series(), gone, anew), job={"node_count": 2}) == ()
+    assert kinds(look(vitals=metrics(series(), gone), job={"node_count": 2})) == ["node-missing"]
 
 
 def test_gpus_that_nobody_ever_saw_work():

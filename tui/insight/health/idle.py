@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from tui.insight.finding import Finding, FindingKind
 from tui.insight.health.context import Context, finding
 from tui.insight.node_metrics import NodeSnapshot
+from tui.insight.health.onset import began
 from tui.insight.series import Series, mean_between, value_range
 from tui.insight.units import duration, percent
 
@@ -46,23 +48,31 @@ def _idle_since(context: Context, utilization: Series, at: float, *, worked: boo
     """Since when the GPUs have been doing nothing, if long enough and after having worked."""
     rules = context.rules
     times, values = utilization.times, utilization.values
-    first = len(values)
-    while first and not values[first - 1] >= rules.idle_below:  # a gap does not end idleness
-        first -= 1
+    since = _still_since(utilization, rules.idle_below, rules.active_from)
     if (
-        first == len(values)
+        since is None
         or at - times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s)
-        or at - times[first] < rules.idle_after_s
+        or at - since < rules.idle_after_s
     ):
         return None
-    earlier = value_range(values[:first])
+    earlier = value_range(values[: bisect_left(times, since)])
     if (
         worked
-        or at - times[first] >= rules.idle_never_s
+        or at - since >= rules.idle_never_s
         or (earlier is not None and earlier[1] >= rules.active_from)
     ):
-        return times[first]
+        return since
     return None
+
+
+def _still_since(utilization: Series, idle_below: float, active_from: float) -> float | None:
+    """Since when the GPUs have been still, up to now; None where they are not.
+
+    A single sample that is a little higher is no work: somebody looked, a heartbeat.
+    """
+    blips = began(utilization, lambda value: value < idle_below, forgiven=1)
+    steady = began(utilization, lambda value: value < active_from)
+    return None if blips is None or steady is None else max(blips, steady)
 
 
 def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[Finding]:
@@ -84,8 +94,12 @@ def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterato
     busy = [mean for mean in means.values() if mean >= rules.active_from]
     if not still or not busy:
         return
+    since = start
+    for gpu, series in zip(node.gpus, node.gpu_utilization, strict=True):
+        if gpu in still:
+            since = min(since, _still_since(series, rules.idle_below, rules.active_from) or since)
     if len(still) == 1:
         text = f"{node.name}: GPU {still[0]} does nothing while {len(busy)} others work"
     else:
         text = f"{node.name}: {len(still)} of {len(node.gpus)} GPUs do nothing"
-    yield finding(FindingKind.GPU_IDLE, "warning", text, node=node.name, since_s=start)
+    yield finding(FindingKind.GPU_IDLE, "warning", text, node=node.name, since_s=since)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tui.insight.finding import Finding, FindingKind
 from tui.insight.health.context import Context, finding
 from tui.insight.health.growth import steady_growth
+from tui.insight.health.onset import began, growth_began
 from tui.insight.series import Series
 from tui.insight.units import bytes_iec, duration, percent
 
@@ -20,6 +21,7 @@ class _Leak:
     place: str
     rate: float
     full_in_s: float
+    since: float
 
 
 def gpu_memory(context: Context) -> Iterator[Finding]:
@@ -34,11 +36,13 @@ def gpu_memory(context: Context) -> Iterator[Finding]:
     threshold = limit * context.eased(rules.gpu_memory_share, 0.9, held=held)
     start = at - rules.gpu_memory_after_s
     near: list[tuple[float, str, str]] = []
+    since = start
     for node in metrics.nodes:
         for gpu, series in zip(node.gpus, node.gpu_memory, strict=True):
             lowest = _lowest_since(series, start)
             if lowest is not None and lowest >= threshold:
                 near.append((lowest / limit, node.name, gpu))
+                since = min(since, began(series, lambda value: value >= threshold) or since)
     if not near:
         return
     share, name, gpu = max(near)
@@ -50,7 +54,7 @@ def gpu_memory(context: Context) -> Iterator[Finding]:
         text,
         short=f"GPU memory {percent(share)} full: {name} GPU {gpu}{more}",
         node=name if len(metrics.nodes) > 1 and len(near) == 1 else None,
-        since_s=start,
+        since_s=since,
     )
 
 
@@ -74,7 +78,7 @@ def leaks(context: Context) -> Iterator[Finding]:
     text = f"{worst.place}{more} leaks {speed}: full in {duration(worst.full_in_s)}"
     nodes = {leak.node for leak in found}
     only = worst.node if len(nodes) == 1 and len(context.metrics.nodes) > 1 else None
-    since = at - context.rules.leak_window_s
+    since = min(leak.since for leak in found)
     short = f"{worst.place} full in {duration(worst.full_in_s)}"
     yield finding(FindingKind.MEMORY_LEAK, "warning", text, short=short, node=only, since_s=since)
 
@@ -98,7 +102,8 @@ def _leak(
         and full_in_s <= horizon
         and not context.ends_before(full_in_s)
     ):
-        yield _Leak(node, place, rate, full_in_s)
+        since = growth_began(series, at, rate, level, rules.leak_window_s)
+        yield _Leak(node, place, rate, full_in_s, since)
 
 
 def _lowest_since(series: Series, start: float) -> float | None:

@@ -24,6 +24,8 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
     if at is None or not metrics.nodes or metrics.nodes[0].name == LEADER:
         return
     first_at = at
+    wanted = context.run.job.node_count or 0
+    silent: list[tuple[NodeSnapshot, float, float]] = []
     for node in metrics.nodes:
         span = _span(node)
         if span is None:
@@ -31,15 +33,18 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
         first_at = min(first_at, span[0])
         silent_s = at - span[1]
         if silent_s > max(rules.missing_after_s, _STEPS * span[2]):
-            yield finding(
-                FindingKind.NODE_MISSING,
-                "critical",
-                f"{node.name} has sent no metrics for {duration(silent_s)}, the others have",
-                short=f"{node.name} silent for {duration(silent_s)}",
-                node=node.name,
-                since_s=span[1],
-            )
-    wanted = context.run.job.node_count or 0
+            silent.append((node, silent_s, span[1]))
+    if wanted and len(metrics.nodes) - len(silent) >= wanted:
+        return  # as many as there should be are heard: the silent ones were replaced
+    for node, silent_s, last_at in silent:
+        yield finding(
+            FindingKind.NODE_MISSING,
+            "critical",
+            f"{node.name} has sent no metrics for {duration(silent_s)}, the others have",
+            short=f"{node.name} silent for {duration(silent_s)}",
+            node=node.name,
+            since_s=last_at,
+        )
     absent = wanted - len(metrics.nodes)
     if absent > 0 and len(metrics.nodes) > 1 and at - first_at > rules.missing_start_s:
         nodes = "one node has" if absent == 1 else f"{absent} nodes have"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tui.insight.finding import Finding, FindingKind, Severity
 from tui.insight.health.context import Context, finding
 from tui.insight.health.growth import steady_growth
+from tui.insight.health.onset import began, growth_began
 from tui.insight.series import Series, latest
 from tui.insight.units import duration, percent
 
@@ -48,7 +49,10 @@ def _volume(
             severity: Severity = "critical" if full_in_s < _URGENT_S else "warning"
             text = f"{name} is {percent(used)} full and will be full in {duration(full_in_s)}"
             short = f"{name} full in {duration(full_in_s)}"
-            yield finding(kind, severity, text, short=short, node=node, since_s=at - window_s)
+            since = growth_began(utilization, at, rate, level, window_s)
+            yield finding(kind, severity, text, short=short, node=node, since_s=since)
             return
-    if used >= context.eased(rules.disk_share, rules.disk_share - 0.1, held=held):
-        yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node)
+    limit = context.eased(rules.disk_share, rules.disk_share - 0.1, held=held)
+    if used >= limit:
+        full_since = began(utilization, lambda value: value >= limit)
+        yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node, since_s=full_since)

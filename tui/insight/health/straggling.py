@@ -7,7 +7,7 @@ from statistics import median
 
 from tui.insight.finding import Finding, FindingKind
 from tui.insight.health.context import Context, finding
-from tui.insight.stragglers import lagging_nodes
+from tui.insight.stragglers import lag_began, lagging_nodes
 from tui.insight.units import duration, percent
 
 _LEAST_RANKS = 3  # of fewer step times none is the usual one
@@ -19,12 +19,13 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
     ``excused`` are nodes of which something worse is known.
     """
     metrics, rules = context.metrics, context.rules
+    share_held = context.eased(rules.straggler_share, 1.0, held=True)
     held = frozenset(found.node for found in context.held.values() if found.kind == FindingKind.STRAGGLER)
     named = set(excused)
     lagging = lagging_nodes(
         metrics,
         share=rules.straggler_share,
-        share_held=context.eased(rules.straggler_share, 1.0, held=True),
+        share_held=share_held,
         held=frozenset(name for name in held if name is not None),
         window_s=rules.straggler_window_s,
         busy=rules.straggler_busy,
@@ -38,6 +39,7 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
         how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
         text = f"{node.name} {how}: {uses}"
         since = (metrics.at or 0.0) - rules.straggler_window_s
+        since = min(since, lag_began(metrics, node.name, lag, share=share_held, busy=rules.straggler_busy))
         short = f"{node.name} is slow: {percent(lag.own)}, others {percent(lag.others)}"
         yield finding(FindingKind.STRAGGLER, "warning", text, short=short, node=node.name, since_s=since)
     yield from _by_step_time(context, frozenset(named))

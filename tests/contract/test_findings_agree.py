@@ -1,0 +1,127 @@
+"""Home, the job screen and ``bt-tui health`` say the same of every run of the demo world."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from api_client.models import TrainingJob
+from support.emulator import running_emulator
+from support.remotes import remote_of
+from tui.feeds.glances import Glancer
+from tui.feeds.run import RunFeed
+from tui.feeds.session import Session
+from tui.insight.health import Finding, FindingKind
+from tui.insight.run import RunSnapshot
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 120.0
+SAME_MOMENT_S = 150.0
+"""Two looks at one onset: samples of the past are a minute apart or two, and their grid moves."""
+SICK = {
+    "qwen3-grpo-7": FindingKind.STALLED,
+    "llama-70b-longctx-v1": FindingKind.STRAGGLER,
+    "mistral-24b-dpo-2": FindingKind.LOSS_NOT_FINITE,
+    "retrieval-embed-v5": FindingKind.MEMORY_LEAK,
+    "flux-lora-portraits": FindingKind.DISK_FILLING,
+    "whisper-debug": FindingKind.GPU_IDLE,
+    "qwen3-8b-dpo-4": FindingKind.CHECKPOINT_OVERDUE,
+    "reward-model-v2": FindingKind.LOSS_EXPLODING,
+    "embed-multilingual-v1": FindingKind.NODE_MISSING,
+    "whisper-calls-resume": FindingKind.RESTARTS,
+    "embed-crawl-v2": FindingKind.CACHE_FILLING,
+    "llama-8b-32k": FindingKind.GPU_MEMORY,
+}
+
+ON_SCREEN = ("whisper-debug", "embed-multilingual-v1", "whisper-calls-resume", "llama-8b-32k")
+"""The job screen reads their logs too: some of the shorter ones, for its parts are those of the command."""
+SET = asyncio.Event()
+SET.set()
+
+Told = dict[str, float | None]
+"""The keys of findings, and since when (epoch seconds)."""
+
+
+def told(findings: Iterable[Finding]) -> Told:
+    return {one.key: one.since.timestamp() if one.since else None for one in findings}
+
+
+def told_by_command(findings: list[dict[str, str]]) -> Told:
+    return {
+        f"{one['kind']}:{one['node']}" if one["node"] else one["kind"]: (
+            datetime.fromisoformat(one["since"]).timestamp() if one["since"] else None
+        )
+        for one in findings
+    }
+
+
+def assert_same(name: str, one: Told, other: Told) -> None:
+    assert one.keys() == other.keys(), name
+    for key, since in one.items():
+        again = other[key]
+        assert (since is None) == (again is None), (name, key)
+        if since is not None and again is not None:
+            assert abs(since - again) <= SAME_MOMENT_S, (name, key, since - again)
+
+
+async def seen_from_home(glancer: Glancer, job: TrainingJob) -> Told:
+    """What Home says of a job once it has read all of its log."""
+    await glancer.look(job)
+    await glancer.read_older(job, SET)
+    return told((await glancer.look(job)).findings)
+
+
+async def seen_on_the_job_screen(session: Session, job: TrainingJob, kind: FindingKind) -> Told:
+    """What the job screen's feed says once it has read everything and found what it should."""
+    seen: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+
+    def take(run: RunSnapshot) -> None:
+        known = run.log_read and run.vitals is not None and run.checkpoints is not None
+        if known and any(one.kind == kind for one in run.findings) and not seen.done():
+            seen.set_result(told(run.findings))
+
+    feed = RunFeed(
+        session,
+        job,
+        publish=take,
+        on_log=lambda part: None,
+        on_gone=lambda: None,
+        span=timedelta(hours=1),
+    )
+    task = asyncio.create_task(feed.run())
+    try:
+        return await asyncio.wait_for(seen, PATIENCE_S)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_home_the_job_screen_and_the_command_agree_on_every_sick_run() -> None:
+    with running_emulator("demo") as emulator:
+        session = Session(remote_of(emulator))
+        try:
+            jobs = {job.name: job for job in await session.client.jobs.search() if job.name in SICK}
+            glancer = Glancer(session)
+            home = [seen_from_home(glancer, jobs[name]) for name in SICK]
+            screens = [seen_on_the_job_screen(session, jobs[name], SICK[name]) for name in ON_SCREEN]
+            seen = await asyncio.gather(*home, *screens)
+        finally:
+            await session.client.aclose()
+        answer = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-m", "tui", "health", "-o", "json", *(jobs[name].id for name in SICK)],
+            cwd=ROOT,
+            env=emulator.remote_environ(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    command = {one["name"]: told_by_command(one["findings"]) for one in json.loads(answer.stdout)}
+    for name, found in zip((*SICK, *ON_SCREEN), seen, strict=True):
+        assert any(key.startswith(SICK[name]) for key in found), (name, found)
+        assert_same(name, found, command[name])

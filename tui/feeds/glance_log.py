@@ -1,0 +1,158 @@
+"""The log of one running job as Home reads it: the newest page at once, the rest in the background.
+
+Only what the lines tell is kept, never the lines. Both parts meet exactly, so that no line counts twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+
+from api_client.client import TrainingClient
+from api_client.clock import Clock
+from api_client.models import LogRecord, TrainingJob
+from api_client.streams.records import NS_PER_MS, LogBatch, LogLine
+from tui.feeds.run_reading import beginning_of, fold_in_slices
+from tui.insight.progress import ProgressFold, ProgressPattern
+
+GLANCE_POINTS = 2000
+"""Points kept of each curve: Home draws none, but judges the loss by them."""
+MOST_LINES = 100_000
+"""Of a longer log only the newest so many lines are read: Home has many jobs."""
+PAUSE_S = 0.05
+"""Between two pages of the older log: whoever uses the dashboard goes first."""
+WINDOW = timedelta(days=7)
+"""The longest window of the API; a first page reaches back no further."""
+OVERLAP_MS = 60_000
+"""Lines may arrive that late: every look begins so long before the newest line."""
+MOST_REMEMBERED = 50_000
+"""Lines of the overlap that are remembered (a number each), to tell them when they come again."""
+PAGE_LINES = 1000
+
+
+class GlanceLog:
+    """Folds a job's log: ``read_newest`` whenever one looks, ``read_older`` once."""
+
+    def __init__(
+        self, client: TrainingClient, clock: Clock, job: TrainingJob, patterns: Sequence[ProgressPattern] = ()
+    ) -> None:
+        self.fold = ProgressFold(max_points=GLANCE_POINTS, patterns=patterns)
+        self.is_read = False
+        self._client = client
+        self._clock = clock
+        self._job = job
+        self._first_ms: int | None = None
+        self._older_until_ms = 0
+        self._newest_ms = 0
+        self._recent: deque[tuple[int, int]] = deque(maxlen=MOST_REMEMBERED)
+
+    async def read_newest(self) -> None:
+        """Take the lines that are new since the last time; the first time the newest page. RequestError."""
+        if self._first_ms is None:
+            await self._read_first()
+            return
+        start_ms = max(self._first_ms, self._newest_ms - OVERLAP_MS)
+        known: dict[int, int] = {}
+        for stamp_ms, number in self._recent:
+            if stamp_ms >= start_ms:
+                known[number] = known.get(number, 0) + 1
+        history = self._client.logs.history(self._job.project_id, self._job.id, start=_moment(start_ms))
+        async for batch in _batches(history):
+            new = []
+            for line in batch.entries:
+                if not isinstance(line, LogLine):
+                    continue
+                number = _number(line)
+                if known.get(number, 0):
+                    known[number] -= 1
+                else:
+                    new.append(line)
+            await self._take(new)
+
+    async def read_older(self, resume: asyncio.Event) -> None:
+        """Take what is before the first page, the newest first; waits while ``resume`` is not set.
+
+        Raises RequestError.
+        """
+        if self._first_ms is None or self.is_read:
+            return
+        history = self._client.logs.history(
+            self._job.project_id,
+            self._job.id,
+            start=beginning_of(self._job, self._clock.now()),
+            end=_moment(self._older_until_ms),
+            newest_first=True,
+        )
+        lines = 0
+        async for batch in _batches(history):
+            new = [line for line in batch.entries if isinstance(line, LogLine)]
+            await fold_in_slices(self.fold, new)
+            lines += len(new)
+            if new:
+                # Should the next page fail for good, another try goes on from here.
+                self._older_until_ms = min(self._older_until_ms, new[0].timestamp_ns // NS_PER_MS)
+            if lines >= MOST_LINES:
+                break
+            await self._clock.sleep(PAUSE_S)
+            await resume.wait()
+        self.is_read = True
+
+    async def _read_first(self) -> None:
+        now = self._clock.now()
+        start = max(beginning_of(self._job, now), now - WINDOW + timedelta(minutes=5))
+        records = await self._client.logs.page(
+            self._job.project_id,
+            self._job.id,
+            start_ms=_millis(start),
+            end_ms=None,
+            direction="desc",
+            limit=PAGE_LINES,
+        )
+        lines = sorted(map(_line, records), key=lambda line: line.timestamp_ns)
+        first_ms = _millis(start)
+        if len(lines) >= PAGE_LINES:
+            # The millisecond that the page ends in may go on before it: the older part takes all of it.
+            first_ms = lines[0].timestamp_ns // NS_PER_MS + 1
+            lines = [line for line in lines if line.timestamp_ns // NS_PER_MS >= first_ms]
+        self._first_ms = self._older_until_ms = self._newest_ms = first_ms
+        await self._take(lines)
+
+    async def _take(self, lines: Sequence[LogLine]) -> None:
+        await fold_in_slices(self.fold, lines)
+        for line in lines:
+            stamp_ms = line.timestamp_ns // NS_PER_MS
+            self._newest_ms = max(self._newest_ms, stamp_ms)
+            self._recent.append((stamp_ms, _number(line)))
+        while self._recent and self._recent[0][0] < self._newest_ms - OVERLAP_MS:
+            self._recent.popleft()
+
+
+async def _batches(history: AsyncIterator[LogBatch]) -> AsyncIterator[LogBatch]:
+    async with aclosing(history) as batches:  # type: ignore[type-var]
+        async for batch in batches:
+            yield batch
+
+
+def _number(line: LogLine) -> int:
+    return hash((line.timestamp_ns, line.replica, line.message))
+
+
+def _line(record: LogRecord) -> LogLine:
+    stamp = record.get("timestamp", "")
+    return LogLine(
+        int(stamp) if stamp.isdigit() else 0,
+        record.get("message", ""),
+        record.get("replica"),
+        record.get("level"),
+    )
+
+
+def _moment(epoch_ms: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
+
+
+def _millis(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
