@@ -49,7 +49,8 @@ class TrainingClient:
                 print(project.name)
 
     Connects with the first request. ``on_event`` hears of every sending, answer and wait.
-    ``http_transport`` replaces the network, for tests.
+    ``http_transport`` replaces the network, for tests. ``read_only_by`` names, in words, the setting that
+    forbids changes: whatever is not a read then raises ReadOnlyError and is never sent.
     Raises ConfigurationError for a remote whose addresses or key cannot be used.
     """
 
@@ -61,6 +62,7 @@ class TrainingClient:
         retry: RetryPolicy | None = None,
         on_event: RequestListener | None = None,
         http_transport: httpx.AsyncBaseTransport | None = None,
+        read_only_by: str = "",
     ) -> None:
         clock = clock or SystemClock()
         retry = retry or RetryPolicy()
@@ -70,6 +72,7 @@ class TrainingClient:
             retry=retry,
             on_event=on_event,
             http_transport=http_transport,
+            read_only_by=read_only_by,
         )
         self._transport = transport
         self.remote = remote
@@ -114,6 +117,10 @@ class TrainingClient:
         await self.objects.aclose()
         await self._transport.aclose()
 
+    def check_may_change(self, what: str) -> None:
+        """Raise ReadOnlyError if nothing may be changed: before work, or questions, that would lead there."""
+        self._transport.check_may_change(what)
+
     async def push(
         self,
         config: Path | str | TrainingProject,
@@ -130,6 +137,7 @@ class TrainingClient:
         unless told) for a project built in code. The rest is ``api_client.submit``'s.
         Raises ConfigurationError and its kinds, UploadFailed and the other kinds of RequestError.
         """
+        self.check_may_change("submitting a job")
         # Most commands never submit anything: they need not load any of it.
         from api_client.config_file import load_training_project
         from api_client.submission.submitting import folder_of, submit

@@ -8,6 +8,7 @@
     │   ├── ConfigFileError         a config.py that cannot be loaded: its path and line
     │   └── ArchiveError            a workspace that cannot be archived, or is too large
     └── RequestError                a request that did not give what was asked
+        ├── ReadOnlyError           it would change something, and the client was made read-only: never sent
         ├── Unreachable             no answer: refused, DNS, reset, TLS
         │   └── TimedOut            no answer in time
         ├── RedirectRefused         the server sent us to another host; the key stays here
@@ -67,6 +68,10 @@ class RequestError(ApiClientError):
         self.method = method
         self.path = path
         self.attempts = attempts
+
+
+class ReadOnlyError(RequestError):
+    """The client was made read-only, and this would change something. It was never sent."""
 
 
 class Unreachable(RequestError):

@@ -20,6 +20,7 @@ from api_client.http import failures
 from api_client.http.connection import MAX_IN_FLIGHT, connect
 from api_client.http.decoding import NotDecodable, decode
 from api_client.http.failures import Failure, RequestLine
+from api_client.http.readonly import only_reads, refusal
 from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, check_key
 
@@ -62,6 +63,7 @@ class Transport:
     """Sends requests to one remote.
 
     The httpx client is made with the first request: making one costs a tenth of a second.
+    ``read_only_by`` names the setting that forbids changes, in words; empty: nothing is forbidden.
     Raises ConfigurationError for a remote whose addresses or key cannot be used.
     """
 
@@ -74,6 +76,7 @@ class Transport:
         on_event: RequestListener | None = None,
         random: Random | None = None,
         http_transport: httpx.AsyncBaseTransport | None = None,
+        read_only_by: str = "",
     ) -> None:
         if remote.key is not None:
             check_key(remote.key.get_secret_value(), remote.key_origin)
@@ -87,6 +90,7 @@ class Transport:
         self._on_event = on_event
         self._random = random or Random()
         self._http_transport = http_transport
+        self._read_only_by = read_only_by
         self._http: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
         self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
@@ -110,8 +114,11 @@ class Transport:
         """Send a request and read its answer with ``adapter``; None values of ``query`` are left out.
 
         ``idempotent`` says whether sending it twice does no more than once; unless told, that is GET
-        alone. Raises RequestError and its kinds.
+        alone. Raises RequestError and its kinds; ReadOnlyError, before anything is sent, for what would
+        change something though nothing may be changed.
         """
+        if self._read_only_by and not only_reads(method, path, body):
+            raise refusal(self._read_only_by, method, path)
         call = _Call(method, path, site, query, body)
         policy = retry or self._retry
         repeatable = method == "GET" if idempotent is None else idempotent
@@ -137,6 +144,11 @@ class Transport:
                 status=getattr(error, "status", None),
             )
             await self._clock.sleep(delay_s)
+
+    def check_may_change(self, what: str, *, method: str = "", path: str = "") -> None:
+        """Raise ReadOnlyError, naming ``what``, if nothing may be changed: for what this does not send."""
+        if self._read_only_by:
+            raise refusal(self._read_only_by, method, path, what)
 
     async def aclose(self) -> None:
         """Close all connections; requests are refused from then on."""

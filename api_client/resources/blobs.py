@@ -45,8 +45,9 @@ class Blobs:
         """Upload a file to the object that the credentials are for; the platform's key stays here.
 
         ``on_progress`` hears bytes sent and in total, ``on_note`` of every wait in words. Raises
-        UploadFailed, and ConfigurationError for an endpoint that cannot be used.
+        UploadFailed, ReadOnlyError, and ConfigurationError for an endpoint that cannot be used.
         """
+        self._transport.check_may_change("uploading an archive", method="PUT")
         await upload_file(
             path,
             credentials,

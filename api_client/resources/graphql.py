@@ -11,10 +11,9 @@ from typing_extensions import TypedDict
 
 from api_client.errors import BadRequest
 from api_client.http.failures import clean
+from api_client.http.readonly import GRAPHQL_PATH, is_query
 from api_client.http.transport import Transport
 from api_client.remotes import Remote
-
-_PATH = "/graphql/"
 
 
 @with_config(ConfigDict(extra="ignore", defer_build=True))
@@ -41,9 +40,8 @@ class Graphql:
         body: dict[str, Any] = {"query": query}
         if variables is not None:
             body["variables"] = dict(variables)
-        only_reads = not any(word in query for word in ("mutation", "subscription"))
         answer = await self._transport.request(
-            "POST", _PATH, _ANSWER, body=body, idempotent=only_reads, site="app"
+            "POST", GRAPHQL_PATH, _ANSWER, body=body, idempotent=is_query(query), site="app"
         )
         errors = answer.get("errors")
         if errors:
@@ -63,5 +61,5 @@ class Graphql:
             code=clean(code, self._remote) if code else None,
             server_message=words,
             method="POST",
-            path=_PATH,
+            path=GRAPHQL_PATH,
         )

@@ -13,21 +13,28 @@ from tui.messages import BatchRequested, BookmarkRequested
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 
-READ_ONLY = "This dashboard is read-only."
+READONLY_FLAG = "flag --readonly"
 FAILURE_SHOWN_S = 20.0
 
 
 class BatchKeeper(DownloadKeeper):
     """The part of the app that asks about several jobs, acts on one after the other, and tells of each."""
 
-    _readonly: bool
+    _read_only_by: str
+    """The setting that forbids changes, in words; empty where they are allowed."""
+
+    def _may_change(self) -> bool:
+        """Whether changes are allowed; tells the person where they are not, and what forbids them."""
+        if self._read_only_by:
+            self.notify(f"This dashboard is read-only, by {self._read_only_by}.", severity="warning")
+        return not self._read_only_by
 
     @on(BatchRequested)
     def _ask_about_batch(self, message: BatchRequested) -> None:
         batch = batch_of(message.verb, message.jobs)
-        if self._readonly:
-            self.notify(READ_ONLY, severity="warning")
-        elif not batch.jobs:
+        if not self._may_change():
+            return
+        if not batch.jobs:
             self.notify(batch.nothing_fits, severity="warning")
         else:
             self._confirm_batch(batch)

@@ -9,12 +9,10 @@ from functools import partial
 from textual import work
 from textual.markup import escape
 from textual.reactive import var
-from textual.screen import Screen
 
 from api_client.remotes import Remote
 from api_client.remotes.listing import list_remotes
-from tui.app.batches import BatchKeeper
-from tui.app.insights import InsightKeeper
+from tui.app.teams import TeamKeeper
 from tui.feeds.session import Session
 from tui.insight.connection import Connection
 from tui.insight.text import inert
@@ -26,18 +24,16 @@ OWN_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act",
 """The app's workers that belong to a session."""
 
 
-class RemoteKeeper(InsightKeeper, BatchKeeper):
+class RemoteKeeper(TeamKeeper):
     """The part of the app that goes to another remote."""
 
     connection: var[Connection] = var(Connection())
-    _demo: bool
-
-    def first_screen(self) -> Screen[None]:
-        """Home of the session."""
-        raise NotImplementedError
 
     def _connection_changed(self, connection: Connection) -> None:
         self.connection = connection
+
+    def _session_with(self, remote: Remote) -> Session:
+        return Session(remote, on_connection=self._connection_changed, read_only_by=self._read_only_by)
 
     @work(group="list remotes", exclusive=True, exit_on_error=False)
     async def action_switch_remote(self) -> None:
@@ -67,12 +63,13 @@ class RemoteKeeper(InsightKeeper, BatchKeeper):
             self.workers.cancel_group(self, group)
         while len(self.screen_stack) > 2:
             await self.pop_screen()
-        self._session = Session(remote, on_connection=self._connection_changed)
+        self._session = self._session_with(remote)
         self._downloads_feed, self._runs_read, self._demo = None, None, False
         self.downloads, self.connection = Transfers(), Connection()
         first = self.first_screen()
         if isinstance(first, AppScreen):
             first.change_keys(self._keys)
+        self.begin_trail(first)
         await self.switch_screen(first)
         if before is not None:
             await before.aclose()

@@ -11,6 +11,7 @@ from tui.commands.failures import CommandFailed
 from tui.configuration.places import CONFIG_VARIABLE, config_path
 
 if TYPE_CHECKING:
+    from tui.configuration.loading import Loaded
     from tui.configuration.model import Configuration
 
 OTHER_VARIABLES = frozenset({"BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S"})
@@ -26,10 +27,27 @@ CREDENTIALS = (
 
 def configuration(environ: Mapping[str, str] | None = None) -> Configuration:
     """The settings in force. Raises CommandFailed with every problem and its line, if they are broken."""
+    return _loaded(os.environ if environ is None else environ).configuration
+
+
+def read_only_by(flag: bool, environ: Mapping[str, str]) -> str:
+    """What forbids changes, in words: the flag, the variable, or the file and its line; empty: nothing does.
+
+    Raises CommandFailed for settings that are broken: what they forbid cannot be told.
+    """
+    if flag:
+        return "flag --readonly"
+    if not has_settings(environ):
+        return ""
+    loaded = _loaded(environ)
+    return loaded.origin("readonly") if loaded.configuration.readonly else ""
+
+
+def _loaded(environ: Mapping[str, str]) -> Loaded:
     from tui.configuration.loading import ConfigurationBroken, load
 
     try:
-        return load(os.environ if environ is None else environ).configuration
+        return load(environ)
     except ConfigurationBroken as broken:
         raise CommandFailed(str(broken), ExitCode.USAGE) from None
 

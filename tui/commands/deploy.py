@@ -130,6 +130,8 @@ async def _deploy(
     from tui.wizard.given import lacks_beforehand, settle
     from tui.wizard.walk import Walk
 
+    if wishes.assume_yes and not wishes.dry_run:
+        client.check_may_change("deploying checkpoints")
     desk = DeployDesk(client, output, wishes)
     state = await _with_facts(client, state, given, wishes)
     if not lacks_beforehand(state):

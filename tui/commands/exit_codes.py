@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
 MEANINGS: dict[ExitCode, str] = {
     ExitCode.OK: "fine; the followed job completed",
     ExitCode.UNEXPECTED: "something else went wrong",
-    ExitCode.USAGE: "wrong usage or settings",
+    ExitCode.USAGE: "wrong usage or settings; a change that --readonly forbids",
     ExitCode.JOB_FAILED: "the followed job failed (or ended in a way unknown to this version)",
     ExitCode.JOB_STOPPED: "the followed job was stopped or preempted",
     ExitCode.DEPLOY_FAILED: "the followed job, or the followed deployment of a model, could not be deployed",

@@ -32,6 +32,7 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
         ApiClientError,
         ConfigurationError,
         NotFound,
+        ReadOnlyError,
         RequestError,
         Unauthorized,
     )
@@ -40,6 +41,8 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
         return str(error), error.exit_code
     if isinstance(error, ConfigurationError):
         return _explain_configuration(error)
+    if isinstance(error, ReadOnlyError):
+        return str(error), ExitCode.USAGE
     if isinstance(error, Unauthorized):
         return str(error), ExitCode.AUTH
     if isinstance(error, NotFound):

@@ -99,7 +99,7 @@ def login(
             )
         return ExitCode.OK
 
-    return run_with(remote, settings.output, verify_and_keep)
+    return run_with(remote, settings, verify_and_keep)
 
 
 def _addresses(app_url: str) -> tuple[str, str]:

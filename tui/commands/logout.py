@@ -62,6 +62,6 @@ def _end_login(settings: Settings, name: str) -> None:
         return ExitCode.OK
 
     try:
-        run_with(resolve_remote(name, environ=os.environ), settings.output, end)
+        run_with(resolve_remote(name, environ=os.environ), settings, end)
     except ApiClientError as error:
         settings.output.remark(f"the server was not told: {error}")

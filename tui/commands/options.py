@@ -37,14 +37,14 @@ def _set_readonly(context: click.Context, _parameter: click.Parameter, value: bo
 
 
 def readonly_option(command: Command) -> Command:
-    """``--readonly``, for commands that open the dashboard."""
+    """``--readonly``: nothing may be changed, whatever the command."""
     return click.option(
         "--readonly",
         is_flag=True,
         expose_value=False,
         is_eager=True,
         callback=_set_readonly,
-        help="The dashboard stops, submits, deploys and deletes nothing.",
+        help="Only look: whatever would change something at the server is refused.",
     )(command)
 
 

@@ -166,6 +166,7 @@ async def check_and_submit(
     Raises CommandFailed for errors found beforehand, click.Abort for a no to warnings, and what
     ``submit`` raises.
     """
+    client.check_may_change("submitting a job")
     findings = await _findings(client, draft, wishes)
     _tell(findings, output)
     _stop_or_ask(findings, wishes)

@@ -50,6 +50,7 @@ def recreate(
     wanted = job_id or named_id
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
+        client.check_may_change("starting a job again")
         if wanted is not None:
             original = await client.jobs.find(wanted)
         else:

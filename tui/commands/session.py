@@ -6,12 +6,14 @@ httpx and pydantic are imported here and no earlier, so that ``bt-tui --help`` c
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tui.commands.chosen_remote import chosen_remote
+from tui.commands.configured import read_only_by
 from tui.commands.exit_codes import ExitCode
 from tui.commands.options import Settings
 from tui.commands.output import Output
@@ -29,18 +31,22 @@ ClientAction = Callable[["TrainingClient", Output], Awaitable[ExitCode]]
 def run_on_remote(settings: Settings, action: ClientAction) -> ExitCode:
     """Resolve the remote, run ``action`` with a client on it, and return its exit code.
 
-    Raises what the client raises; waits before retries are remarked on stderr as they happen.
+    The client refuses to change anything where ``--readonly`` or the settings forbid it. Raises what the
+    client raises; waits before retries are remarked on stderr as they happen.
     """
-    return run_with(chosen_remote(settings), settings.output, action)
+    return run_with(chosen_remote(settings), settings, action)
 
 
-def run_with(remote: Remote, output: Output, action: ClientAction) -> ExitCode:
+def run_with(remote: Remote, settings: Settings, action: ClientAction) -> ExitCode:
     """Run ``action`` with a client on that very remote, as ``run_on_remote`` does."""
+    output, forbidden_by = settings.output, read_only_by(settings.readonly, os.environ)
     with _without_httpx_command_line():
         from api_client.client import TrainingClient
 
     async def session() -> ExitCode:
-        async with TrainingClient(remote, on_event=lambda event: _remark_wait(event, output)) as client:
+        async with TrainingClient(
+            remote, on_event=lambda event: _remark_wait(event, output), read_only_by=forbidden_by
+        ) as client:
             return await action(client, output)
 
     try:

@@ -53,6 +53,7 @@ def stop(
         raise CommandFailed("--all stops every job: give no ids with it", ExitCode.USAGE)
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
+        client.check_may_change("stopping jobs")
         if wanted:
             chosen = [await client.jobs.find(job_id) for job_id in wanted]
         else:

@@ -11,7 +11,8 @@ from tui.configuration.model import Configuration
 
 PREFIX = "BT_TUI_"
 NO_COLOR_VARIABLE = "NO_COLOR"
-_TRUE, _FALSE = frozenset({"1", "yes", "on", "true"}), frozenset({"0", "no", "off", "false"})
+_SAYS_YES = frozenset({"1", "yes", "on", "true"})
+SAYS_NO = frozenset({"0", "no", "off", "false"})
 
 
 def variable_of(setting: str) -> str:
@@ -54,7 +55,7 @@ def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict
 def _value(raw: str, kind: Any) -> Any:
     """A text as it is; anything else as TOML has it, or, if it is not that, as a text that is refused."""
     if kind is bool:
-        return True if raw.lower() in _TRUE else False if raw.lower() in _FALSE else raw
+        return True if raw.lower() in _SAYS_YES else False if raw.lower() in SAYS_NO else raw
     if "str" in str(kind) and "list" not in str(kind) and "dict" not in str(kind) and "set" not in str(kind):
         return raw
     if "Literal" in str(kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tui.configuration.environment import environment_values
+from tui.configuration.environment import SAYS_NO, environment_values, variable_of
 from tui.configuration.model import Configuration
 from tui.configuration.places import CONFIG_VARIABLE, config_path
 from tui.configuration.problems import Problem, as_lines, path_of, problems_of
@@ -19,6 +20,8 @@ from tui.configuration.toml_lines import line_of, lines_of
 
 DEFAULT = "default"
 LARGEST_FILE_BYTES = 1_000_000
+READONLY = "readonly"
+_FORBIDS = re.compile(rb"^\s*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
 
 Tree = dict[str, Any]
 
@@ -75,17 +78,42 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
 
 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
-    """The settings in force; the defaults, with the problems and the flags, where they cannot be used."""
+    """The settings in force; the defaults, with the problems and the flags, where they cannot be used.
+
+    A mistake elsewhere never lifts ``readonly``: that stays in force from settings that cannot be used.
+    """
     try:
         return load(environ, flags)
     except ConfigurationBroken as broken:
+        path = config_path(environ)
         values: Tree = {}
         origins = {}
+        forbidden_by = _forbidden_by(path, environ)
+        if forbidden_by:
+            values[READONLY], origins[READONLY] = True, forbidden_by
         for setting, value in (flags or {}).items():
             if value is not None:
                 _merge(values, _nested(setting, value))
                 origins[setting] = "flag"
-        return Loaded(_validated(values), origins, config_path(environ), tuple(broken.problems))
+        return Loaded(_validated(values), origins, path, tuple(broken.problems))
+
+
+def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
+    """The place that seems to ask for ``readonly`` in settings that cannot be read; empty: none does."""
+    variable = variable_of(READONLY)
+    said = environ.get(variable, "").strip().lower()
+    if said:
+        return "" if said in SAYS_NO else f"environment {variable}"
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES)
+    except OSError:
+        return ""
+    asked = _FORBIDS.search(content)
+    if asked is None:
+        return ""
+    line = content.count(b"\n", 0, asked.end()) + 1
+    return f"{path}:{line}"
 
 
 def check_file(path: Path) -> list[Problem]:

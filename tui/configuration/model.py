@@ -199,7 +199,7 @@ class Configuration(Section):
     """The section of `~/.trussrc` to connect to, where neither `--remote` nor the environment says."""
 
     readonly: bool = False
-    """The dashboard stops, submits, deploys and deletes nothing: for screens that others see."""
+    """Only look: dashboard and commands refuse whatever would change something at the server."""
 
     theme: ThemeSettings = ThemeSettings()
     refresh: RefreshSettings = RefreshSettings()

@@ -18,7 +18,7 @@ class Session:
     """A client and its connection state.
 
     ``on_connection`` is called with the new state whenever it changes in more than the time of the
-    last answer.
+    last answer. ``read_only_by`` names the setting that forbids changes, if one does.
     """
 
     def __init__(
@@ -27,11 +27,12 @@ class Session:
         *,
         clock: Clock | None = None,
         on_connection: Callable[[Connection], None] | None = None,
+        read_only_by: str = "",
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.connection = Connection()
         self._on_connection = on_connection
-        self.client = TrainingClient(remote, clock=self.clock, on_event=self._note)
+        self.client = TrainingClient(remote, clock=self.clock, on_event=self._note, read_only_by=read_only_by)
 
     @property
     def remote(self) -> Remote:

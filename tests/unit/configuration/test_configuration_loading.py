@@ -181,3 +181,25 @@ def test_the_variable_names_the_file_and_home_is_understood() -> None:
     assert config_path({"BT_TUI_CONFIG": "~/x.toml"}) == Path("~/x.toml").expanduser()
     assert config_path({}).name == "config.toml"
     assert config_path({}).parent.name == "bt-tui"
+
+
+@pytest.mark.parametrize(
+    ("content", "variable", "expected"),
+    [
+        ("readonly = true\nrefresh = {\n", "", "{file}:1"),
+        ("remote = 7\n'readonly'  =  true\n", "", "{file}:2"),
+        ("readonly = 'yes'\n", "", "{file}:1"),
+        ("readonly = false\nremote = 7\n", "", None),
+        ("remote = 7\n", "yes", "environment BT_TUI_READONLY"),
+        ("remote = 7\nreadonly = true\n", "no", None),
+        ("remote = 7\n", "", None),
+    ],
+)
+def test_a_mistake_elsewhere_does_not_lift_readonly(
+    file: Path, content: str, variable: str, expected: str | None
+) -> None:
+    file.write_text(content)
+    loaded = load_or_defaults(environ(file, BT_TUI_READONLY=variable))
+    assert loaded.problems
+    assert loaded.configuration.readonly == (expected is not None)
+    assert loaded.origin("readonly") == (expected or "default").format(file=file)

@@ -1,0 +1,78 @@
+"""``--readonly``, ``BT_TUI_READONLY`` and ``readonly`` in the file: no command changes anything then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.stranger import Answer, Stranger, job
+from tui.commands.exit_codes import ExitCode
+
+READS_BY_POST = "/v1/training_jobs/search"
+CONFIG = """from truss_train import Image, TrainingJob, TrainingProject
+project = TrainingProject(name="llama-sft", job=TrainingJob(image=Image(base_image="python:3.12")))
+"""
+CHANGING = {
+    "stop": ("stop", "job1"),
+    "stop --all": ("stop", "--all", "--yes"),
+    "recreate": ("recreate", "job1"),
+    "update": ("update", "job1", "--priority", "3"),
+    "push": ("push", "config.py", "--skip-checks"),
+    "workstation": ("workstation", "--accelerator", "H100", "--skip-checks", "--yes"),
+    "deploy": (
+        *("deploy", "--job-id", "job1", "--checkpoint", "checkpoint-1", "--model-name", "m"),
+        *("--gpu", "H100:1", "--base-model", "b", "--yes"),
+    ),
+    "secrets": ("secrets", "delete", "hf_token", "--yes"),
+    "capacity": ("capacity", "update", "--team", "t", "--gpu-type", "H100", "--capacity", "1"),
+}
+
+
+def changes_of(stranger: Stranger) -> list[str]:
+    return [
+        f"{asked.method} {asked.path}"
+        for asked in stranger.asked
+        if asked.method != "GET" and asked.path != READS_BY_POST
+    ]
+
+
+@pytest.fixture
+def world(stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stranger:
+    stranger.jobs = [job("job1", "RUNNING")]
+    stranger.on("GET", "/v1/teams", Answer(body={"teams": [{"id": "t", "name": "t", "default": True}]}))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.py").write_text(CONFIG)
+    return stranger
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_no_command_changes_anything(cli, world, name):
+    done = cli(*CHANGING[name], environ=world.environ() | {"BT_TUI_READONLY": "true"})
+
+    assert done.code == ExitCode.USAGE, done.err
+    assert "read-only by environment BT_TUI_READONLY" in done.err
+    assert done.out == ""
+    assert changes_of(world) == []
+
+
+def test_the_message_names_the_setting_that_forbids_it(cli, world, tmp_path):
+    settings = tmp_path / "config.toml"
+    settings.write_text('remote = "lab"\nreadonly = true\n')
+
+    by_file = cli("stop", "job1", environ=world.environ() | {"BT_TUI_CONFIG": str(settings)})
+    by_flag = cli("--readonly", "stop", "job1")
+    environ = {"BT_TUI_CONFIG": str(settings), "BT_TUI_READONLY": "false"}
+    allowed = cli("stop", "job1", environ=world.environ() | environ)
+
+    assert f"read-only by {settings}:2" in by_file.err
+    assert "read-only by flag --readonly" in by_flag.err
+    assert "read-only" not in allowed.err
+    assert changes_of(world) == ["POST /v1/training_projects/proj1/jobs/job1/stop"]
+
+
+def test_reading_goes_on(cli, world):
+    done = cli("--readonly", "jobs", "-o", "json")
+
+    assert done.code == ExitCode.OK
+    assert "job1" in done.out

@@ -1,0 +1,143 @@
+"""A client that was made read-only: every method of it either reads, or is refused before it is sent."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from client_support import START, Server, SleeplessClock, make_remote
+
+from api_client import ReadOnlyError, RequestError, TrainingClient
+from api_client.http.readonly import only_reads
+from api_client.models import BlobCredentials
+
+FORBIDDEN_BY = "flag --readonly"
+CREDENTIALS = {
+    "creds": {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_session_token": "c"},
+    "s3_bucket": "bucket",
+    "s3_key": "key",
+}
+RESOURCES = (
+    "projects",
+    "jobs",
+    "logs",
+    "metrics",
+    "checkpoints",
+    "cache",
+    "sessions",
+    "capacity",
+    "account",
+    "models",
+    "blobs",
+    "graphql",
+)
+CHANGES: dict[str, Callable[[TrainingClient], Any]] = {
+    "projects.upsert": lambda client: client.projects.upsert("p", team_id="t"),
+    "projects.delete": lambda client: client.projects.delete("p"),
+    "jobs.create": lambda client: client.jobs.create("p", {}),
+    "jobs.update": lambda client: client.jobs.update("p", "j", priority=1),
+    "jobs.stop": lambda client: client.jobs.stop("p", "j"),
+    "jobs.recreate": lambda client: client.jobs.recreate("p", "j"),
+    "jobs.delete": lambda client: client.jobs.delete("p", "j"),
+    "sessions.update": lambda client: client.sessions.update("p", "j", "s", timeout_minutes=1),
+    "sessions.sign_ssh": lambda client: client.sessions.sign_ssh("p", "j", public_key="k"),
+    "capacity.update": lambda client: client.capacity.update(team_id="t", gpu_type="H100", max_gpus=8),
+    "account.log_out": lambda client: client.account.log_out(),
+    "account.upsert_secret": lambda client: client.account.upsert_secret("n", "v"),
+    "account.delete_secret": lambda client: client.account.delete_secret("n"),
+    "blobs.training_credentials": lambda client: client.blobs.training_credentials(),
+    "blobs.upload": lambda client: client.blobs.upload(
+        Path(__file__), BlobCredentials.model_validate(CREDENTIALS)
+    ),
+}
+"""Every public method that changes something, with a call of it; all others must read."""
+
+
+def read_only() -> tuple[TrainingClient, Server]:
+    server = Server()
+    client = TrainingClient(
+        make_remote(),
+        clock=SleeplessClock(),
+        http_transport=httpx.MockTransport(server),
+        read_only_by=FORBIDDEN_BY,
+    )
+    return client, server
+
+
+def public_methods() -> Iterator[str]:
+    client, _server = read_only()
+    for resource in RESOURCES:
+        for name, method in inspect.getmembers(getattr(client, resource), inspect.ismethod):
+            is_stream = inspect.isasyncgenfunction(method) or name == "fill"  # made of the reads beside it
+            if not name.startswith("_") and not is_stream:
+                yield f"{resource}.{method.__name__}"
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_changes_are_refused_before_they_are_sent(name: str) -> None:
+    client, server = read_only()
+    async with client:
+        with pytest.raises(ReadOnlyError, match=f"read-only by {FORBIDDEN_BY}") as refused:
+            await CHANGES[name](client)
+    assert not refused.value.retryable
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("name", sorted(set(public_methods()) - set(CHANGES) - {"graphql.execute"}))
+async def test_everything_else_reads(name: str) -> None:
+    """A method that is new and changes something is refused too: it belongs into CHANGES then."""
+    client, server = read_only()
+    resource, _, method = name.partition(".")
+    call = getattr(getattr(client, resource), method)
+    async with client:
+        try:
+            await call(**_arguments(call))
+        except ReadOnlyError:
+            raise
+        except RequestError:
+            pass  # the server answers {} to everything
+    assert server.requests, "it has asked nothing"
+
+
+async def test_graphql_reads_and_does_not_change() -> None:
+    client, server = read_only()
+    async with client:
+        await client.graphql.execute("query Teams { teams { id } }")
+        assert len(server.requests) == 1
+        for document in ("mutation { deploy { id } }", "query A { a } mutation B { b }"):
+            with pytest.raises(ReadOnlyError):
+                await client.graphql.execute(document)
+    assert len(server.requests) == 1
+
+
+async def test_submitting_is_refused_before_the_config_is_run(tmp_path: Path) -> None:
+    client, server = read_only()
+    config = tmp_path / "config.py"
+    config.write_text("raise SystemExit('this was run')\n")
+    async with client:
+        with pytest.raises(ReadOnlyError, match="submitting a job"):
+            await client.push(config)
+    assert server.requests == []
+
+
+def test_what_nobody_has_named_as_a_read_counts_as_a_change() -> None:
+    assert not only_reads("POST", "/v1/training_projects")
+    assert not only_reads("POST", "/v1/training_jobs/search/then_stop")
+    assert not only_reads("POST", "/v1/anything/new")
+    assert not only_reads("PUT", "/v1/training_jobs/search")
+    assert not only_reads("POST", "/graphql/", {"query": None})
+    assert not only_reads("POST", "/graphql/")
+
+
+def _arguments(method: Callable[..., Any]) -> dict[str, Any]:
+    """Something for every parameter that must be given."""
+    values: dict[str, Any] = {}
+    for name, parameter in inspect.signature(method).parameters.items():
+        if parameter.default is inspect.Parameter.empty:
+            kind = str(parameter.annotation)
+            values[name] = START if "datetime" in kind else 0 if kind == "int" else "x"
+    return values
