@@ -42,6 +42,9 @@ DRAIN_BEYOND_DELAYS_S = 10.0
 """A straggler may be later than the latest of the late lines seen so far by as much."""
 
 LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
+DRAIN_SLACK_S = 5.0
+"""The last read of it all may begin so long before the end of the wait."""
+
 SHORTEST_PAUSE = 0.3
 """The least pause between polls, as a part of the interval, when the polls themselves take long."""
 
@@ -86,6 +89,7 @@ class Follower:
         self._has_read_it_complete = False
         self._told_finished = False
         self._quiet_reads = 0
+        self._quiet_read_began_s = -inf
 
     @property
     def remembered_lines(self) -> int:
@@ -133,6 +137,9 @@ class Follower:
         now_s = self._clock.monotonic()
         drain_s = self._drain_s()
         if now_s - finished_s < drain_s:
+            return False
+        # A long read may have passed a place before its straggler came there.
+        if self._quiet_read_began_s - finished_s < drain_s - DRAIN_SLACK_S:
             return False
         return now_s - self._delivered_s >= min(drain_s, self._options.drain_quiet_s)
 
@@ -193,6 +200,7 @@ class Follower:
     async def _poll(self) -> AsyncGenerator[LogBatch, None]:
         """One look at what is new; at late lines too, if they are cheap to look for or it is time."""
         count = self._delivered_count
+        began_s = self._clock.monotonic()
         reads = self._due_reads()
         for reader, rhythm in reads:
             async with aclosing(self._read(reader, rhythm, is_caught_up=True)) as batches:
@@ -203,6 +211,7 @@ class Follower:
             self._quiet_reads = 0
         elif any(rhythm is self._deep for _, rhythm in reads):
             self._quiet_reads += 1
+            self._quiet_read_began_s = began_s
         self._is_quiet = not has_news
         longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
         self._interval_s = self._options.busy_interval_s if has_news else longer_s

@@ -14,7 +14,9 @@ from api_client.errors import InvalidAnswer, RateLimited, RequestError
 T = TypeVar("T")
 
 FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 15.0
+LONGEST_WAIT_S = 3.0
+"""Who watches a run wants it back within seconds of the server's return; one request in 3 s harms nobody."""
+
 LONGEST_WISHED_WAIT_S = 60.0
 """No server may put us to sleep for longer by its Retry-After."""
 

@@ -17,7 +17,7 @@ from tui.feeds.glances import Glancer
 from tui.feeds.publisher import Publisher
 from tui.feeds.run_reading import listed_prices
 from tui.feeds.session import Session
-from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
+from tui.insight.fleet import FleetFold, FleetSnapshot, Glance
 from tui.insight.health import DEFAULT_RULES, HealthRules
 from tui.insight.progress import ProgressPattern
 
@@ -27,6 +27,9 @@ FULL_LIST_EVERY = 6
 """With many jobs, only the unfinished ones are asked for in between."""
 FEW_JOBS = 300
 """Up to so many jobs, everything is asked for every time."""
+MANY_JOBS = 1000
+"""With more, everything is asked for more seldom, and shown anew a little slower: in proportion."""
+SELDOMER_AT_MOST, SLOWER_AT_MOST = 10.0, 5.0
 UNAUTHORISED_INTERVAL_S = 30.0
 FAILED_INTERVAL_S = 2.0
 """After the client has given up for now: what comes back should be seen within seconds."""
@@ -58,6 +61,9 @@ class FleetFeed:
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._jobs: dict[str, TrainingJob] = {}
+        self._unfinished: list[TrainingJob] = []
+        self._fold = FleetFold()
+        self._was_asked = False
         self._glances: dict[str, Glance] = {}
         self._listed = asyncio.Event()
         self._asked = asyncio.Event()
@@ -91,6 +97,7 @@ class FleetFeed:
     def refresh(self) -> None:
         """Ask for everything now."""
         self._rounds = 0
+        self._was_asked = True
         self._asked.set()
 
     async def _read_prices(self) -> None:
@@ -117,25 +124,42 @@ class FleetFeed:
 
     async def _list(self) -> None:
         client = self._session.client
-        everything = self._rounds % FULL_LIST_EVERY == 0 or len(self._jobs) <= FEW_JOBS
+        size = max(1.0, len(self._jobs) / MANY_JOBS)
+        everything = (
+            self._rounds % int(FULL_LIST_EVERY * min(size, SELDOMER_AT_MOST)) == 0
+            or len(self._jobs) <= FEW_JOBS
+        )
+        asked, self._was_asked = self._was_asked, False
         self._rounds += 1
-        self._projects = await client.projects.list()
         if everything:
+            self._projects = await client.projects.list()
             self._jobs = {job.id: job for job in await self._all_jobs()}
+            await asyncio.to_thread(
+                self._fold.warm, list(self._jobs.values()), dict(self._glances), self._session.clock.now()
+            )
+            size = max(1.0, len(self._jobs) / MANY_JOBS)
+            self._publisher.interval_s = PUBLISH_INTERVAL_S * min(size, SLOWER_AT_MOST)
         else:
             fresh = {job.id: job for job in await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))}
-            ended = [job for job in self._jobs.values() if not job.is_finished and job.id not in fresh]
+            known = {project.id for project in self._projects}
+            if any(job.project_id not in known for job in fresh.values()):
+                self._projects = await client.projects.list()
+            ended = [job for job in self._unfinished if job.id not in fresh]
             self._jobs |= fresh
             for job in ended:
                 with suppress(NotFound):
                     self._jobs[job.id] = await client.jobs.get(job.project_id, job.id)
+        self._unfinished = [job for job in self._jobs.values() if job.current_status in RUNNABLE_STATUSES]
         for gone in self._glances.keys() - self._jobs.keys():
             del self._glances[gone]
         self._glancer.forget_all_but(
-            {job.id for job in self._jobs.values() if job.current_status == JobStatus.RUNNING}
+            {job.id for job in self._unfinished if job.current_status == JobStatus.RUNNING}
         )
         self._listed.set()
-        self._publisher.touch()
+        if asked:
+            self._publish()  # whoever has asked does not wait until a large account's turn comes
+        else:
+            self._publisher.touch()
 
     async def _all_jobs(self) -> list[TrainingJob]:
         """Every job, by search; a server without the search route is asked project by project."""
@@ -148,7 +172,7 @@ class FleetFeed:
     def _publish(self) -> None:
         now = self._session.clock.now()
         self._publish_snapshot(
-            fold_fleet(self._projects, self._jobs.values(), self._glances, now, self._prices)
+            self._fold.fold(self._projects, self._jobs.values(), self._glances, now, self._prices)
         )
 
     async def _keep_glancing(self) -> None:
@@ -156,7 +180,7 @@ class FleetFeed:
         clock = self._session.clock
         while True:
             await self._watched.wait()
-            job = self._glancer.next_due(self._jobs.values())
+            job = self._glancer.next_due(self._unfinished)
             if job is not None:
                 with suppress(RequestError):
                     self._glances[job.id] = await self._glancer.look(job)
@@ -168,7 +192,7 @@ class FleetFeed:
         await self._listed.wait()
         while True:
             await self._watched.wait()
-            job = self._glancer.next_unread(self._jobs.values())
+            job = self._glancer.next_unread(self._unfinished)
             failed = False
             if job is not None:
                 try:

@@ -26,8 +26,10 @@ from tui.insight.run import RunSnapshot
 STATUS_INTERVAL_S = 3.0
 METRICS_INTERVAL_S = 2.0
 CHECKPOINTS_INTERVAL_S = 10.0
-RETRY_INTERVAL_S = 10.0
-"""After an error that the streams do not wait out themselves."""
+RETRY_INTERVAL_S = 3.0
+"""After an error that may pass, or an answer that makes no sense …"""
+REFUSED_INTERVAL_S = 10.0
+"""… and after one that says no."""
 HEALTH_INTERVAL_S = 2.0
 """Between two looks for what is wrong."""
 POINTS_ACROSS = 240
@@ -176,8 +178,9 @@ class RunFeed:
                 await feed()
             except NotFound:
                 self._on_gone()
-            except RequestError:
-                await self._session.clock.sleep(RETRY_INTERVAL_S)
+            except RequestError as error:
+                may_pass = error.retryable or isinstance(error, InvalidAnswer)
+                await self._session.clock.sleep(RETRY_INTERVAL_S if may_pass else REFUSED_INTERVAL_S)
                 continue
             return
 
@@ -282,12 +285,15 @@ class RunFeed:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         client = self._session.client
         while True:
+            pause_s = self._checkpoints_interval_s
             try:
                 found = await client.checkpoints.list(self._job.project_id, self._job.id)
             except (NotFound, Unauthorized):
                 raise
-            except RequestError:
+            except RequestError as error:
                 found = None
+                if error.retryable:
+                    pause_s = min(pause_s, RETRY_INTERVAL_S)
             if found is not None:
                 self._change(checkpoints=tuple(found))
                 self._publisher.touch()
@@ -295,5 +301,5 @@ class RunFeed:
                 if self._job.is_finished and not uploading:
                     await self._asked.wait()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), self._checkpoints_interval_s)
+                await asyncio.wait_for(self._asked.wait(), pause_s)
             self._asked.clear()

@@ -576,6 +576,17 @@ async def test_how_long_stragglers_are_waited_for_can_be_said():
     assert followed.end_s < 60 + 12
 
 
+async def test_a_slow_last_reading_misses_no_straggler_behind_its_back():
+    """Each reading of it all takes 18 s, so one that is over after the wait began well before its end."""
+    lines = [at(-0.5 + n / 10_000, f"burst {n}") for n in range(9_000)]
+    lines.append(at(-0.6, "straggler", delay_s=60.0))
+    api = api_of(lines, finishes_s=0.5, latency_s=2.0)
+
+    followed = await follow(api, drain_s=65.0)
+
+    assert multiset(followed.entries) == world(lines)
+
+
 async def test_lines_later_than_a_minute_lengthen_the_wait():
     lines = [at(second, f"line {second}") for second in range(0, 300, 3)]
     lines += [at(100, "two minutes late", delay_s=120.0), at(299, "so at the end", delay_s=125.0)]
