@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ def running_emulator(
     data_dir: Path | None = None,
     url_lifetime_s: int | None = None,
     cache_files: int = 0,
+    faults: Sequence[str] = (),
 ) -> Iterator[EmulatorChild]:
     """An emulator that answers, with ``url``, ``key`` and ``remote_environ()``; gone afterwards."""
     with EmulatorChild(
@@ -26,5 +27,6 @@ def running_emulator(
         data_dir=data_dir,
         url_lifetime_s=url_lifetime_s,
         size=WorldSize(cache_files=cache_files),
+        faults=faults,
     ) as child:
         yield child

@@ -64,7 +64,39 @@ LOCAL_REMOTE = "local"
 """The remote that is the emulator on this machine, started when it is needed."""
 
 
+class WithFaults(click.Group):
+    """The group, its help with a table of the faults there are."""
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table, then the examples."""
+        from api_client.emulator.fault_layer import MOMENTS, describe_faults
+
+        with formatter.section("Faults for --faults"):
+            formatter.write_dl(describe_faults())
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"SPEC is [CHANCE%:]FAULT[,FAULT…][;NAME=VALUE…]. FAULT@MOMENT says when it strikes:"
+                f" {', '.join(MOMENTS)}. NAME is one of paths, methods (each a list, of which one must fit),"
+                " skip, times (requests), after, for (time). Several SPECs are joined by | or given by"
+                " several --faults."
+            )
+        super().format_epilog(context, formatter)
+
+
+def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    if texts:
+        from api_client.emulator.fault_layer import FaultSpecError, parse_faults
+
+        try:
+            parse_faults(*texts)
+        except FaultSpecError as error:
+            raise click.BadParameter(str(error)) from error
+    return texts
+
+
 @click.group(
+    cls=WithFaults,
     invoke_without_command=True,
     short_help="Serve the training API on this machine.",
     epilog=examples(
@@ -72,6 +104,7 @@ LOCAL_REMOTE = "local"
         "bt-tui emulator --world empty --data ./lab --port 9000",
         "bt-tui emulator --speed 60 --many-nodes 64",
         "bt-tui emulator --jobs 10000 --projects 1000",
+        "bt-tui emulator --faults '30%:503,429(retry-after=2),reset@during,stall=5s;paths=/logs'",
         "bt-tui emulator status",
         "bt-tui emulator stop",
     ),
@@ -96,6 +129,20 @@ LOCAL_REMOTE = "local"
     help="How long presigned URLs of checkpoint files and archives work.",
 )
 @size_options
+@click.option(
+    "--faults",
+    multiple=True,
+    metavar="SPEC",
+    callback=_checked,
+    help="Make trouble on purpose; see below. May be given several times.",
+)
+@click.option(
+    "--faults-seed",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Pick the same requests each time, if they come in the same order.",
+)
 @click.pass_context
 def emulator(
     context: click.Context,
@@ -105,6 +152,8 @@ def emulator(
     world: str,
     speed: float,
     url_lifetime_s: int,
+    faults: tuple[str, ...],
+    faults_seed: int,
     **size: int,
 ) -> ExitCode | None:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
@@ -130,7 +179,11 @@ def emulator(
         speed=speed,
         url_lifetime_s=url_lifetime_s,
         size=WorldSize(**size),
+        faults=faults,
+        faults_seed=faults_seed,
     )
+    if faults:
+        output.remark(f"it makes trouble on purpose: {' | '.join(faults)}")
     try:
         serve(options, on_ready=lambda address: announce(output, address))
     except EmulatorRefused as refusal:

@@ -64,6 +64,10 @@ class FaultLayer:
         self._down_until_s = 0.0
         self._rules = tuple(rules)
 
+    def reseed(self, seed: int) -> None:
+        """Pick as a new layer with this seed would."""
+        self._random.seed(seed)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or spoil it."""
         if scope["type"] != "http":
