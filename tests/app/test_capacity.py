@@ -52,7 +52,7 @@ async def test_limits_use_and_the_queue_at_a_glance(stranger: Stranger) -> None:
     app = app_on(stranger)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
-        await until(pilot, lambda: "first-one" in text_of(app) and "40/64" in text_of(app))
+        await until(pilot, lambda: "first-one" in text_of(app) and "32/64" in text_of(app))
         screen = text_of(app)
         assert "2 wait for 24 GPUs" in screen
         assert "16/16" in screen and "=cmd()" in screen  # the team's
@@ -102,11 +102,11 @@ async def test_what_was_known_stays_and_is_called_old(stranger: Stranger) -> Non
     app = app_on(stranger)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
-        await until(pilot, lambda: "40/64" in text_of(app))
+        await until(pilot, lambda: "32/64" in text_of(app))
         stranger.on("GET", "/v1/training/capacity", Answer(422, {"code": "ODD", "message": "broken"}))
         await pilot.press("r")
         await until(pilot, lambda: "Not read anew" in text_of(app))
-        assert "40/64" in text_of(app)
+        assert "32/64" in text_of(app)
         serve_capacity(stranger, CAPACITY)
         await pilot.press("r")
         await until(pilot, lambda: "Not read anew" not in text_of(app))
@@ -116,7 +116,7 @@ async def test_export(stranger: Stranger, tmp_path: Path) -> None:
     app = app_on(stranger)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
-        await until(pilot, lambda: "first-one" in text_of(app) and "40/64" in text_of(app))
+        await until(pilot, lambda: "first-one" in text_of(app) and "32/64" in text_of(app))
         await pilot.press("E")
         await settle(pilot)
         app.screen.query_one("#file").value = str(tmp_path / "c.csv")  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ def busy(stranger):
 def test_the_table_has_limits_teams_and_the_queue(cli, busy):
     out = cli("capacity", "view").out
 
-    assert "H100" in out and " 32 " in out and "62 %" in out
+    assert "H100" in out and " 32 " in out and "50 %" in out
     assert "=cmd()" in out
     rows = [row for row in out.splitlines() if "H100" in row and ("pending" in row or "running" in row)]
     assert ["1. pending" in rows[0], "first" in rows[0]] == [True, True]

@@ -155,7 +155,7 @@ def _print_tables(output: Output, seen: CapacityView) -> None:
     ):
         if rows:
             first = [Column("TEAM", shrinks=True)] if title else []
-            columns = [*first, Column("GPU TYPE"), *numbers, Column("IN USE")]
+            columns = [*first, Column("GPU TYPE"), *numbers, Column("OF LIMIT")]
             output.data(
                 render_table(
                     columns,

@@ -20,7 +20,8 @@ class CapacityRow:
     """GPUs of one type, of the organisation (``team`` is empty) or of a team. Names are not inert.
 
     ``on_demand`` and ``spot`` are GPUs in use. A server that does not part them tells them all as
-    on-demand, as the official client does. Spot use may exceed the limit.
+    on-demand, as the official client does. The limit is told against on-demand use: spot may exceed it
+    (API facts, 2.2), so that ``share`` and ``free`` leave it out and together make the whole limit.
     """
 
     team: str
@@ -43,8 +44,8 @@ class CapacityRow:
 
     @property
     def share(self) -> float:
-        """Use against the limit, 0 to 1 and more; 1 where nothing is allowed and something is used."""
-        return self.in_use / self.limit if self.limit else float(self.in_use > 0)
+        """On-demand use against the limit, 0 to 1 and more; 1 where none is allowed and some are used."""
+        return self.on_demand / self.limit if self.limit else float(self.on_demand > 0)
 
     @property
     def key(self) -> str:

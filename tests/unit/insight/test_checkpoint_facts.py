@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client.config_file.loading import load_training_project
-from api_client.models import Checkpoint, CheckpointFile
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.insight.checkpoint_comparison import compare_checkpoints
 from tui.insight.checkpoint_facts import checkpoint_facts, kind_words, step_of, sync_state
+from tui.insight.last_checkpoint import LastCheckpoint, last_checkpoint
+from tui.insight.progress import ProgressSnapshot
 from tui.insight.resume_snippet import resume_snippet
+from tui.insight.run import RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -170,3 +174,17 @@ project = TrainingProject(
     loaded = load_training_project(config).job.runtime.load_checkpoint_config
     assert loaded is not None
     assert loaded.checkpoints[0].model_dump()["checkpoint_name"] == "checkpoint-24"
+
+
+def test_the_last_checkpoint_says_whether_it_is_there_or_only_in_the_log():
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    job = TrainingJob(id="j", current_status="TRAINING_JOB_RUNNING")
+    saved = ProgressSnapshot(last_checkpoint=("checkpoint-40", round(at.timestamp() * 1e9)))
+    told = RunSnapshot(job, at, at, progress=saved, checkpoints=())
+    listed = Checkpoint(checkpoint_id="checkpoint-20", created_at=at, sync_status="SYNCING")
+
+    assert last_checkpoint(RunSnapshot(job, at, at)) is None
+    assert last_checkpoint(told) == LastCheckpoint("checkpoint-40", at, "log")
+    assert last_checkpoint(replace(told, checkpoints=(listed,))) == LastCheckpoint(
+        "checkpoint-20", at, "uploading"
+    )

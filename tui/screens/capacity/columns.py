@@ -37,7 +37,7 @@ def _bar(line: CapacityLine) -> list[Span]:
 
 
 def _use(line: CapacityLine) -> list[Span]:
-    return [(str(line.row.in_use), "strong"), (f"/{line.row.limit}", "muted")]
+    return [(str(line.row.on_demand), "strong"), (f"/{line.row.limit}", "muted")]
 
 
 def _waits(line: CapacityLine) -> list[Span]:

@@ -139,7 +139,7 @@ class CapacityScreen(AppScreen):
             facts.append([(f"seen {age(seconds)} ago", "muted")])
         own = [row for row in view.rows if not row.team][:TYPES_NAMED]
         facts += [
-            [(f"{inert(row.gpu_type)} ", "muted"), (f"{row.in_use}/{row.limit}", "plain")] for row in own
+            [(f"{inert(row.gpu_type)} ", "muted"), (f"{row.on_demand}/{row.limit}", "plain")] for row in own
         ]
         self.query_one("#header", FactLine).set_facts(facts)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
 from tui.insight.checkpoint_facts import CheckpointFacts, checkpoint_facts
+from tui.insight.last_checkpoint import last_checkpoint
 from tui.insight.progress_snapshot import over_steps
 from tui.insight.run import RunSnapshot
 from tui.insight.text import inert
-from tui.insight.units import bytes_iec, count
+from tui.insight.units import age, bytes_iec, count
 from tui.screens.job.checkpoint_rows import CHECKPOINT_COLUMNS, ORDERS, CheckpointRow, keyed, rows_of
 from tui.widgets.line import FactLine
 from tui.widgets.row_table import RowTable
@@ -66,7 +68,7 @@ class CheckpointPane(Vertical):
         self._table.display = self.query_one(FactLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
         if not run.checkpoints:
-            empty.update(LOADING if run.checkpoints is None else NONE_YET)
+            empty.update(Text(LOADING if run.checkpoints is None else _none(run)))
         losses = run.progress.loss_by_step if run.progress is not None else ()
         evaluated = _evaluations(run)
         made_of = (run.checkpoints, losses, evaluated)
@@ -158,6 +160,18 @@ class CheckpointPane(Vertical):
         if had:
             self._fill()
         return had
+
+
+def _none(run: RunSnapshot) -> str:
+    """What to say without checkpoints; the log may tell of one that nobody lists."""
+    told = last_checkpoint(run)
+    if told is None or told.at is None:
+        return NONE_YET
+    ago = age((run.at - told.at).total_seconds())
+    return (
+        f"No checkpoints.\n\nThe log tells of {inert(told.name)} {ago} ago, but it is not here:"
+        " not uploaded yet, or not written below $BT_CHECKPOINT_DIR."
+    )
 
 
 def _evaluations(run: RunSnapshot) -> tuple[tuple[int, float], ...]:

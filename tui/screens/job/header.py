@@ -14,6 +14,7 @@ from textual.reactive import var
 from api_client.models import WAITING_STATUSES
 from tui.insight.finding import Finding, FindingKind
 from tui.insight.fleet import brief, hardware
+from tui.insight.last_checkpoint import last_checkpoint
 from tui.insight.progress import loss_trend
 from tui.insight.run import RunSnapshot, seconds_left, seconds_left_range
 from tui.insight.text import inert
@@ -24,7 +25,6 @@ from tui.widgets.tones import Span
 Fact = list[Span]
 Form = Literal["long", "short", "brief"]
 _FORMS: tuple[Form, ...] = ("long", "short", "brief")
-NANOSECONDS = 1e9
 CENT = 0.01
 IDENTITY_ESSENTIALS = 4
 """Name, status, hardware and the age of the data are always told."""
@@ -217,14 +217,10 @@ def _cost(run: RunSnapshot) -> Fact:
 
 
 def _checkpoint(run: RunSnapshot) -> Fact:
-    if run.checkpoints:
-        newest = max(
-            run.checkpoints, key=lambda found: found.created_at.timestamp() if found.created_at else 0.0
-        )
-        return [(inert(newest.checkpoint_id), "plain"), (f" {_ago(newest.created_at, run.at)}", "muted")]
-    if run.progress is not None and run.progress.last_checkpoint is not None:
-        name, stamp_ns = run.progress.last_checkpoint
-        return [(inert(name), "plain"), (f" {age(run.at.timestamp() - stamp_ns / NANOSECONDS)} ago", "muted")]
+    last = last_checkpoint(run)
+    if last is not None:
+        remark = f", {last.remark}" if last.where == "log" else ""
+        return [(inert(last.name), "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted")]
     if run.checkpoints is None:
         return []
     return [("no checkpoints" if run.job.is_finished else "no checkpoint yet", "muted")]
