@@ -401,11 +401,24 @@ def test_patterns_of_the_users_own_come_first():
 
 @pytest.mark.parametrize(
     ("regex", "why"),
-    [("(?P<loss>", "mine"), (r"(?P<lossy>\d+)", "no such group: lossy"), (r"\d+", "no group")],
+    [
+        ("(?P<loss>", "mine"),
+        (r"(?<=loss )(?P<loss>\d+)", "look-ahead and look-behind are not supported"),
+        (r"(?P<loss>\d)\1", "no look-around, back-references"),
+        (r"(?P<lossy>\d+)", "no such group: lossy"),
+        (r"\d+", "no group"),
+    ],
 )
 def test_a_pattern_that_cannot_work_says_why(regex, why):
     with pytest.raises(ValueError, match=why):
         ProgressPattern("mine", regex)
+
+
+def test_no_pattern_takes_long_on_any_line():
+    slow = ProgressPattern("mine", r"(?P<loss>(?:\d+)+)!")
+    folding = ProgressFold(patterns=[slow])
+    folding.add([line(n, "loss " + "1" * 5000 + "\ud800") for n in range(20)])
+    assert folding.snapshot().loss is None
 
 
 def test_values_below_a_heading_belong_to_its_step():

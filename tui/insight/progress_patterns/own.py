@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+from typing import Any
 
+from tui.insight.log_pattern import LogPattern
 from tui.insight.progress_patterns.reading import Reading, to_float, to_step
 
 GROUPS = (
@@ -25,6 +26,7 @@ GROUPS = (
 )
 """The groups that a pattern may name; at least one of the measures among them."""
 
+_DIALECT = "patterns are RE2's: no look-around, back-references or possessive quantifiers"
 _WHOLE = {"step": "step", "total": "total_steps", "rank": "rank"}
 _FRACTIONS = {
     "epoch": "epoch",
@@ -44,19 +46,23 @@ _FRACTIONS = {
 class ProgressPattern:
     """A regular expression with named groups (``GROUPS``) that reads one line.
 
-    ``regex`` is searched anywhere in a line that is free of escape sequences. Raises ValueError, saying
-    why, for one that cannot be compiled, names no group or one that nobody knows.
+    ``regex`` is searched anywhere in a line that is free of escape sequences. It is one of RE2, so that no
+    line, whatever a trainer prints, takes more than linear time: look-around, back-references and
+    possessive quantifiers do not exist. Raises ValueError, saying why, for one that is not supported, names
+    no group or one that nobody knows.
     """
 
     name: str
     regex: str
-    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    compiled: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        try:
-            compiled = re.compile(self.regex)
-        except re.error as error:
-            raise ValueError(f"pattern {self.name!r}: {error}") from error
+        problem = LogPattern(self.regex, regex=True, case=True).problem
+        if problem:
+            raise ValueError(f"pattern {self.name!r}: {problem} ({_DIALECT})")
+        import re2  # type: ignore[import-untyped]  # only for those who have patterns
+
+        compiled = re2.compile(self.regex)
         unknown = sorted(set(compiled.groupindex) - set(GROUPS))
         if unknown:
             raise ValueError(
@@ -68,7 +74,10 @@ class ProgressPattern:
 
     def read(self, text: str) -> Reading | None:
         """The reading of a line that matches; None for others, and where no group holds a number."""
-        match = self.compiled.search(text)
+        try:
+            match = self.compiled.search(text)
+        except UnicodeEncodeError:  # a lone surrogate
+            match = self.compiled.search(text.encode("utf-8", "replace").decode())
         if match is None:
             return None
         groups = match.groupdict()
