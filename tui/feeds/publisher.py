@@ -17,7 +17,7 @@ class Publisher:
     def __init__(
         self, publish: Callable[[], None], clock: Clock, *, interval_s: float = PUBLISH_INTERVAL_S
     ) -> None:
-        self._interval_s = interval_s
+        self.interval_s = interval_s
         self._publish = publish
         self._clock = clock
         self._touched = asyncio.Event()
@@ -32,4 +32,4 @@ class Publisher:
             await self._touched.wait()
             self._touched.clear()
             self._publish()
-            await self._clock.sleep(self._interval_s)
+            await self._clock.sleep(self.interval_s)

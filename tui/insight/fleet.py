@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
@@ -20,6 +23,10 @@ from tui.insight.units import UNKNOWN, age, count, duration
 _OUT_OF_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemory", re.IGNORECASE)
 _EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
+_RANK = attrgetter("rank")
+STALE_SHARE, LONGEST_STALE_S = 0.02, 600.0
+"""How far the age of an ended job's row may lag behind: by that share of it, at most by so much."""
+_STALE_STEPS = 61
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +38,19 @@ class Glance:
     findings: tuple[Finding, ...] = ()
 
 
+_UNSEEN = Glance()
+"""Of a job that nobody has looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """A job as Home shows it. All text is inert; ``job`` is what the API said, ``marked`` what people did."""
 
     job: TrainingJob = field(compare=False)
     id: str
+    project_id: str
+    rank: tuple[int, float]
+    """Running first, then the newest."""
     name: str
     project: str
     status: StatusView
@@ -96,6 +110,70 @@ class FleetSnapshot:
         return sum(row.running for row in self.jobs)
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The row of a job that has ended, out of what it was made, and the epoch second it is good until."""
+
+    job: TrainingJob
+    glance: Glance
+    until_s: float
+    row: JobRow
+
+
+class FleetFold:
+    """Folds one snapshot after another; ended jobs, the bulk of a large account, are not folded each time.
+
+    Only the age of an ended job moves: its row is made anew when that is off by a fiftieth, or by
+    ``LONGEST_STALE_S``. Ten thousand jobs made anew would hold the screen up for a fifth of a second.
+    """
+
+    def __init__(self) -> None:
+        self._ended: dict[str, _Ended] = {}
+
+    def warm(self, jobs: Sequence[TrainingJob], glances: Mapping[str, Glance], now: datetime) -> None:
+        """Make the rows of ended jobs that are new, and forget those that are gone; safe in a thread."""
+        kept: dict[str, _Ended] = {}
+        for index, job in enumerate(jobs):
+            if job.is_finished:
+                glance = glances.get(job.id, _UNSEEN)
+                ended = self._ended.get(job.id)
+                if ended is None or ended.job is not job or ended.glance is not glance:
+                    ended = _ended(job, glance, now, index)
+                kept[job.id] = ended
+        self._ended = kept
+
+    def fold(
+        self,
+        projects: Iterable[TrainingProject],
+        jobs: Iterable[TrainingJob],
+        glances: Mapping[str, Glance],
+        now: datetime,
+        prices: Mapping[str, float] | None = None,
+    ) -> FleetSnapshot:
+        """One snapshot out of both lists; running jobs first, then the newest."""
+        now_s, known = now.timestamp(), self._ended
+        rows: list[JobRow] = []
+        for index, job in enumerate(jobs):
+            glance = glances.get(job.id, _UNSEEN)
+            ended = known.get(job.id)
+            if ended is not None and ended.job is job and ended.glance is glance:
+                if now_s >= ended.until_s:
+                    ended = known[job.id] = _ended(job, glance, now, index)
+                rows.append(ended.row)
+            else:
+                rows.append(_job_row(job, glance, now))
+        rows.sort(key=_RANK)
+        return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {})
+
+
+def _ended(job: TrainingJob, glance: Glance, now: datetime, index: int) -> _Ended:
+    row = _job_row(job, glance, now)
+    # Spread, so that rows made together are not all made anew together.
+    spread = 0.5 + 0.5 * (index % _STALE_STEPS) / _STALE_STEPS
+    stale_s = min(LONGEST_STALE_S, row.age_s * STALE_SHARE) * spread
+    return _Ended(job, glance, now.timestamp() + stale_s, row)
+
+
 def fold_fleet(
     projects: Iterable[TrainingProject],
     jobs: Iterable[TrainingJob],
@@ -103,44 +181,39 @@ def fold_fleet(
     now: datetime,
     prices: Mapping[str, float] | None = None,
 ) -> FleetSnapshot:
-    """One snapshot out of both lists; running jobs first, then the newest."""
-    rows = sorted(
-        (_job_row(job, glances.get(job.id, Glance()), now, judged=job.id in glances) for job in jobs),
-        key=lambda row: (row.status.order, -row.created_at.timestamp()),
-    )
-    return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {})
+    """A single snapshot; see ``FleetFold``."""
+    return FleetFold().fold(projects, jobs, glances, now, prices)
 
 
 def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:
-    total: dict[str, int] = {}
-    running: dict[str, int] = {}
-    for row in rows:
-        project_id = row.job.project_id
-        total[project_id] = total.get(project_id, 0) + 1
-        running[project_id] = running.get(project_id, 0) + (row.running)
+    total = Counter([row.project_id for row in rows])
+    running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
     found = [
         ProjectRow(
             project.id,
             inert(project.name) or project.id,
             inert(project.team_name or ""),
-            total.get(project.id, 0),
-            running.get(project.id, 0),
+            total[project.id],
+            running[project.id],
         )
         for project in projects
     ]
     return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
 
 
-def _job_row(job: TrainingJob, glance: Glance, now: datetime, *, judged: bool) -> JobRow:
+def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     note, tone = _note(job, glance, age_s, now)
     per_node = job.instance_type.gpu_count or 0
+    status = status_view(job.current_status)
     return JobRow(
         job=job,
         id=job.id,
+        project_id=job.project_id,
+        rank=(status.order, -(job.created_at or _OLDEST).timestamp()),
         name=inert(job.name or job.id),
         project=inert(job.training_project.name if job.training_project else "") or job.project_id,
-        status=status_view(job.current_status),
+        status=status,
         gpu=hardware(job),
         gpu_count=per_node * (job.node_count or 1),
         note=note,
@@ -154,7 +227,7 @@ def _job_row(job: TrainingJob, glance: Glance, now: datetime, *, judged: bool) -
         spot=(job.availability_model or "").lower() == "spot",
         alarmed=bool(glance.findings) and not job.is_finished,
         findings=() if job.is_finished else glance.findings,
-        judged=judged,
+        judged=glance is not _UNSEEN,
     )
 
 
@@ -258,7 +331,7 @@ def _lifetime_s(job: TrainingJob) -> float:
 SortKey = Callable[[JobRow], Any]
 
 _SORT_KEYS: dict[str, SortKey] = {
-    "status": lambda row: (row.status.order, -row.created_at.timestamp()),
+    "status": _RANK,
     "name": lambda row: row.name.lower(),
     "gpus": lambda row: (row.gpu_count, row.gpu),
     "step": lambda row: row.progress_fraction,
@@ -276,10 +349,10 @@ def arrange(
     rows: Sequence[JobRow], *, project_id: str, query: Query, sort_by: str, descending: bool
 ) -> tuple[JobRow, ...]:
     """The jobs of a project (all if "") that the query lets through, in the order wished for."""
-    kept = (row for row in rows if not project_id or row.job.project_id == project_id)
-    return tuple(
-        sorted((row for row in kept if query.matches(row)), key=_SORT_KEYS[sort_by], reverse=descending)
-    )
+    kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
+    if query:
+        kept = [row for row in kept if query.matches(row)]
+    return tuple(sorted(kept, key=_SORT_KEYS[sort_by], reverse=descending))
 
 
 def jobs_table(rows: Sequence[JobRow]) -> ExportTable:

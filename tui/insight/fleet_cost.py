@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from api_client.models import JobStatus, TrainingJob
+from api_client.models import RUNNABLE_STATUSES, JobStatus, TrainingJob
 from tui.insight.cost import TotalCost, price_of
 
 _SECONDS_PER_HOUR = 3600.0
@@ -21,15 +21,20 @@ def jobs_cost(jobs: Iterable[TrainingJob], prices: Mapping[str, float], now: dat
     """
     count = unpriced = 0
     gpu_hours, usd = 0.0, None
+    known_prices: dict[tuple[str, str], float | None] = {}
     for job in jobs:
-        if job.created_at is None or not (job.is_finished or job.current_status == JobStatus.RUNNING):
+        lives = job.current_status in RUNNABLE_STATUSES
+        if job.created_at is None or (lives and job.current_status != JobStatus.RUNNING):
             continue
-        end = job.updated_at if job.is_finished and job.updated_at is not None else now
+        end = job.updated_at if not lives and job.updated_at is not None else now
         seconds = max(0.0, (end - job.created_at).total_seconds())
         nodes = job.node_count or 1
         count += 1
         gpu_hours += (job.instance_type.gpu_count or 0) * nodes * seconds / _SECONDS_PER_HOUR
-        price = price_of(job, prices)
+        machine = (job.instance_type.id, job.instance_type.name)
+        if machine not in known_prices:
+            known_prices[machine] = price_of(job, prices)
+        price = known_prices[machine]
         if price is None:
             unpriced += 1
         else:
