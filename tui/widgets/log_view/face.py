@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tui.widgets.log_view.folds import FoldKind
+from tui.widgets.log_view.fold_book import FoldKind
 
 
 class Face(NamedTuple):

@@ -6,21 +6,17 @@ fold opens where a match lies in it.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from tui.insight.log_text.ordinary import LinesAsOne
 from tui.insight.log_text.progress_bars import progress_bar
 from tui.insight.log_text.repeats import banner_key
 from tui.insight.log_text.tracebacks import TracebackPart, TracebackReader
+from tui.widgets.log_view.fold_book import Fold, FoldBook
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-
-FoldKind = Literal["traceback", "progress", "repeat"]
 
 REPEAT_WINDOW_NS = 10_000_000_000
 """Identical lines of many ranks come within this time of each other."""
@@ -37,32 +33,6 @@ class FoldKinds(NamedTuple):
     tracebacks: bool = True
     progress: bool = True
     repeats: bool = True
-
-
-@dataclass(slots=True, eq=False)
-class Fold:
-    """Lines that are shown as one.
-
-    Attributes:
-        kind: why.
-        anchor: the number of the line in whose place it is shown.
-        shown: the number of the line whose text stands for all: a bar's last state, the exception.
-        hidden: the numbers of all lines but the anchor, ascending.
-        is_open: whether all its lines are shown.
-    """
-
-    kind: FoldKind
-    anchor: int
-    shown: int
-    hidden: array[int] = field(default_factory=lambda: array("q"))
-    is_open: bool = False
-
-    def __len__(self) -> int:
-        return len(self.hidden) + 1
-
-    def __contains__(self, seq: int) -> bool:
-        at = bisect_left(self.hidden, seq)
-        return seq == self.anchor or (at < len(self.hidden) and self.hidden[at] == seq)
 
 
 class ReadLines(NamedTuple):
@@ -91,7 +61,7 @@ class Outcome(NamedTuple):
 class FoldReader:
     """Reads lines in their order and folds those that belong together; remembers what is unfinished."""
 
-    def __init__(self, kinds: FoldKinds, folds: dict[int, Fold]) -> None:
+    def __init__(self, kinds: FoldKinds, folds: FoldBook) -> None:
         self._kinds = kinds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
@@ -173,8 +143,7 @@ class FoldReader:
             self._rows.append(seq)
             return True
         if isinstance(known, int):
-            fold = self._folds[known] = Fold("traceback", known, known)
-            known = self._open[key] = fold
+            known = self._open[key] = self._folds.begin("traceback", known)
         if found.part is TracebackPart.END:
             known.shown = seq
         self._hide(known, seq)
@@ -188,15 +157,10 @@ class FoldReader:
             self._rows.append(seq)
             return
         anchor = known[0]
-        fold = self._folds.get(anchor)
-        if fold is None:
-            fold = self._folds[anchor] = Fold("progress", anchor, anchor)
+        fold = self._folds.at(anchor) or self._folds.begin("progress", anchor)
         fold.shown = seq
         if may_move and not fold.is_open:
-            del self._folds[anchor]
-            insort(fold.hidden, anchor)
-            fold.anchor = seq
-            self._folds[seq] = fold
+            self._folds.move(fold, seq)
             self._gone.append(anchor)
             self._rows.append(seq)
         else:
@@ -215,14 +179,12 @@ class FoldReader:
             banners[key] = (seq, time_ns)
             return False
         anchor = known[0]
-        fold = self._folds.get(anchor)
-        if fold is None:
-            fold = self._folds[anchor] = Fold("repeat", anchor, anchor)
+        fold = self._folds.at(anchor) or self._folds.begin("repeat", anchor)
         self._hide(fold, seq)
         return True
 
     def _hide(self, fold: Fold, seq: int) -> None:
-        fold.hidden.append(seq)
+        self._folds.hide(fold, seq)
         self._changed.append(fold.anchor)
         if fold.is_open:
             self._rows.append(seq)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from tui.widgets.log_view.changes import shifted
-from tui.widgets.log_view.folds import Fold, FoldKinds, FoldReader, Outcome, ReadLines
+from tui.widgets.log_view.fold_book import Fold, FoldBook
+from tui.widgets.log_view.folds import FoldKinds, FoldReader, Outcome, ReadLines
 from tui.widgets.log_view.line_filter import LineFilter, Selector
 from tui.widgets.log_view.numbers import Numbers
 from tui.widgets.log_view.store import LogStore
@@ -27,7 +27,7 @@ class VisibleRows:
         self._store = store
         self._filter = LineFilter()
         self._kinds = FoldKinds()
-        self._folds: dict[int, Fold] = {}
+        self._folds = FoldBook()
         self._passing: Numbers | None = None
         self._rows: Numbers | None = None
         self._low = 0
@@ -37,7 +37,7 @@ class VisibleRows:
 
     def _begin(self) -> None:
         """Nothing is worked out yet."""
-        store, self._folds = self._store, {}
+        store, self._folds = self._store, FoldBook()
         self._passing = Numbers() if self._filter else None
         self._selector = Selector(store, self._filter) if self._filter else None
         self._reader = FoldReader(self._kinds, self._folds) if any(self._kinds) else None
@@ -105,12 +105,11 @@ class VisibleRows:
 
     def fold(self, seq: int) -> Fold | None:
         """The fold that stands at a line."""
-        return self._folds.get(seq)
+        return self._folds.at(seq)
 
     def fold_around(self, seq: int) -> Fold | None:
         """The fold that a line is in."""
-        known = self._folds.get(seq)
-        return known or next((fold for fold in self._folds.values() if seq in fold), None)
+        return self._folds.around(seq)
 
     def index_at(self, time_ns: int) -> int:
         """The first row at or after a time."""
@@ -218,8 +217,9 @@ class VisibleRows:
         self._passing.drop_before(far)
         if self._rows is not self._passing:
             self._rows.drop_before(far)
-            for fold in [fold for fold in self._folds.values() if fold.anchor < far]:
-                del self._folds[fold.anchor]
+            gone = [fold for fold in self._folds if fold.anchor < far]
+            self._folds.forget(gone)
+            for fold in gone:
                 self._rows.merge(fold.hidden[bisect_left(fold.hidden, far) :])
         self._low = far
 
@@ -231,7 +231,7 @@ class VisibleRows:
         if self._selector is not None and self._selector.context_lines:
             self._begin()
             return
-        self._renumber(lambda seq: shifted(seq, places))
+        self._renumber(lambda seq: shifted(seq, places), places[0])
         if self._passing is not None:
             self._passing.make_place(places)
         if self._rows is not self._passing:
@@ -254,7 +254,7 @@ class VisibleRows:
         if self._selector is not None and self._selector.context_lines:
             self._begin()
             return
-        self._renumber(lambda one: one - (one > seq))
+        self._renumber(lambda one: one - (one > seq), seq)
         if self._passing is not None:
             self._passing.close_place(seq)
         if self._rows is not self._passing:
@@ -266,22 +266,14 @@ class VisibleRows:
         for numbers in (self._passing, self._rows):
             if numbers is not None:
                 numbers.drop_before(low)
-        for anchor in [anchor for anchor in self._folds if anchor < low]:
-            del self._folds[anchor]
-        for fold in self._folds.values():
-            del fold.hidden[: bisect_left(fold.hidden, low)]
+        self._folds.drop_before(low)
 
     def cleared(self) -> None:
         """All lines are gone; filter and folding stay."""
         self._begin()
 
-    def _renumber(self, number: Callable[[int], int]) -> None:
-        folds = list(self._folds.values())
-        self._folds.clear()
-        for fold in folds:
-            fold.anchor, fold.shown = number(fold.anchor), number(fold.shown)
-            fold.hidden = array("q", map(number, fold.hidden))
-            self._folds[fold.anchor] = fold
+    def _renumber(self, number: Callable[[int], int], low: int) -> None:
+        self._folds.renumber(number, low)
         if self._reader is not None:
             self._reader.renumber(number)
 

@@ -145,8 +145,8 @@ def _whole_block(pattern: LogPattern) -> Any:
     options = re2.Options()
     options.case_sensitive = pattern.minds_case
     options.log_errors = False
-    text = pattern.text if pattern.regex else re2.escape(pattern.text)
     try:
+        text = pattern.text if pattern.regex else re2.escape(pattern.text)
         return re2.compile(f"(?m:{text})".encode(), options)
     except (re2.error, UnicodeError):
         return None
