@@ -105,6 +105,8 @@ def test_patterns_levels_and_nodes(cli, filled):
     assert len(some("--grep", "step", "--invert")) == 2
     assert len(some("--node", "0", "--node", "node-1")) == 20
     assert some("--node", "7") == []
+    assert some("--grep", "nowhere", "--last", "3") == []
+    assert cli("logs", "job1", "--start", "12:30", "--end", "12:30").code == 2
 
 
 @pytest.mark.parametrize(

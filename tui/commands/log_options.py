@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
 from tui.commands.log_target import Target, target_of
 from tui.commands.options import Command
 
@@ -57,6 +59,8 @@ class LogRequest:
         if self.since:
             start = since_moment(self.since, now)
         end = given_moment(self.end, beginning, now) if self.end else None
+        if start is not None and end is not None and end <= start:
+            raise CommandFailed("--end is not after the beginning: nothing is between them", ExitCode.USAGE)
         return Stretch(start, end, self.last)
 
     def new_filter(self) -> LineFilter:

@@ -118,10 +118,11 @@ class Reading:
                 if count == 0 and not chosen.is_open:
                     break
         self._count(backwards)
-        separators = [each.after_skipped for each in backwards[1:]] + [False]
+        # Read backwards, a line tells what was left out after it; each wants to know of before it.
+        is_after_skipped = [False, *(each.after_skipped for each in reversed(backwards))]
         return [
             replace(each, after_skipped=is_after)
-            for each, is_after in zip(reversed(backwards), reversed(separators), strict=True)
+            for each, is_after in zip(reversed(backwards), is_after_skipped, strict=False)
         ]
 
     def _through(self, chosen: LineFilter, batch: LogBatch) -> list[Shown]:
