@@ -50,7 +50,7 @@ def feeds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         made.append({"span": span, **given})
         return StubRunFeed(run(job), job, publish=publish, on_log=on_log, on_gone=on_gone, span=span)
 
-    monkeypatch.setattr("tui.app.shell.RunFeed", make)
+    monkeypatch.setattr("tui.app.opening.RunFeed", make)
     return made
 
 

@@ -14,8 +14,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from api_client import TrainingClient, resolve_remote
 from support.emulator import running_emulator
+from support.stranger import Stranger
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 180.0
@@ -40,14 +43,14 @@ FOREIGN = (
 class Terminal:
     """A child in a pseudo-terminal of 80×24; all that it writes is kept."""
 
-    def __init__(self, arguments: list[str], environ: dict[str, str]) -> None:
+    def __init__(self, arguments: list[str], environ: dict[str, str], *, stderr: int | None = None) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self.child = subprocess.Popen(
             arguments,
             stdin=theirs,
             stdout=theirs,
-            stderr=theirs,
+            stderr=theirs if stderr is None else stderr,
             env=environ,
             cwd=ROOT,
             start_new_session=True,
@@ -67,6 +70,15 @@ class Terminal:
 
     def press(self, keys: bytes) -> None:
         os.write(self._ours, keys)
+
+    def hang_up(self) -> int:
+        """Take the terminal away; without being its session's leader the child gets no signal of it."""
+        os.close(self._ours)
+        try:
+            return self.child.wait(PATIENCE_S)
+        finally:
+            self.child.kill()
+            self.child.wait()
 
     def close(self) -> int:
         try:
@@ -98,3 +110,49 @@ async def test_nothing_of_a_hostile_log_reaches_the_terminal_as_a_command() -> N
     for sequence in FOREIGN:
         assert sequence not in terminal.written
     assert key.encode() not in terminal.written
+
+
+def on_a_stranger(stranger: Stranger) -> dict[str, str]:
+    return {**os.environ, **stranger.environ(), "TERM": "xterm-256color"}
+
+
+def is_drawn(written: bytes) -> bool:
+    return b"job1" in written or b"live" in written
+
+
+def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
+    with Stranger() as stranger:
+        terminal = Terminal([sys.executable, "-m", "tui"], on_a_stranger(stranger))
+        terminal.read_until(is_drawn)
+        assert terminal.hang_up() == 0
+
+
+def test_with_stderr_elsewhere_it_is_drawn_on_the_terminal_and_nothing_in_the_file(tmp_path: Path) -> None:
+    remarks = tmp_path / "remarks"
+    with Stranger() as stranger, remarks.open("wb") as file:
+        terminal = Terminal([sys.executable, "-m", "tui"], on_a_stranger(stranger), stderr=file.fileno())
+        terminal.read_until(is_drawn)
+        terminal.press(b"q")
+        terminal.read_until(lambda written: b"\x1b[?1049l" in written)
+        assert terminal.close() == 0
+    assert remarks.read_bytes() == b""
+
+
+@pytest.mark.parametrize(("stream", "words"), [("stdin", "standard input"), ("stdout", "standard output")])
+def test_without_a_terminal_it_says_which_stream_leads_elsewhere(stream: str, words: str) -> None:
+    ours, theirs = pty.openpty()
+    streams = {"stdin": theirs, "stdout": theirs, stream: subprocess.DEVNULL}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tui"],
+            check=False,
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            **streams,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 2
+    assert words in done.stderr

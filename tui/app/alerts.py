@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from textual import events, on
@@ -28,7 +29,7 @@ from tui.alerts.titles import fleet_title, run_title
 from tui.configuration.loading import Loaded
 from tui.configuration.model import NotificationSettings
 from tui.insight.finding import SEVERITIES
-from tui.insight.fleet import silenced
+from tui.insight.fleet import JobRow, silenced
 from tui.insight.units import duration
 from tui.messages import FleetJudged, RunJudged, SnoozeRequested
 from tui.screens.base import AppScreen
@@ -51,6 +52,7 @@ class AlertKeeper(App[WelcomeChoice]):
     _book: AlertBook | None = None
     _ways: OutsideWays | None = None
     _title_shown = ""
+    _looked: Mapping[int, JobRow] = MappingProxyType({})
     _knows_focus = False
     _used_at = 0.0
 
@@ -122,12 +124,17 @@ class AlertKeeper(App[WelcomeChoice]):
     @on(FleetJudged)
     def _take_fleet(self, message: FleetJudged) -> None:
         watched = {screen.job.id for screen in self.screen_stack if isinstance(screen, JobScreen)}
+        looked, self._looked = self._looked, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
+            if looked.get(id(row)) is row and row.job.is_finished:
+                continue  # nothing can be new of most of ten thousand
             if row.id not in watched:  # the job's own screen knows more, and sooner
                 source = "glance" if row.judged else "list"  # to be listed is not to be looked at
                 self._tell(self.alert_book.look(row.job, row.findings, _now(), source=source))
         if isinstance(self._front, HomeScreen):
-            self._show_title(fleet_title([silenced(row, self.snoozed) for row in message.fleet.jobs]))
+            rows = message.fleet.jobs
+            awake = [silenced(row, self.snoozed) for row in rows] if self.snoozed else rows
+            self._show_title(fleet_title(awake))
 
     @property
     def _front(self) -> Screen[Any] | None:

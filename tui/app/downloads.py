@@ -10,6 +10,7 @@ from textual.reactive import var
 
 from api_client.downloads import DownloadPlan, Existing
 from tui.app.outbox import OutboxKeeper
+from tui.app.trail import Place
 from tui.feeds.downloads import DownloadsFeed, proposed_folder
 from tui.feeds.session import Session
 from tui.insight.text import inert
@@ -40,6 +41,10 @@ class DownloadKeeper(OutboxKeeper):
     """Other keys for actions, by their ids."""
 
     _downloads_feed: DownloadsFeed | None = None
+
+    def push_app_screen(self, screen: AppScreen, place: Place | None = None) -> None:
+        """Show a screen, with what every screen shows; ``place`` if it is one to come back to."""
+        raise NotImplementedError
 
     def watch_downloads(self, downloads: Transfers) -> None:
         """Hand them on to the screens that show them."""
@@ -154,10 +159,10 @@ class DownloadKeeper(OutboxKeeper):
         if isinstance(self.screen, DownloadsScreen):
             self.pop_screen()
         elif isinstance(self.screen, AppScreen):
-            screen = DownloadsScreen()
-            screen.connection, screen.downloads = self.screen.connection, self.downloads
-            screen.change_keys(self._keys)
-            self.push_screen(screen)
+            self._open_downloads()
+
+    def _open_downloads(self) -> None:
+        self.push_app_screen(DownloadsScreen(), Place(("downloads",), self._open_downloads))
 
     async def action_quit(self) -> None:
         """Leave; with downloads under way, only after asking."""

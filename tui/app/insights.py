@@ -11,12 +11,12 @@ from textual import on, work
 from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from tui.app.downloads import DownloadKeeper
+from tui.app.trail import Place
 from tui.configuration.loading import Loaded
 from tui.feeds.capacity import CapacityFeed
 from tui.feeds.comparison import ComparisonFeed, RunMemory, job_before
 from tui.feeds.session import Session
 from tui.messages import CapacityRequested, CompareJobsRequested, ExportRequested, FilesSaved
-from tui.screens.base import AppScreen
 from tui.screens.capacity.screen import CapacityScreen
 from tui.screens.compare.screen import CompareRunsScreen
 from tui.screens.export.saving import proposed_path
@@ -28,10 +28,6 @@ class InsightKeeper(DownloadKeeper):
 
     _settings: Loaded
     _runs_read: RunMemory | None = None
-
-    def push_app_screen(self, screen: AppScreen) -> None:
-        """Show a screen, with what every screen shows."""
-        raise NotImplementedError
 
     @on(CompareJobsRequested)
     def _compare_jobs(self, message: CompareJobsRequested) -> None:
@@ -64,13 +60,16 @@ class InsightKeeper(DownloadKeeper):
             patterns=wanted.progress_patterns,
             own_prices=wanted.prices,
         )
-        self.push_app_screen(CompareRunsScreen(jobs, feed_with))
+        place = Place(
+            ("compare", *(job.id for job in jobs)), partial(self._show_comparison, session, tuple(jobs))
+        )
+        self.push_app_screen(CompareRunsScreen(jobs, feed_with), place)
 
     @on(CapacityRequested)
     def _show_capacity(self) -> None:
         if self._session is not None:
-            feed_with = partial(CapacityFeed, self._session)
-            self.push_app_screen(CapacityScreen(self._session.place, feed_with))
+            screen = CapacityScreen(self._session.place, partial(CapacityFeed, self._session))
+            self.push_app_screen(screen, Place(("capacity",), self._show_capacity))
 
     @on(ExportRequested)
     def _export(self, message: ExportRequested) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 
 from textual import work
 from textual.markup import escape
-from textual.reactive import var
 
 from api_client.remotes import Remote
 from api_client.remotes.listing import list_remotes
@@ -26,8 +25,6 @@ OWN_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act",
 
 class RemoteKeeper(TeamKeeper):
     """The part of the app that goes to another remote."""
-
-    connection: var[Connection] = var(Connection())
 
     def _connection_changed(self, connection: Connection) -> None:
         self.connection = connection

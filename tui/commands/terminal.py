@@ -10,8 +10,12 @@ from tui.commands.failures import CommandFailed
 
 def need_terminal() -> None:
     """Raise CommandFailed where there is no terminal for the dashboard."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    streams = (("input", sys.stdin), ("output", sys.stdout))
+    elsewhere = [name for name, stream in streams if not stream.isatty()]
+    if elsewhere:
         raise CommandFailed(
-            "the dashboard needs a terminal; bt-tui projects, jobs, job and logs work without one",
+            f"the dashboard needs a terminal, and standard {' and '.join(elsewhere)}"
+            f" {'lead' if len(elsewhere) > 1 else 'leads'} elsewhere;"
+            " bt-tui projects, jobs, job and logs work without one",
             ExitCode.USAGE,
         )

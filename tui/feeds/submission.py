@@ -63,8 +63,11 @@ class SubmissionFeed:
         *,
         below: Path | None = None,
         memory: Path | None = None,
+        team: str = "",
     ) -> None:
+        """``team`` is for projects that name none themselves; empty: as the remote has it."""
         self._session = session
+        self._team = team
         self._publish = publish
         self._below = below or Path.cwd()
         self._memory = memory or recent_configs_file()
@@ -86,10 +89,13 @@ class SubmissionFeed:
         self._change(stage="loading", config=config, error="")
         try:
             # In a process of its own: what a config prints or asks must not reach this terminal.
-            self._loaded = await asyncio.to_thread(load_training_project, config, python=Path(sys.executable))
+            loaded = await asyncio.to_thread(load_training_project, config, python=Path(sys.executable))
         except ApiClientError as error:
             self._change(stage="choosing", error=str(error))
             return
+        if self._team and not loaded.team_name:
+            loaded = loaded.model_copy(update={"team_name": self._team})
+        self._loaded = loaded
         await self.review(Overrides())
 
     async def review(self, overrides: Overrides) -> None:

@@ -23,7 +23,7 @@ from tui.insight.batches import Verb
 from tui.insight.comparison import MOST_COMPARED
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet import FleetSnapshot, JobRow, ProjectRow, arrange, jobs_table, silenced
-from tui.insight.fleet_cost import jobs_cost
+from tui.insight.fleet_cost import charges_cost
 from tui.insight.query import Query, parse
 from tui.insight.units import count, money
 from tui.keymap import bindings_of
@@ -318,6 +318,11 @@ class HomeScreen(AppScreen):
         row = self._jobs.cursor_row
         return row.job if row is not None else None
 
+    def show_place(self, place: str) -> None:
+        """Call the place differently from now on."""
+        self._place = place
+        self._show_header()
+
     def choose_project(self, project_id: str) -> None:
         """Show the jobs of that project alone."""
         self._projects.move_to(project_id)
@@ -343,7 +348,7 @@ class HomeScreen(AppScreen):
 
     def action_sort(self) -> None:
         """The next order."""
-        shown = self._jobs.columns_shown
+        shown = self._jobs.columns_shown | {"status"}  # told by sign and note where it has no column
         orders = [order for order in SORT_ORDERS if order[0] in shown]
         known = [column for column, _ in orders]
         position = known.index(self.sort[0]) if self.sort[0] in known else -1
@@ -478,7 +483,7 @@ class HomeScreen(AppScreen):
 
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
     """At most so many GPU-hours, and the money where prices are known; of the jobs that are listed."""
-    cost = jobs_cost((row.job for row in rows), snapshot.prices, snapshot.at)
+    cost = charges_cost(((row.job, row.charged_s) for row in rows), snapshot.prices)
     if cost.gpu_hours < LEAST_GPU_HOURS:
         return []
     said: list[Span] = [(f"≤ {count(cost.gpu_hours)} GPU·h", "muted")]

@@ -1,0 +1,127 @@
+"""Back and forward through the screens that were visited; teams and projects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from api_client.remotes import resolve_remote
+from support.dashboard import text_of
+from support.stranger import Stranger, job, project
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.configuration.memory import Memory
+from tui.screens.cache.screen import CacheScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+
+SIZE = (100, 30)
+
+
+@pytest.fixture
+def server() -> Iterator[Stranger]:
+    with Stranger() as stranger:
+        stranger.projects = [
+            project("p1", "alpha", team_name="Vision"),
+            project("p2", "beta", team_name="Speech"),
+        ]
+        stranger.jobs = [
+            job(
+                name,
+                "COMPLETED",
+                name=f"run-{name}",
+                training_project_id=home,
+                training_project={"id": home, "name": home},
+            )
+            for name, home in (("one", "p1"), ("two", "p2"), ("three", "p2"))
+        ]
+        yield stranger
+
+
+def dashboard(server: Stranger, memory: Memory | None = None) -> BtTuiApp:
+    return BtTuiApp(resolve_remote(environ=server.environ()), memory=memory)
+
+
+async def is_shown(pilot: Pilot[Any], kind: type, words: str = "") -> None:
+    await until(pilot, lambda: isinstance(pilot.app.screen, kind) and words in text_of(pilot.app))  # type: ignore[arg-type]
+
+
+async def test_back_and_forward_are_those_of_a_browser(server: Stranger) -> None:
+    app = dashboard(server)
+    async with app.run_test(size=SIZE) as pilot:
+        await is_shown(pilot, HomeScreen, "run-one")
+        await pilot.press("enter")
+        await is_shown(pilot, JobScreen, "run-")
+        first = app.screen.job.id  # type: ignore[attr-defined]
+        await pilot.press("C")
+        await is_shown(pilot, CacheScreen)
+        await pilot.press("backspace")
+        await is_shown(pilot, JobScreen)
+        await pilot.press("alt+left")
+        await is_shown(pilot, HomeScreen)
+        await pilot.press("alt+right")
+        await is_shown(pilot, JobScreen)
+        assert app.screen.job.id == first  # type: ignore[attr-defined]
+        await pilot.press("F")
+        await is_shown(pilot, CacheScreen)
+        await pilot.press("escape")  # is one step back too
+        await is_shown(pilot, JobScreen)
+        await pilot.press("escape")
+        await is_shown(pilot, HomeScreen)
+        await pilot.press("F", "F")
+        await is_shown(pilot, CacheScreen)
+
+
+async def test_at_the_ends_it_says_so_and_in_a_field_the_keys_are_the_field_s(server: Stranger) -> None:
+    app = dashboard(server)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await is_shown(pilot, HomeScreen, "run-one")
+        await pilot.press("backspace")
+        await until(pilot, lambda: "where you began" in text_of(app))
+        await pilot.press("slash", *"FJ", "backspace")
+        assert isinstance(app.screen, HomeScreen)
+        assert app.screen.query_text == "F"
+
+
+async def choose(pilot: Pilot[Any], letters: str, words: str) -> None:
+    await pilot.press("J")
+    await until(pilot, lambda: "Which team or project?" in text_of(pilot.app))  # type: ignore[arg-type]
+    await pilot.press(*letters)
+    await until(pilot, lambda: words in text_of(pilot.app))  # type: ignore[arg-type]
+    while not isinstance(pilot.app.screen, HomeScreen):
+        await pilot.press("enter")
+        await pilot.pause()
+
+
+async def test_a_team_s_jobs_alone_are_shown_also_the_next_time(server: Stranger) -> None:
+    memory = Memory()
+    for start in range(2):
+        app = dashboard(server, memory)
+        async with app.run_test(size=SIZE) as pilot:
+            if not start:
+                await is_shown(pilot, HomeScreen, "run-one")
+                await choose(pilot, "speech", "team Speech")
+            await is_shown(pilot, HomeScreen, "run-two")
+            await until(pilot, lambda app=app: "run-one" not in text_of(app))  # type: ignore[misc]
+            assert "Speech" in text_of(app).splitlines()[0]
+    async with (app := dashboard(server, memory)).run_test(size=SIZE) as pilot:
+        await is_shown(pilot, HomeScreen, "run-two")
+        await choose(pilot, "allteams", "all teams and projects")
+        await is_shown(pilot, HomeScreen, "run-one")
+        assert "Speech" not in text_of(app).splitlines()[0]
+
+
+async def test_a_project_of_another_team_is_found_from_a_job(server: Stranger) -> None:
+    app = dashboard(server)
+    async with app.run_test(size=SIZE) as pilot:
+        await is_shown(pilot, HomeScreen, "run-one")
+        await choose(pilot, "vision", "team Vision")
+        await until(pilot, lambda: "run-two" not in text_of(app))
+        await pilot.press("enter")
+        await is_shown(pilot, JobScreen)
+        await choose(pilot, "beta", "project beta")
+        await is_shown(pilot, HomeScreen, "run-two")
+        assert "run-one" not in text_of(app)

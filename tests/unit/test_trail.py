@@ -1,0 +1,59 @@
+"""The trail of visited screens."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.app.trail import LONGEST, Place, Trail
+
+
+def place(name: str) -> Place:
+    return Place((name,), lambda: None)
+
+
+def trail(names: str) -> Trail:
+    made = Trail()
+    for name in names:
+        made.visit(place(name))
+    return made
+
+
+def test_back_and_forward_go_through_the_visits() -> None:
+    walked = trail("habc")
+    assert [walked.step(-1), walked.step(-1), walked.step(1)] == [place("b"), place("a"), place("b")]
+
+
+def test_at_the_ends_nothing_moves() -> None:
+    walked = trail("ha")
+    assert walked.step(1) is None
+    assert walked.step(-2) is None
+    assert walked.present == place("a")
+
+
+def test_a_new_visit_forgets_what_was_ahead() -> None:
+    walked = trail("ha")
+    walked.step(-1)
+    walked.visit(place("b"))
+    assert walked.step(1) is None
+    assert walked.step(-1) == place("h")
+
+
+def test_leaving_a_screen_is_a_step_back_that_can_be_undone() -> None:
+    walked = trail("hab")
+    walked.fall_back(place("h"))
+    assert walked.step(1) == place("a")
+    assert walked.step(1) == place("b")
+
+
+@given(st.lists(st.sampled_from("abcdefgh<>"), max_size=300))
+def test_it_is_always_somewhere_and_never_grows_without_end(steps: list[str]) -> None:
+    walked = trail("h")
+    for step in steps:
+        if step in "<>":
+            walked.step(-1 if step == "<" else 1)
+        else:
+            walked.visit(place(step))
+            assert walked.present == place(step)
+        assert walked.present is not None
+    assert len(walked._visits) <= LONGEST

@@ -1,0 +1,169 @@
+"""What the app does about opening screens: each with what every screen shows, and as settings want it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+
+from textual import on, work
+from textual.reactive import var
+
+from api_client.errors import NotFound, RequestError
+from api_client.models import Checkpoint, TrainingJob
+from tui.app.changing import ChangeKeeper
+from tui.app.insights import InsightKeeper
+from tui.app.trail import Place
+from tui.app.visits import VisitKeeper
+from tui.configuration.memory import Memory
+from tui.feeds.cache import CacheFeed
+from tui.feeds.checkpoint_files import CheckpointFilesFeed, list_files
+from tui.feeds.deployment import DeployFeed
+from tui.feeds.run import RunFeed
+from tui.feeds.submission import SubmissionFeed
+from tui.insight.checkpoint_facts import CheckpointFacts
+from tui.insight.connection import Connection
+from tui.insight.text import inert
+from tui.messages import (
+    CompareCheckpointsRequested,
+    DeployRequested,
+    JobSubmitted,
+    NewJobRequested,
+    OpenCacheRequested,
+    OpenCheckpointRequested,
+    OpenJobRequested,
+)
+from tui.screens.base import AppScreen
+from tui.screens.cache.screen import CacheScreen
+from tui.screens.deploy.screen import DeployScreen
+from tui.screens.files.compare import CompareScreen
+from tui.screens.files.screen import FilesScreen
+from tui.screens.job.layout import JobLayout
+from tui.screens.job.log_ways import LogWays
+from tui.screens.job.screen import JobScreen
+from tui.screens.submit.screen import SubmitScreen
+from tui.wizard.given import Given
+
+JOB_MEMORY = "job"
+FIND_AGAIN_S = 5.0
+"""Between two tries to find the job that was asked for, while the server is unreachable."""
+
+
+class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
+    """The part of the app that opens screens on what people ask for."""
+
+    _memory: Memory
+    _tab: str | None
+    _team: str
+
+    connection: var[Connection] = var(Connection())
+    snoozed: var[frozenset[tuple[str, str]]]
+
+    def push_app_screen(self, screen: AppScreen, place: Place | None = None) -> None:
+        """Show a screen, with what every screen shows; ``place`` if it is one to come back to."""
+        screen.connection, screen.downloads = self.connection, self.downloads
+        screen.snoozed = self.snoozed
+        screen.change_keys(self._keys)
+        self.note_visit(screen, place)
+        self.push_screen(screen)
+
+    @on(OpenCacheRequested)
+    def _open_cache(self, message: OpenCacheRequested) -> None:
+        self._show_cache(message.project_id, message.name)
+
+    def _show_cache(self, project_id: str, name: str) -> None:
+        if self._session is not None:
+            screen = CacheScreen(name, partial(CacheFeed, self._session, project_id))
+            self.push_app_screen(
+                screen, Place(("cache", project_id), partial(self._show_cache, project_id, name))
+            )
+
+    @on(OpenCheckpointRequested)
+    def _open_checkpoint(self, message: OpenCheckpointRequested) -> None:
+        self._show_checkpoint(message.job, message.checkpoint)
+
+    def _show_checkpoint(self, job: TrainingJob, checkpoint: Checkpoint) -> None:
+        if self._session is not None:
+            screen = FilesScreen(
+                job, checkpoint, partial(CheckpointFilesFeed, self._session, job, checkpoint)
+            )
+            again = partial(self._show_checkpoint, job, checkpoint)
+            self.push_app_screen(screen, Place(("files", job.id, checkpoint.checkpoint_id), again))
+
+    @on(CompareCheckpointsRequested)
+    def _compare_checkpoints(self, message: CompareCheckpointsRequested) -> None:
+        self._show_checkpoints(message.job, message.left, message.right)
+
+    def _show_checkpoints(self, job: TrainingJob, left: CheckpointFacts, right: CheckpointFacts) -> None:
+        if self._session is not None:
+            screen = CompareScreen(left, right, partial(list_files, self._session, job))
+            again = partial(self._show_checkpoints, job, left, right)
+            self.push_app_screen(screen, Place(("checkpoints", job.id, left.name, right.name), again))
+
+    @on(OpenJobRequested)
+    def _open_job(self, message: OpenJobRequested) -> None:
+        self._show_job(message.job)
+
+    def _show_job(self, job: TrainingJob) -> None:
+        if self._session is not None:
+            wanted, ways = self._settings.configuration, self._settings.configuration.logs
+            feed_with = partial(
+                RunFeed,
+                self._session,
+                rules=wanted.health,
+                patterns=wanted.progress_patterns,
+                prices=wanted.prices,
+                status_interval_s=wanted.refresh.status_s,
+                metrics_interval_s=wanted.refresh.metrics_s,
+                checkpoints_interval_s=wanted.refresh.checkpoints_s,
+            )
+            log = LogWays(
+                time=ways.time,
+                wrap=ways.wrap,
+                min_level=ways.min_level,
+                collapse_progress=ways.collapse_progress,
+                fold_tracebacks=ways.fold_tracebacks,
+                max_lines=ways.max_lines_in_memory,
+            )
+            settled = frozenset(name for name in asdict(log) if self._settings.is_given(f"logs.{name}"))
+            layout = JobLayout(log=log).recalled(self._memory.table(JOB_MEMORY), settled)
+            tab, self._tab = self._tab, None  # asked for once; afterwards as it was left
+            screen = JobScreen(job, feed_with, tab=tab, layout=layout, remember=self._remember_layout)
+            self.push_app_screen(screen, Place(("job", job.id), partial(self._show_job, job)))
+
+    def _remember_layout(self, layout: JobLayout) -> None:
+        self._memory.put(JOB_MEMORY, layout.as_data())
+
+    @work(group="find job", exclusive=True)
+    async def _open_by_id(self, job_id: str) -> None:
+        """Open a job by its id; an unreachable server is asked again."""
+        assert self._session is not None
+        while True:
+            try:
+                self._show_job(await self._session.find_job(job_id))
+            except NotFound:
+                self.notify(f"There is no job {inert(job_id)} on {self._session.place}.", severity="error")
+            except RequestError:
+                await self._session.clock.sleep(FIND_AGAIN_S)
+                continue
+            return
+
+    @on(NewJobRequested)
+    def _new_job(self) -> None:
+        if self._may_change() and self._session is not None:
+            feed_with = partial(SubmissionFeed, self._session, team=self._team)
+            self.push_app_screen(SubmitScreen(feed_with, self._session.place))
+
+    @on(JobSubmitted)
+    def _follow_submitted(self, message: JobSubmitted) -> None:
+        if isinstance(self.screen, SubmitScreen):
+            self.pop_screen()
+            self._show_job(message.job)
+
+    @on(DeployRequested)
+    def _deploy(self, message: DeployRequested) -> None:
+        if self._may_change() and self._session is not None:
+            given = Given(
+                job_id=message.job.id if message.job is not None else None,
+                checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
+            )
+            self.push_app_screen(DeployScreen(partial(DeployFeed, self._session, given), self._session.place))
