@@ -14,6 +14,7 @@ from typing import Any
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
 from tui.insight.export import ExportTable, Value
 from tui.insight.finding import Finding, FindingKind
+from tui.insight.fleet_cost import charged_s
 from tui.insight.progress import ProgressSnapshot
 from tui.insight.query import Query
 from tui.insight.status import StatusView, status_view
@@ -56,6 +57,8 @@ class JobRow:
     status: StatusView
     gpu: str
     gpu_count: int
+    charged_s: float | None
+    """Seconds that count towards its cost so far, of each node; None while it has not run yet."""
     note: str
     note_tone: str
     progress_fraction: float
@@ -129,6 +132,7 @@ class FleetFold:
 
     def __init__(self) -> None:
         self._ended: dict[str, _Ended] = {}
+        self._projects: dict[str, tuple[TrainingProject, ProjectRow]] = {}
 
     def warm(self, jobs: Sequence[TrainingJob], glances: Mapping[str, Glance], now: datetime) -> None:
         """Make the rows of ended jobs that are new, and forget those that are gone; safe in a thread."""
@@ -163,7 +167,23 @@ class FleetFold:
             else:
                 rows.append(_job_row(job, glance, now))
         rows.sort(key=_RANK)
-        return FleetSnapshot(_project_rows(projects, rows), tuple(rows), now, prices or {})
+        return FleetSnapshot(self._project_rows(projects, rows), tuple(rows), now, prices or {})
+
+    def _project_rows(
+        self, projects: Iterable[TrainingProject], rows: Sequence[JobRow]
+    ) -> tuple[ProjectRow, ...]:
+        total = Counter([row.project_id for row in rows])
+        running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
+        before, self._projects = self._projects, {}
+        for project in projects:
+            jobs, live = total[project.id], running[project.id]
+            known = before.get(project.id)
+            if known is None or known[0] is not project or (known[1].jobs, known[1].running) != (jobs, live):
+                name, team = inert(project.name) or project.id, inert(project.team_name or "")
+                known = (project, ProjectRow(project.id, name, team, jobs, live))
+            self._projects[project.id] = known
+        found = [row for _, row in self._projects.values()]
+        return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
 
 
 def _ended(job: TrainingJob, glance: Glance, now: datetime, index: int) -> _Ended:
@@ -185,22 +205,6 @@ def fold_fleet(
     return FleetFold().fold(projects, jobs, glances, now, prices)
 
 
-def _project_rows(projects: Iterable[TrainingProject], rows: Sequence[JobRow]) -> tuple[ProjectRow, ...]:
-    total = Counter([row.project_id for row in rows])
-    running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
-    found = [
-        ProjectRow(
-            project.id,
-            inert(project.name) or project.id,
-            inert(project.team_name or ""),
-            total[project.id],
-            running[project.id],
-        )
-        for project in projects
-    ]
-    return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
-
-
 def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     note, tone = _note(job, glance, age_s, now)
@@ -216,6 +220,7 @@ def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
         status=status,
         gpu=hardware(job),
         gpu_count=per_node * (job.node_count or 1),
+        charged_s=charged_s(job, now),
         note=note,
         note_tone=tone,
         progress_fraction=(glance.progress.fraction if glance.progress else None) or 0.0,
