@@ -81,13 +81,13 @@ async def test_at_the_ends_it_says_so_and_in_a_field_the_keys_are_the_field_s(se
         await is_shown(pilot, HomeScreen, "run-one")
         await pilot.press("backspace")
         await until(pilot, lambda: "where you began" in text_of(app))
-        await pilot.press("slash", *"FJ", "backspace")
+        await pilot.press("slash", *"F0", "backspace")
         assert isinstance(app.screen, HomeScreen)
         assert app.screen.query_text == "F"
 
 
 async def choose(pilot: Pilot[Any], letters: str, words: str) -> None:
-    await pilot.press("J")
+    await pilot.press("0")
     await until(pilot, lambda: "Which team or project?" in text_of(pilot.app))  # type: ignore[arg-type]
     await pilot.press(*letters)
     await until(pilot, lambda: words in text_of(pilot.app))  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "switch_project",
         Scope.APP,
-        "J",
+        "0",
         "team, project",
         "Go to a team or a project: its jobs alone; or back to all.",
     ),

@@ -30,7 +30,8 @@ class VisitKeeper(App[WelcomeChoice]):
 
     def note_visit(self, screen: AppScreen, place: Place | None) -> None:
         """A screen is about to be shown; without a place it is none to come back to."""
-        self._catch_up()
+        if place is None or place != self._trail.present:  # else one has stepped there just now
+            self._catch_up()
         if place is not None:
             self._places[screen] = place
             self._trail.visit(place)
