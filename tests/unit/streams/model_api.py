@@ -106,6 +106,7 @@ class ModelApi:
         self._random = random.Random(self.seed)
         self._asc = sorted(self.lines, key=lambda line: line.stamp_ns)
         self._stamps = [line.stamp_ns for line in self._asc]
+        self._last_arrival_ns = max((line.arrives_ns for line in self.lines), default=0)
 
     async def fetch(self, *, start_ms: int, end_ms: int | None, direction: str, limit: int) -> list:
         self.pages += 1
@@ -134,8 +135,7 @@ class ModelApi:
         visible = (line for line in window if line.arrives_ns <= present_ns)
         page = self._cut(list(islice(visible, limit)))
         is_over = present_ns >= (BEGIN_S + self.finishes_s) * NS
-        has_all = all(line.arrives_ns <= present_ns for line in self.lines)
-        self.is_complete = self.tells_complete and is_over and has_all
+        self.is_complete = self.tells_complete and is_over and self._last_arrival_ns <= present_ns
         if self.poison and any(self.poison[0] <= line.stamp_ns < self.poison[1] for line in page):
             raise ServerFault("this page cannot be rendered", status=500)
         if self.shuffles:
