@@ -31,6 +31,8 @@ class LogStanding:
     pattern: LogPattern | None
     match: MatchChanged | None
     view: LogView
+    day: str
+    dropped: int
 
 
 class LogBar(FactLine):
@@ -45,7 +47,11 @@ class LogBar(FactLine):
         facts = [_whose(standing), _follows(standing)]
         if standing.pattern is not None:
             facts.append(match_words(standing.pattern, standing.match))
+        if standing.dropped:
+            facts.append([(f"{count(standing.dropped)} oldest lines dropped", "warn")])
         facts += standing.choice.words()
+        if standing.day:
+            facts.append([(standing.day, "plain")])
         facts += _switched(standing.view)
         if standing.read_part is not None and standing.read_part < 1:
             facts.append([(f"reading older lines {percent(standing.read_part)}", "muted")])

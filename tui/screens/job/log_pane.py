@@ -68,6 +68,7 @@ class LogPane(LogShown):
         self._ended = False
         self._read_part: float | None = None
         self._held: list[LogPart] | None = None
+        self._told_dropped = False
 
     def compose(self) -> ComposeResult:
         """What is shown, where it went wrong, the lines, and a field to type into."""
@@ -104,6 +105,7 @@ class LogPane(LogShown):
             view.clear()
             self._ended, self._match = False, None
             self.forget_times()
+            self._told_dropped = False
         elif part.filled is not None:
             if view.replace_gap(part.filled, part.entries) and not self.view.follow:
                 self.view.go_to_time(part.filled.start_ns)  # to see what the reader asked for
@@ -118,7 +120,18 @@ class LogPane(LogShown):
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         if part.entries:
             self.learn_times(part.entries)
+        self._tell_dropped()
         self.show_standing()
+
+    def _tell_dropped(self) -> None:
+        """Once: the line over the log goes on saying how many."""
+        if self.columns.main.dropped and not self._told_dropped:
+            self._told_dropped = True
+            self.notify(
+                "There is no room on the disk for more older lines: the oldest are dropped from this view. "
+                "The log itself is whole; bt-tui logs reads all of it.",
+                severity="warning",
+            )
 
     def _tell_filled(self, part: LogPart) -> None:
         gaps = sum(isinstance(entry, LogGap) for entry in part.entries)
@@ -285,6 +298,8 @@ class LogPane(LogShown):
                 pattern=self._pattern,
                 match=self._match,
                 view=self.view,
+                day=main.only_day,
+                dropped=main.dropped,
             )
         )
 

@@ -17,7 +17,8 @@ TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 `off`: nothing."""
 
 TIME_MODES: tuple[TimeMode, ...] = ("clock", "utc", "relative", "elapsed", "off")
-_CLOCKS = ("clock", "utc")
+CLOCKS = ("clock", "utc")
+"""The modes that tell a time of day."""
 DAY_CELLS = len("11-21 ")
 """Before a time of day, in a log of several days: month and day."""
 TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "utc": 9, "relative": 4, "elapsed": 8, "off": 0}
@@ -83,7 +84,7 @@ class TimeColumn:
     @property
     def cells(self) -> int:
         """How wide the column is."""
-        return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in _CLOCKS else 0)
+        return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in CLOCKS else 0)
 
     def learn_span(self, first_ns: int, last_ns: int) -> bool:
         """The log held goes from then to then; returns whether times are shown differently for that."""
@@ -98,6 +99,18 @@ class TimeColumn:
         except (OverflowError, ValueError, OSError):
             return "--" + " " * (DAY_CELLS - 2)
 
+    def only_day(self, first_ns: int, last_ns: int) -> str:
+        """The day of a log that is of one day alone, which is not today; else nothing needs to be said."""
+        first, last, today = map(self._date, (first_ns, last_ns, int(self._now_s() * NS_PER_S)))
+        return first if first == last != today else ""
+
+    def _date(self, time_ns: int) -> str:
+        try:
+            zone = UTC if self.mode == "utc" else self._timezone
+            return datetime.fromtimestamp(time_ns // NS_PER_S, zone).strftime("%Y-%m-%d")
+        except (OverflowError, ValueError, OSError):
+            return ""
+
     def text(self, time_ns: int) -> str:
         """The time, padded to the column's width."""
         return self._plain(time_ns).rjust(self.cells)
@@ -111,7 +124,7 @@ class TimeColumn:
             return "--:--:--"
 
     def _plain(self, time_ns: int) -> str:
-        if self.mode in _CLOCKS:
+        if self.mode in CLOCKS:
             return (self._day(time_ns) if self.shows_days else "") + self.clock(time_ns)
         if self.mode == "relative":
             return age(self._now_s() - time_ns / NS_PER_S)[: TIME_CELLS["relative"]]

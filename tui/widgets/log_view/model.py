@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from api_client.streams.records import LogEntry, LogGap
 from tui.insight.log_pattern import LogPattern
+from tui.insight.log_text.structured import pretty_rows
 from tui.widgets.log_view.changes import shifted
 from tui.widgets.log_view.face import Face, Marks
 from tui.widgets.log_view.folds import FoldKinds
@@ -175,17 +176,25 @@ class LogModel:
                 row = self.visible.row_of(seq)
         return min(row, max(0, len(self.visible) - 1))
 
+    def opens(self, row: int) -> bool:
+        """Whether there is anything to open at a row: a fold, or an object in the message."""
+        face = self.face(row)
+        if self.visible.fold_around(face.seq) is not None or face.pretty:
+            return True
+        entry = self.store.entry(face.shown)
+        return not isinstance(entry, LogGap) and pretty_rows(entry.message) is not None
+
     def toggle_fold(self, row: int) -> bool:
         """Open or close the fold of a row, else spread its object; returns whether anything changed."""
         face = self.face(row)
         fold = self.visible.fold_around(face.seq)
+        if not self.opens(row):
+            return False
         if fold is not None:
             if fold.is_open and self.cursor is not None and self.cursor in fold:
                 self.cursor = fold.anchor
             self.visible.set_open(fold, not fold.is_open)
             return True
-        if isinstance(self.store.word(face.shown), LogGap):
-            return False
         self._pretty ^= {face.shown}
         return True
 

@@ -130,7 +130,7 @@ class Painter:
                 fold = OPEN_SIGN
             segments = [
                 self._mark(marks, first=True),
-                Segment(self._times.text(store.stamp(face.shown)), muted),
+                Segment(self._times.text(store.stamp(face.seq)), muted),
                 late,
                 Segment(label, node),
                 Segment(LEVEL_SIGNS.get(word.shown_level, " "), text_style),
@@ -138,7 +138,9 @@ class Painter:
             ]
         rows = self.rows(store, face)
         row = rows[number] if number < len(rows) else TextRow("")
-        segments += self._text(row, face if not number else None, max(0, width - gutter), text_style, marks)
+        segments += self._text(
+            store, row, face if not number else None, max(0, width - gutter), text_style, marks
+        )
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
         return self._lit(segments, marks)
@@ -158,8 +160,10 @@ class Painter:
         behind = Style(bgcolor=whole.bgcolor, bold=whole.bold or None, reverse=whole.reverse or None)
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
-    def _text(self, row: TextRow, face: Face | None, room: int, style: Style, marks: Marks) -> list[Segment]:
-        note = self._note(face)
+    def _text(
+        self, store: LogStore, row: TextRow, face: Face | None, room: int, style: Style, marks: Marks
+    ) -> list[Segment]:
+        note = self._note(store, face)
         pan = self._view.pan if self._layout.wrap_cells is None else 0
         pattern = self._view.pattern
         if note:
@@ -221,14 +225,16 @@ class Painter:
             segments.append(Segment(seen.text[begin:stop], look))
         return segments
 
-    def _note(self, face: Face | None) -> str:
+    def _note(self, store: LogStore, face: Face | None) -> str:
         """What else a fold has to say."""
         if face is None or face.fold is None or face.is_open:
             return ""
         if face.fold == "repeat":
             return f"×{face.lines:,}"
         if face.fold == "progress":
-            return f"({face.lines:,} states)"
+            # A bar that stays where a reader is has its place's time; its text may be a later one's.
+            place, now = self._times.clock(store.stamp(face.seq)), self._times.clock(store.stamp(face.shown))
+            return f"({face.lines:,} states{f', now {now}' if now != place else ''})"
         return f"({face.lines:,} lines)"
 
     def _gap(self, gap: LogGap, marks: Marks) -> list[Segment]:

@@ -144,13 +144,13 @@ class LogReader(LogCanvas, can_focus=True):
         entry = self.cursor_entry
         if isinstance(entry, LogGap):
             self.post_message(GapRetryRequested(self, entry))
-        else:
-            self.toggle_fold()
+        elif not self.toggle_fold():
+            self.notify("Nothing to open on this line: no fold, no JSON.", timeout=3)
 
     def toggle_fold(self) -> bool:
         """Open or close the fold at the reader's line, or spread its object; whether anything changed."""
         row = self._own_row()
-        if row is None:
+        if row is None or not self._model.opens(row):
             return False
         if self.follow:
             self.follow = False

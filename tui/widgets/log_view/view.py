@@ -12,7 +12,7 @@ from api_client.streams.records import LogEntry, LogGap
 from tui.widgets.log_view import messages
 from tui.widgets.log_view.finder import LogFinder
 from tui.widgets.log_view.folds import FoldKinds
-from tui.widgets.log_view.gutter import TIME_MODES, TimeMode
+from tui.widgets.log_view.gutter import CLOCKS, TIME_MODES, TimeMode
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Place
 
@@ -76,6 +76,12 @@ class LogView(LogFinder):
     def dropped(self) -> int:
         """Entries that had to go because the file for older lines could not be written."""
         return self._model.store.dropped
+
+    @property
+    def only_day(self) -> str:
+        """The day of all lines, where times of day leave it open; empty for today, or several days."""
+        span_ns = self._model.store.span_ns
+        return self._times.only_day(*span_ns) if span_ns is not None and self.time_mode in CLOCKS else ""
 
     @property
     def is_settled(self) -> bool:
