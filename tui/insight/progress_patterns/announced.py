@@ -7,7 +7,7 @@ import re
 from tui.insight.progress_patterns.reading import Reading, to_step
 
 _TOTAL = re.compile(
-    r"\b(?:total (?:optimi[sz]ation|training|train)[ _]steps|total steps) ?[=:] ?(\d[\d,]{0,14})\b",
+    r"\b(?:total (?:optimi[sz]ation|training|train)[ _]steps|total steps)(?: ?[=:] ?| )(\d[\d,]{0,14})\b",
     re.IGNORECASE,
 )
 

@@ -25,7 +25,7 @@ _NOTEBOOK = re.compile(
     r"Epoch (?P<epoch>[\d.]+)/(?P<epochs>\d+)\]"
 )
 _COLUMNS = re.compile(r"(?:^|\s)(?P<epoch>\d+)/(?P<epochs>\d+)\s+(?:[\d.]+[GM]?\s+){3,12}\d+$")  # Ultralytics
-_ITEM = re.compile(rf"([A-Za-z_][\w/ ]{{0,48}}?)\s*[=:]\s*({NUMBER})")
+_ITEM = re.compile(rf"([A-Za-z_][\w/ .-]{{0,48}}?)\s*[=:]\s*({NUMBER})")
 _TRAINING_UNITS = frozenset(
     f"{unit}/s"
     for unit in ("it", "step", "steps", "batch", "batches", "ba", "iter", "update", "optimizer_step")

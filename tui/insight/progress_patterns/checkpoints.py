@@ -15,7 +15,9 @@ _SAVING_MODEL = re.compile(
     r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)? (?:to|in|at)\b", re.IGNORECASE
 )
 _SAVED_AFTER = re.compile(
-    r"\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b", re.IGNORECASE
+    r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
+    r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b",
+    re.IGNORECASE,
 )
 _SAVED_PATH = re.compile(
     r"\b(?:sav(?:ing|ed)|wrote|writing)\b[^/]{0,60}?/[^\s]{0,400}?"
@@ -23,7 +25,8 @@ _SAVED_PATH = re.compile(
     re.IGNORECASE,
 )
 _NOT_SAVING = re.compile(
-    r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t)",
+    r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
+    r"|about to be)",
     re.IGNORECASE,
 )
 _PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tui.insight.progress_patterns.prose import is_report
 from tui.insight.progress_patterns.reading import (
     NUMBER,
     Reading,
@@ -19,7 +20,8 @@ from tui.insight.progress_patterns.reading import (
 )
 
 _STEP = re.compile(
-    r"(?<![\w./?&-])(?:global[ _]step|train(?:ing)?[ _]step|steps?|iteration|iter|it|batch"
+    r"(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )"
+    r"(?:global[ _]step|train(?:ing)?[ _]step|steps?|iteration|iter|it|batch"
     r"|num[ _]updates|updates?)"
     r"\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14})(?:\s{0,8}(?:/|of)\s{0,8}(?P<total>\d[\d,]{0,14}))?(?![\w.]*\w)",
     re.IGNORECASE,
@@ -36,11 +38,12 @@ _VALUE = re.compile(
     r"|policy|actor|ce|nll|gpt|sft|distill|reward"
     # Losses that are not the one: named, so that they are not taken for it.
     r"|critic|value|vf|aux|kl|reg|unsupervised|entropy|router|balanc\w{1,8}|mtp|cls|bbox|best|min|max|last"
+    r"|packet|target|reference|previous|initial"
     r")[ _/]loss(?:_mean)?|loss[ _](?:train|val)|loss"
     r"|(?:train/|optim/)?(?:learning[ _]rate|lr|grad(?:ient)?[ _-]?norm)|gnorm|norm"
     rf"|{_RATE_NAME}|tokens_per_s(?:ec(?:ond)?)?(?:_per_gpu)?|tps|samples_per_s(?:ec(?:ond)?)?"
     r"|step_time(?:_s|_ms)?|step_avg|iter_time_ms|sec/step|s/step|dt|time(?=\s{0,2}[=:]?\s{0,8}\d[\d.]{0,12}\s?ms))"
-    r"\s{0,8}[=:]?\s{0,8}(?:np\.float\d+\(|tensor\()?(?P<value>"
+    r"\s{0,8}(?P<mark>[=:]|(?<=loss )is )?\s{0,8}(?:np\.float\d+\(|tensor\()?(?P<value>"
     + NUMBER
     + r")(?P<unit>ms|[skKM])?(?![\w.]*[A-Za-z_]| ?%)",
     re.IGNORECASE,
@@ -52,9 +55,10 @@ _TIMES_IN_SECONDS = ("step_time", "step_time_s", "step_avg", "time")
 _ABOUT_EVALUATION = re.compile(
     # Whose loss it is, as the heading of a line: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation)?|val|eval(?:uation)?|test)"
-    r"(?: ?[\]):|]| - | set\b| (?=(?:global[ _])?(?:step|epoch|iter)))",
+    r"(?: ?[\]):|]| - | set\b| on '[\w.-]{1,40}' subset| (?=(?:global[ _])?(?:step|epoch|iter)))",
     re.IGNORECASE,
 )
+_WITHIN_VALIDATION = re.compile(r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ ")  # fairseq's, half-way
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?)[ _]loss|test set: average loss)"
     rf" ?[=:] ?(?P<value>{NUMBER})(?:$|, accuracy)",
@@ -90,10 +94,13 @@ def read(text: str) -> Reading | None:
     if step is None and epoch is None and not within:
         alone = _EVALUATION_ALONE.match(text) if text.lower().count("loss") == 1 else None
         return None if alone is None else Reading(eval_loss=to_float(alone["value"]))
-    values = {match["name"].lower(): _value(match) for match in reversed(list(_VALUE.finditer(text)))}
+    if _WITHIN_VALIDATION.search(text):
+        return None
+    found = list(_VALUE.finditer(text))
+    values = {match["name"].lower(): _value(match) for match in reversed(found)}
     for match in _RATE_AFTER.finditer(text):  # the unit stands behind the number
         values.setdefault(match["name"].lower(), _value(match))
-    if not values:
+    if not values or not is_report(text, marked=any(match["mark"] for match in found)):
         return None
     known = found_in(values)
     if step is not None:

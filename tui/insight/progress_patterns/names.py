@@ -12,8 +12,8 @@ def _names(listed: str) -> tuple[str, ...]:
 
 STEP = _names(
     "step, global_step, steps, iteration, iter, iters, trainer/global_step, training/global_step,"
-    "train/global_step, _step, num_updates, update_step, global step, training_step, train_step, batch, "
-    "batch_idx"
+    "train/global_step, _step, num_updates, update_step, global step,"
+    "current_steps, training_step, train_step, batch, batch_idx"
 )
 TOTAL_STEPS = _names("total_steps, max_steps, num_steps, total_iterations, train_iters, max_iters")
 EPOCH = _names("epoch, epochs, train/epoch, trainer/epoch, training/epoch")
