@@ -29,7 +29,7 @@ demo: $(RUN_STAMP)
 	@exec $(BIN)/python -m tui demo $(ARGS)
 
 test: check
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(DEVELOP_STAMP)
 	@$(BIN)/python -m ruff check .
