@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import Random
@@ -12,6 +13,8 @@ from api_client.errors import ErrorAnswer, RateLimited, RequestError
 
 # 2 ** 32 seconds is over a century: the cap has long taken over, and floats stay finite.
 _MAX_DOUBLINGS = 32
+POLLING_CAP_S = 2.0
+POLLING_SILENCE_S = 8.0
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
@@ -21,13 +24,28 @@ class RetryPolicy:
 
     ``max_attempts`` counts the first sending too, so 1 means: never again. ``base_s`` is the longest
     wait after the first failure; it doubles up to ``cap_s``. A ``Retry-After`` is obeyed up to
-    ``retry_after_cap_s``.
+    ``retry_after_cap_s``. After ``silence_s`` without a byte the first attempt counts as failed, later ones
+    after twice as long each; None leaves that to the connection's own timeout, which is the longest anyway.
     """
 
     max_attempts: int = 5
     base_s: float = 0.5
     cap_s: float = 30.0
     retry_after_cap_s: float = 60.0
+    silence_s: float | None = None
+
+    def for_polling(self) -> RetryPolicy:
+        """The same for requests that are sent again and again while somebody watches.
+
+        What comes back is to be seen within seconds, and a request that hangs must not hold up the next ones.
+        """
+        return replace(self, cap_s=min(self.cap_s, POLLING_CAP_S), silence_s=POLLING_SILENCE_S)
+
+    def read_timeout_s(self, attempt: int) -> float:
+        """How long attempt ``attempt`` (1 is the first) may go without a byte, by this policy."""
+        if self.silence_s is None:
+            return math.inf
+        return self.silence_s * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS)
 
     def delay_s(
         self, error: RequestError, *, attempt: int, idempotent: bool, arrived: bool, random: Random

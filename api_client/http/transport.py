@@ -99,6 +99,11 @@ class Transport:
     def __repr__(self) -> str:
         return f"Transport({self._remote.name!r}, {self._sites['api']})"
 
+    @property
+    def retry(self) -> RetryPolicy:
+        """What holds for requests that bring no policy of their own."""
+        return self._retry
+
     async def request(
         self,
         method: str,
@@ -125,7 +130,7 @@ class Transport:
         attempt = 0
         while True:
             attempt += 1
-            outcome = await self._attempt(call, attempt)
+            outcome = await self._attempt(call, attempt, policy.read_timeout_s(attempt))
             if isinstance(outcome, _Answer):
                 return await self._decoded(outcome, adapter, call, attempt)
             error = outcome.error
@@ -157,7 +162,7 @@ class Transport:
         if http is not None:
             await http.aclose()
 
-    async def _attempt(self, call: _Call, attempt: int) -> _Answer | Failure:
+    async def _attempt(self, call: _Call, attempt: int, read_timeout_s: float) -> _Answer | Failure:
         """Send once. Returns what went wrong instead of raising it, outside of any handler."""
         line = RequestLine(call.method, call.path, attempt)
         host = self._sites[call.site].netloc
@@ -167,7 +172,7 @@ class Transport:
             self._tell("sent", call, attempt)
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                    return await self._exchange(http, call, line)
+                    return await self._exchange(http, call, line, read_timeout_s)
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
                 problem = error
             except RequestError as error:
@@ -182,12 +187,14 @@ class Transport:
             return Failure(_closed(line), arrived=True)
         return failures.from_exception(problem, self._remote, host, line)
 
-    async def _exchange(self, http: httpx.AsyncClient, call: _Call, line: RequestLine) -> _Answer | Failure:
+    async def _exchange(
+        self, http: httpx.AsyncClient, call: _Call, line: RequestLine, read_timeout_s: float
+    ) -> _Answer | Failure:
         """One request, with the redirects that stay on the same server followed."""
         site = self._sites[call.site]
         url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
         for _ in range(MAX_REDIRECTS + 1):
-            response = await http.send(_build(http, call, url), stream=True)
+            response = await http.send(_build(http, call, url, read_timeout_s), stream=True)
             try:
                 if response.is_redirect:
                     target = _redirect_target(response, url)
@@ -281,14 +288,17 @@ class Transport:
             )
 
 
-def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL) -> httpx.Request:
+def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float) -> httpx.Request:
     """The request; names under .localhost are connected to as localhost.
 
     RFC 6761 gives them to this machine, but not every resolver knows.
     """
     headers = None if call.body is None else {"Content-Type": "application/json"}
     content = None if call.body is None else json.dumps(call.body, allow_nan=False).encode()
-    request = http.build_request(call.method, url, content=content, headers=headers)
+    usual = http.timeout
+    read_s = read_timeout_s if usual.read is None else min(read_timeout_s, usual.read)
+    timeout = httpx.Timeout(connect=usual.connect, read=read_s, write=usual.write, pool=usual.pool)
+    request = http.build_request(call.method, url, content=content, headers=headers, timeout=timeout)
     if url.host.endswith(".localhost"):
         request.url = url.copy_with(host="localhost")
     return request

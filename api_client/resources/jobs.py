@@ -160,9 +160,10 @@ class Jobs:
         self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S
     ) -> AsyncIterator[TrainingJob]:
         """The job now and every ``interval_s`` seconds, until it has ended."""
+        policy = self._transport.retry.for_polling()
 
         async def fetch_job() -> TrainingJob:
-            return await self.get(project_id, job_id)
+            return await self.get(project_id, job_id, retry=policy)
 
         async for job in watch_job(fetch_job, clock=self._clock, interval_s=interval_s):
             yield job

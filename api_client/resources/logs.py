@@ -113,13 +113,14 @@ class Logs:
         waited for, nor is one whose server says that its log is complete (our emulator does). ``retry``
         replaces the client's policy for the stream's own requests.
         """
+        policy = (retry or self._transport.retry).for_polling()
 
         async def fetch_job() -> TrainingJob:
-            return await self._jobs.get(project_id, job_id, retry=retry)
+            return await self._jobs.get(project_id, job_id, retry=policy)
 
         if start is None:
             start = start_of(await readable(fetch_job, clock=self._clock), self._clock)
-        fetch = _Window(self, project_id, job_id, retry)
+        fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
         options = FollowOptions(drain_s=drain_s, in_flight=PARTS_IN_FLIGHT)
         stream = follow_logs(
             fetch,
@@ -149,7 +150,7 @@ class Logs:
         time order all the same. Parts of a long stretch are read at once, and given in order.
         """
         stream = read_logs(
-            _Window(self, project_id, job_id, retry),
+            _Window(self, project_id, job_id, retry or self._transport.retry),
             clock=self._clock,
             start_ms=epoch_ms(start),
             end_ms=epoch_ms(end if end is not None else self._clock.now() + FUTURE),
@@ -167,7 +168,8 @@ class Logs:
 
         What still cannot be had is a LogGap among them; that may be all of it.
         """
-        return await fill_gap(_Window(self, project_id, job_id, retry), gap, clock=self._clock)
+        fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
+        return await fill_gap(fetch, gap, clock=self._clock)
 
 
 class _Window:
@@ -176,12 +178,12 @@ class _Window:
     ``is_complete``: the last answer said that no line will be added to this log.
     """
 
-    def __init__(self, logs: Logs, project_id: str, job_id: str, retry: RetryPolicy | None) -> None:
+    def __init__(self, logs: Logs, project_id: str, job_id: str, retry: RetryPolicy) -> None:
         self.is_complete = False
         self._logs = logs
         self._project_id = project_id
         self._job_id = job_id
-        self._retry = retry
+        self._retry = retry.for_polling()
 
     async def __call__(
         self, *, start_ms: int, end_ms: int | None, direction: Literal["asc", "desc"], limit: int

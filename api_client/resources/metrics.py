@@ -61,15 +61,16 @@ class Metrics:
 
         Samples may come again; whoever collects them merges by their times.
         """
+        policy = (retry or self._transport.retry).for_polling()
 
         async def fetch_job() -> TrainingJob:
-            return await self._jobs.get(project_id, job_id, retry=retry)
+            return await self._jobs.get(project_id, job_id, retry=policy)
 
         async def fetch(
             *, start_ms: int | None = None, end_ms: int | None = None, step_s: int | None = None
         ) -> JobMetrics:
             return await self.get(
-                project_id, job_id, start_ms=start_ms, end_ms=end_ms, step_s=step_s, retry=retry
+                project_id, job_id, start_ms=start_ms, end_ms=end_ms, step_s=step_s, retry=policy
             )
 
         if start is None:

@@ -124,3 +124,27 @@ async def test_metrics_end_with_the_job() -> None:
     windows = [request.url.params for request in world.server.requests if "metrics" in request.url.path]
     assert windows[0]["start_epoch_millis"] == str(CREATED_MS - 5 * MINUTE_MS)
     assert windows[0]["step_seconds"] == "5"
+
+
+@pytest.mark.parametrize("kind", ["logs", "jobs", "metrics"])
+async def test_a_request_that_hangs_does_not_hold_up_whoever_watches_for_a_minute(kind: str) -> None:
+    """It is asked again soon, with more patience each time: a server may be that slow."""
+    silences_s: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        silences_s.append(request.extensions["timeout"]["read"])
+        if len(silences_s) < 5:
+            raise httpx.ReadTimeout("nothing came")
+        return platform().server.replies[0](request)  # type: ignore[operator]
+
+    client = World(answer).client
+    stream = {
+        "logs": client.logs.history("p", "j", start=START),
+        "jobs": client.jobs.watch("p", "j"),
+        "metrics": client.metrics.follow("p", "j"),
+    }[kind]
+    async for _ in stream:
+        break
+    assert silences_s[:5] == [8, 16, 32, 60, 60]
+    await client.jobs.get("p", "j")
+    assert silences_s[-1] == 60
