@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -227,6 +230,37 @@ async def test_a_span_moves_on_with_the_log() -> None:
         await until(reader.pilot, lambda: sum("later" in row for row in reader.rows) == 4)
         assert any("exit code 1" in row for row in before)
         await until(reader.pilot, lambda: not any("exit code 1" in row for row in reader.rows))
+
+
+async def test_a_full_disk_is_told_once_and_how_much_was_dropped_always(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    async with reading() as reader:
+        reader.pane.view.store.shelf.max_lines = 1
+        for begin in range(0, 9_000, 3_000):
+            later = tuple(line(-number, f"later {number}") for number in range(begin, begin + 3_000))
+            reader.pane.take(LogPart(later))
+        await settle(reader.pilot)
+        dropped = reader.pane.view.dropped
+        assert dropped > 4_000
+        assert f"{dropped:,} oldest lines dropped" in reader.bar
+        assert reader.notices.count("no room on the disk") == 1
+        assert any("later 8999" in row for row in reader.rows)
+
+
+async def test_the_day_of_a_log_that_is_not_todays_is_told() -> None:
+    async with reading() as reader:
+        assert "2026-03-01" in reader.bar
+        await reader.press("t", "t")
+        assert "2026-03-01" not in reader.bar  # ages say it themselves
+    today = (LogLine(time.time_ns(), "now", "node-0", None),)
+    async with reading(today) as reader:
+        assert "now" in reader.screen
+        assert f"{datetime.now(UTC):%Y-}" not in reader.bar
 
 
 async def test_times_are_local_utc_ages_elapsed_or_off() -> None:

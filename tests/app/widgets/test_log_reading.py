@@ -112,6 +112,9 @@ async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
         await give(view, pilot, line(32, "20%|██        | 2/10 [00:02<00:08]", 0))
         assert texts(view)[:-1] == before[:-1]
         assert texts(view)[-1].startswith("20%|")
+        # Times ascend: the bar keeps that of its place, and says its state's own beside it.
+        assert [row[1:9] for row in shown(view)[-2:]] == ["22:13:49", "22:13:51"]
+        assert "2 states, now 22:13:52" in texts(view)[-1]
 
 
 async def test_banners_of_many_ranks_are_one_row_with_their_number() -> None:
@@ -157,6 +160,17 @@ async def test_an_object_is_spread_over_rows() -> None:
         assert texts(view) == ["{", '  "loss": 0.5,', '  "step": 3', "}"]
         await pilot.press("enter")
         assert texts(view) == ['{"loss": 0.5, "step": 3}']
+
+
+async def test_enter_opens_nothing_where_there_is_nothing() -> None:
+    async with reading(line(0, "{not json", 0), line(1, "plain", 1)) as (view, pilot, app):
+        before = shown(view)
+        await pilot.press("enter")
+        assert shown(view) == before
+        assert view.follow
+        assert [notice.message for notice in app._notifications] == [
+            "Nothing to open on this line: no fold, no JSON."
+        ]
 
 
 async def test_lines_are_selected_by_keys_and_by_mouse() -> None:
