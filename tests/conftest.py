@@ -17,7 +17,7 @@ def _nobody_s_own_settings(
 ) -> Iterator[None]:
     """No test reads or changes what whoever runs it has set or left; their time zone neither."""
     own = tmp_path_factory.mktemp("own")
-    for place in ("CONFIG", "STATE"):
+    for place in ("CONFIG", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{place}_HOME", str(own / place.lower()))
     for name in list(os.environ):
         if name.startswith(OURS):

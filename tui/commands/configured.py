@@ -11,6 +11,7 @@ from tui.commands.failures import CommandFailed
 from tui.configuration.places import CONFIG_VARIABLE, config_path
 
 if TYPE_CHECKING:
+    from tui.configuration.checked import CheckedSettings
     from tui.configuration.loading import Loaded
     from tui.configuration.model import Configuration
 
@@ -37,10 +38,21 @@ def read_only_by(flag: bool, environ: Mapping[str, str]) -> str:
     """
     if flag:
         return "flag --readonly"
-    if not has_settings(environ):
-        return ""
-    loaded = _loaded(environ)
-    return loaded.origin("readonly") if loaded.configuration.readonly else ""
+    return _checked(environ).read_only_by if has_settings(environ) else ""
+
+
+def _checked(environ: Mapping[str, str]) -> CheckedSettings:
+    """What every command wants to know of the settings; the file is checked once for each change of it."""
+    from tui.configuration.checked import CheckedSettings, keep, recall, stamp_of
+
+    stamp = stamp_of(environ)
+    found = recall(stamp)
+    if found is None:
+        loaded = _loaded(environ)
+        forbidden_by = loaded.origin("readonly") if loaded.configuration.readonly else ""
+        found = CheckedSettings(loaded.configuration.remote, forbidden_by)
+        keep(stamp, found)
+    return found
 
 
 def _loaded(environ: Mapping[str, str]) -> Loaded:
@@ -66,16 +78,16 @@ def remote_name(flag: str | None, environ: Mapping[str, str]) -> str | None:
     """
     if not has_settings(environ):
         return flag
-    return remote_of(configuration(environ), flag, environ)
+    return remote_of(_checked(environ).remote, flag, environ)
 
 
-def remote_of(settings: Configuration, flag: str | None, environ: Mapping[str, str]) -> str | None:
-    """The same, by settings that were read already."""
+def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, str]) -> str | None:
+    """The same, by what the settings say, which were read already."""
     if flag is not None:
         return flag
     if not environ.get("BT_TUI_REMOTE", "").strip() and any(environ.get(name) for name in CREDENTIALS):
         return None
-    return settings.remote
+    return configured
 
 
 def has_settings(environ: Mapping[str, str]) -> bool:

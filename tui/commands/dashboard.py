@@ -32,7 +32,7 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | 
 
     need_terminal()
     loaded = _loaded(settings)
-    named = remote_of(loaded.configuration, settings.remote_name, os.environ)
+    named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
     remote: Remote | None
     try:
         remote = remote_called(named, settings.output)
