@@ -1,4 +1,4 @@
-"""Older lines go to a file; where it has no room for more, the oldest make place, and nothing else is lost."""
+"""Older lines go to a file; where it has no room, the oldest make place, and nothing else is lost."""
 
 from __future__ import annotations
 
