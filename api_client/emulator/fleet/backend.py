@@ -60,7 +60,7 @@ class FleetBackend:
         self._plans = {plan.key: plan for plan in plans}
         self._projects = {project.id: project for project in (*PROJECTS, *crowd_projects(size))}
         self._listed_files: tuple[RosterEntry, list[StoredFile]] | None = None
-        self._ended: dict[str, tuple[RosterEntry, TrainingJob]] = {}
+        self._ended: dict[str, tuple[RosterEntry, TrainingJob, int]] = {}
         initial = [
             RosterEntry(
                 job_id=demo_id("job", plan.key),
@@ -219,12 +219,12 @@ class FleetBackend:
     def _record(self, entry: RosterEntry, now_ns: int) -> TrainingJob:
         """The job as it is now; one that has ended for good is told once, not for every list."""
         told = self._ended.get(entry.job_id)
-        if told is not None and told[0] is entry:
+        if told is not None and told[0] is entry and now_ns >= told[2]:  # clocks are set back now and then
             return told[1]
         job = self._scripted(entry, now_ns)
         record = job.record()
         if job.is_finished and record.checkpoint_sync_status != SYNCING:
-            self._ended[entry.job_id] = (entry, record)
+            self._ended[entry.job_id] = (entry, record, now_ns)
         return record
 
     def _now_ns(self) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tui.insight.finding import Finding, FindingKind
 from tui.insight.health.context import Context, finding
-from tui.insight.node_metrics import NodeSnapshot
 from tui.insight.health.onset import began
+from tui.insight.node_metrics import NodeSnapshot
 from tui.insight.series import Series, mean_between, value_range
 from tui.insight.units import duration, percent
 
