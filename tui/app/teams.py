@@ -55,6 +55,7 @@ class TeamKeeper(ScreenKeeper):
             self._take_fleet_of_all,
             rules=wanted.health,
             patterns=wanted.progress_patterns,
+            prices=wanted.prices,
             list_interval_s=wanted.refresh.fleet_s,
         )
 

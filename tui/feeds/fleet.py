@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from api_client.errors import NotFound, RequestError, Unauthorized
@@ -29,7 +29,7 @@ FEW_JOBS = 300
 """Up to so many jobs, everything is asked for every time."""
 MANY_JOBS = 1000
 """With more, everything is asked for more seldom, and shown anew a little slower: in proportion."""
-SELDOMER_AT_MOST, SLOWER_AT_MOST = 10.0, 5.0
+SELDOMER_AT_MOST = SLOWER_AT_MOST = 10.0
 UNAUTHORISED_INTERVAL_S = 30.0
 FAILED_INTERVAL_S = 2.0
 """After the client has given up for now: what comes back should be seen within seconds."""
@@ -43,7 +43,10 @@ GLANCE_IDLE_S = 1.0
 
 
 class FleetFeed:
-    """Publishes a ``FleetSnapshot`` after every change, until its task is cancelled."""
+    """Publishes a ``FleetSnapshot`` after every change, until its task is cancelled.
+
+    ``prices`` are the user's own (USD a minute and node, by instance id or name), before the listed ones.
+    """
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class FleetFeed:
         *,
         rules: HealthRules = DEFAULT_RULES,
         patterns: Sequence[ProgressPattern] = (),
+        prices: Mapping[str, float] | None = None,
         list_interval_s: float = LIST_INTERVAL_S,
     ) -> None:
         self._glancer = Glancer(session, rules=rules, patterns=patterns)
@@ -70,7 +74,8 @@ class FleetFeed:
         self._watched = asyncio.Event()
         self._watched.set()
         self._rounds = 0
-        self._prices: dict[str, float] = {}
+        self._own_prices = dict(prices or {})
+        self._prices = dict(self._own_prices)
 
     @property
     def watched(self) -> bool:
@@ -104,7 +109,7 @@ class FleetFeed:
         """Once: without prices there are GPU-hours all the same."""
         await self._listed.wait()
         with suppress(RequestError):
-            self._prices = await listed_prices(self._session.client)
+            self._prices = await listed_prices(self._session.client, self._own_prices)
             self._publisher.touch()
 
     async def _keep_listing(self) -> None:

@@ -42,19 +42,28 @@ def beginning_of(job: TrainingJob, now: datetime) -> datetime:
     return now - UNKNOWN_AGE if job.created_at is None else job.created_at - CLOCK_SKEW
 
 
-async def listed_prices(client: TrainingClient) -> dict[str, float]:
-    """USD a minute and node by instance id; empty where the server tells none. Raises RequestError."""
+async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
+    """USD a minute and node by instance id; empty where the server tells none. Raises RequestError.
+
+    ``own`` prices, by id or name, come before the listed ones.
+    """
+    known = dict(own or {})
     try:
         priced = await client.account.instance_type_prices()
     except Unauthorized as error:
         if error.status == 401:  # the key itself is refused
             raise
-        return {}
+        return known
     except (ErrorAnswer, InvalidAnswer) as error:
         if error.retryable:
             raise
-        return {}
-    return {one.instance_type.id: one.price for one in priced if one.price is not None}
+        return known
+    for one in priced:
+        machine = one.instance_type
+        price = known.get(machine.id, known.get(machine.name, one.price))
+        if price is not None:
+            known[machine.id] = price
+    return known
 
 
 async def checkpoints_of(client: TrainingClient, job: TrainingJob) -> tuple[Checkpoint, ...] | None:
