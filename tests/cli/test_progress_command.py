@@ -65,3 +65,13 @@ def test_a_log_without_progress_is_said_and_no_failure(cli, stranger):
 
 def test_a_job_that_is_not_there(cli):
     assert cli("progress", "nobody").code == 7
+
+
+def test_a_part_of_the_log_may_do(cli, stranger):
+    finished_run(stranger, "run1", losses=[3.0, 2.5, 2.0, 1.5])
+    last_ms = max(int(each["timestamp"]) for each in stranger.logs["run1"]) // 1_000_000
+
+    told = json.loads(cli("progress", "run1", "--since", str(last_ms), "-o", "json").out)
+
+    assert (told["step"], told["log_lines"]) == (4, 1)
+    assert cli("progress", "run1", "--since", "whenever").code == 2

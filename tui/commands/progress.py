@@ -11,6 +11,7 @@ from tui.commands.official_options import CSV, job_options, meant_job
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
+from tui.commands.since import moment_since, since_option
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     epilog=examples(
         "bt-tui progress abc1234",
         "bt-tui progress abc1234 -o json | jq .eta_s",
+        "bt-tui progress abc1234 --since 6h           of a log that goes back for weeks",
         "bt-tui progress abc1234 --series -o csv > curves.csv",
     ),
 )
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
+@since_option("Read the log from then on only: 2h ago, or a time.")
 @click.option("--series", "with_series", is_flag=True, help="The curves too: loss, learning rate, speed …")
 @click.option("--stream", metavar="NODE", help="As this node tells it, where several print progress.")
 @format_option(TABLE, JSON, CSV)
@@ -37,6 +40,7 @@ def progress(
     job_id: str | None,
     project: str | None,
     project_id: str | None,
+    since: str | None,
     with_series: bool,
     stream: str | None,
     output_format: str,
@@ -55,7 +59,7 @@ def progress(
         from tui.commands.run_options import read_with_line
 
         found = await meant_job(client, job_id=job or job_id, project=project, project_id=project_id)
-        reading = await read_with_line(client, found, output, stream=stream)
+        reading = await read_with_line(client, found, output, since=moment_since(since), stream=stream)
         told = reading.run.progress
         if told is None or (told.step is None and told.loss is None):
             output.remark("the log tells no training progress")
