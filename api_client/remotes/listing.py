@@ -14,7 +14,10 @@ from api_client.remotes.trussrc import readable_by_others
 
 @dataclass(frozen=True)
 class ListedRemote:
-    """A remote, or why it cannot be used. ``source`` is environment, trussrc or profile."""
+    """A remote, or why it cannot be used. ``source`` is environment, trussrc or profile.
+
+    Neither a remote nor a problem: it is to be started first.
+    """
 
     name: str
     source: str

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from api_client.remotes import resolve_remote
+from api_client.remotes import Remote, resolve_remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
+from support.stranger import Stranger
 from support.waiting import until
 from tui.app import BtTuiApp
 
@@ -46,3 +48,19 @@ async def test_another_remote_is_chosen_by_name_and_shown(
             first.shut_down()
             await pilot.press("r")
             await until(pilot, lambda: "● live" in text_of(app))
+
+
+async def test_the_emulator_on_this_machine_is_one_of_them() -> None:
+    with running_emulator("empty") as own, Stranger() as stranger:
+        here = Remote("local", own.url, own.url, SecretStr(own.key), "its folder")
+        app = BtTuiApp(resolve_remote(environ=stranger.environ()), own_emulator=lambda: here)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: "● live" in text_of(app))
+            before = app._session
+            await pilot.press("U")
+            await until(pilot, lambda: "the emulator on this machine" in text_of(app))
+            await pilot.press(*"local")
+            while app._session is before:
+                await pilot.press("enter")
+                await pilot.pause()
+            await until(pilot, lambda: text_of(app).startswith(" bt-tui  local"))

@@ -64,7 +64,7 @@ class TestRemotes:
 
         result = cli("remotes", "-o", "json", "--remote", "one")
 
-        environment, one, two = json.loads(result.out)
+        environment, one, two, local = json.loads(result.out)
         assert environment["name"] == "<environment>"
         assert environment["credential"]["origin"] == "BASETEN_API_KEY"
         assert environment["app_url"] == {"value": stranger.url, "origin": "BASETEN_REMOTE_URL"}
@@ -77,6 +77,7 @@ class TestRemotes:
         }
         assert one["team"] == {"value": "vision", "origin": f"team of {trussrc} [one]"}
         assert "https" in two["problem"]
+        assert (local["name"], local["source"], local["app_url"]) == ("local", "emulator", None)
         assert stranger.key not in result.out + result.err
 
     def test_several_and_none_chosen(self, cli, trussrc):
@@ -92,6 +93,16 @@ class TestRemotes:
         trussrc.write_text("[one]\napi_key = a\n")
 
         assert cli("remotes", "--remote", "three", environ={}).code == 2
+
+    def test_the_emulator_is_always_one_and_is_not_started_for_being_shown(self, cli, trussrc):
+        result = cli("remotes", "--remote", "local", environ={})
+
+        assert result.code == 0
+        assert "▸ local" in " ".join(result.out.split())
+        assert "not running" in result.out
+        assert cli("emulator", "status", environ={}).code == 7
+        trussrc.write_text("[local]\napi_key = a\n")
+        assert "not running" not in cli("remotes", environ={}).out
 
     def test_none_at_all(self, cli):
         result = cli("remotes", environ={})

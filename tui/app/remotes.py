@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from functools import partial
 
 from textual import work
@@ -18,6 +19,7 @@ from tui.insight.text import inert
 from tui.insight.transfers import Transfers
 from tui.screens.base import AppScreen
 
+LOCAL = "local"
 NO_OTHERS = "No remote is configured; bt-tui login adds one."
 OWN_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
 """The app's workers that belong to a session."""
@@ -25,6 +27,9 @@ OWN_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act",
 
 class RemoteKeeper(TeamKeeper):
     """The part of the app that goes to another remote."""
+
+    _own_emulator: Callable[[], Remote] | None = None
+    """Starts the emulator on this machine, if it does not run; blocks. None: there is none to be had."""
 
     def _connection_changed(self, connection: Connection) -> None:
         self.connection = connection
@@ -36,7 +41,7 @@ class RemoteKeeper(TeamKeeper):
     async def action_switch_remote(self) -> None:
         """Choose among the remotes of environment and files."""
         listing = await asyncio.to_thread(list_remotes, environ=os.environ)
-        commands = []
+        commands: list[tuple[str, Callable[[], object], str]] = []
         for one in listing.remotes:
             if one.remote is None:
                 continue
@@ -44,10 +49,20 @@ class RemoteKeeper(TeamKeeper):
             commands.append(
                 (escape(inert(one.name)), partial(self._switch_to, one.remote), escape(inert(about)))
             )
+        if self._own_emulator is not None and LOCAL not in {one.name for one in listing.remotes}:
+            about = "the emulator on this machine, started if it does not run; its data is kept"
+            commands.append((LOCAL, self._switch_to_own_emulator, about))
         if commands:
             self.search_commands(commands, placeholder="Switch to which remote?")
         else:
             self.notify(NO_OTHERS, severity="warning")
+
+    @work(group="start emulator", exclusive=True, exit_on_error=False)
+    async def _switch_to_own_emulator(self) -> None:
+        """Start the emulator on this machine, if it does not run, and go there."""
+        assert self._own_emulator is not None
+        self.notify("Asking the emulator on this machine…")
+        self._switch_to(await asyncio.to_thread(self._own_emulator))
 
     @work(group="switch remote", exclusive=True, exit_on_error=False)
     async def _switch_to(self, remote: Remote) -> None:

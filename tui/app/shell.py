@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -72,6 +72,8 @@ class BtTuiApp(AlertKeeper, RemoteKeeper):
         why_no_remote: str = "",
         settings: Loaded | None = None,
         memory: Memory | None = None,
+        own_emulator: Callable[[], Remote] | None = None,
+        hints: bool = False,
     ) -> None:
         self._settings = settings or Loaded()
         self._memory = memory if memory is not None else Memory()
@@ -92,6 +94,8 @@ class BtTuiApp(AlertKeeper, RemoteKeeper):
         if wanted.readonly:
             self._read_only_by = self._settings.origin("readonly")
         self._why_no_remote = why_no_remote
+        self._own_emulator = own_emulator
+        self._hints = hints
         self._session = self._session_with(remote) if remote else None
 
     def first_screen(self) -> Screen[None]:
@@ -232,10 +236,12 @@ def run_dashboard(
     readonly: bool = False,
     why_no_remote: str = "",
     settings: Loaded | None = None,
+    own_emulator: Callable[[], Remote] | None = None,
 ) -> WelcomeChoice | None:
     """Run the dashboard until it is left; returns what a newcomer chose on the welcome screen, if so.
 
-    ``settings`` are the environment's and the file's if none are given. A demo forgets how it was left.
+    ``settings`` are the environment's and the file's if none are given; ``own_emulator`` starts the emulator
+    on this machine, for those who want to go there. A demo forgets how it was left.
     """
     keep_pauses_short()
     app = BtTuiApp(
@@ -247,6 +253,8 @@ def run_dashboard(
         why_no_remote=why_no_remote,
         settings=settings or load_or_defaults(os.environ),
         memory=Memory(None if demo else memory_path()),
+        own_emulator=own_emulator,
+        hints=True,
     )
     with drawn_on_stdout(), watched_terminal(partial(app.post_message, TerminalGone())):
         return app.run()

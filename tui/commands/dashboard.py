@@ -42,8 +42,9 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | 
         remote = None
 
     from tui.app import run_dashboard
+    from tui.commands.local_remote import started_local_remote
 
-    choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded)
+    choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded, own_emulator=started_local_remote)
     if choice == START_DEMO:
         return run_demo(readonly=settings.readonly)
     if choice == START_EMULATOR:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,27 +251,43 @@ def _folders(data_dir: Path | None) -> list[Path]:
 
 def local_remote(output: Output) -> Remote:
     """The emulator on this machine as a remote; it is started if it does not run. Raises CommandFailed."""
-    from pydantic import SecretStr
-
     from api_client.emulator.child import EmulatorFailed
     from api_client.emulator.data_folder import running_address
     from api_client.emulator.detached import ensure_running
-    from api_client.remotes import Remote
 
     folder = default_data_dir(EMPTY_WORLD)
     try:
         if running_address(folder) is None:
             output.remark("starting the emulator; 'bt-tui emulator stop' ends it and its jobs")
-        address = ensure_running(folder, world=EMPTY_WORLD)
-        key = Path(address["key_file"]).read_text().strip()
+        return _remote_at(ensure_running(folder, world=EMPTY_WORLD), folder)
     except (EmulatorFailed, OSError) as error:
         raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+
+
+def running_local_remote() -> Remote | None:
+    """The emulator on this machine as a remote, if it runs; it is not started."""
+    from api_client.emulator.data_folder import running_address
+
+    folder = default_data_dir(EMPTY_WORLD)
+    try:
+        address = running_address(folder)
+        return None if address is None else _remote_at(address, folder)
+    except OSError:
+        return None
+
+
+def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
+    """Raises OSError where the key cannot be read."""
+    from pydantic import SecretStr
+
+    from api_client.remotes import Remote
+
     origin = f"the emulator's folder {folder}"
     return Remote(
         name=LOCAL_REMOTE,
         app_url=address["url"],
         api_url=address["url"],
-        key=SecretStr(key),
+        key=SecretStr(Path(address["key_file"]).read_text().strip()),
         key_origin=origin,
         app_url_origin=origin,
         api_url_origin=origin,

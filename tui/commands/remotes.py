@@ -37,12 +37,14 @@ def remotes(settings: Settings, output_format: str) -> ExitCode:
     """Show the remotes in the order in which they are considered, and which one is used.
 
     For every address, key and team it says where it came from: a variable, a section of ~/.trussrc, a
-    profile of the Go CLI, the system's keyring. Keys themselves are never shown, nor any part of them.
+    profile of the Go CLI, the system's keyring. "local" is the emulator on this machine, which --remote local
+    starts if it does not run. Keys themselves are never shown, nor any part of them.
     """
     from api_client.remotes.listing import list_remotes
+    from tui.commands.local_remote import with_own_emulator
 
     name = remote_name(settings.remote_name, os.environ)
-    listing = list_remotes(name, environ=os.environ)
+    listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
     if output_format == JSON:
         output.json([_as_json(each) for each in listing.remotes])
@@ -96,7 +98,9 @@ def _rows(listed: ListedRemote) -> list[list[Cell]]:
 
     remote = listed.remote
     facts = [("key", Cell(UNUSABLE, "bad"), "")]
-    if remote is not None:
+    if remote is None and listed.problem is None:
+        facts = [("app", Cell("not running", "muted"), "--remote local starts an emulator on this machine")]
+    elif remote is not None:
         facts = [
             ("app", Cell(remote.app_url), remote.app_url_origin),
             ("api", Cell(remote.api_url), remote.api_url_origin),
