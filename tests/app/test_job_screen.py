@@ -248,7 +248,7 @@ async def test_what_waits_says_for_how_long_and_behind_whom() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         screen = text_of(app)
-    assert "waiting for capacity for 15m, 2 ahead" in screen
+    assert "waiting 15m for 8 H100; at submission 2 were ahead" in screen
     assert "No log lines yet" in screen
 
 

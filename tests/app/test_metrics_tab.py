@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from api_client.models import JobMetrics
 from support.dashboard import Dashboard, job_view, settle, text_of
-from support.sick_runs import SICKNESSES, sick_run
+from support.sick_runs import sick_log, sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.screens.job.chart_deck import ChartDeck
 from tui.screens.job.screen import JobScreen
@@ -205,32 +205,44 @@ async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
 
 WORDS = {
     "healthy": "✓ healthy",
-    "hang": "✗ no step and no log line for 25m",
-    "straggler": "▲ node-2 lags",
-    "nan": "✗ loss is nan",
-    "leak": "leaks",
-    "disk": "✗ disk of node-2",
-    "silent": "✗ node-2 has sent no metrics",
+    "hang": "✗ no step, no log line for 24m",
+    "straggler": "▲ node-2 is slow: 58 %, others 95 %",
+    "nan": "✗ loss is nan for 9m",
+    "explode": "✗ loss explodes for 8m: 8.45, was 1.10",
+    "leak": "▲ GPU memory of node-2 GPU 7 full in 52m",
+    "disk": "✗ disk of node-2 is 95 % full",
+    "silent": "✗ node-2 silent for 15m",
+    "idle": "▲ node-2: GPUs idle",
+    "overdue": "▲ no checkpoint for 2h 42m",
+    "restarts": "▲ restarted 3 times, last 19m ago",
+    "errors": "▲ 2 errors: NCCL watchdog",
 }
-BESIDE = {"straggler": "▲", "leak": "↗", "disk": "▤", "silent": "✗"}
+BESIDE = {
+    "straggler": "▲ slow",
+    "leak": "↗ leak",
+    "disk": "▤ disk",
+    "silent": "✗ lost",
+    "idle": "▽ idle",
+}
 
 
-@pytest.mark.parametrize("sickness", SICKNESSES)
+@pytest.mark.parametrize("sickness", WORDS)
 async def test_each_sickness_is_read_at_80_by_24_without_any_colour(
     sickness: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = job_view(sick_run(sickness), lines=())
+    app = job_view(sick_run(sickness), lines=sick_log(sickness))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         said = text_of(app).splitlines()
     assert "● llama-70b-sft-v3" in said[0] and "RUNNING 6h 12m" in said[0] and "GPU·h ≈ $" in said[0]
     assert WORDS[sickness] in said[2]
-    assert "checkpoint-4000 12m ago" in said[2]
-    assert ("ETA" in said[1]) == (sickness not in {"hang", "nan"})
-    assert ("↓" in said[1]) == (sickness != "nan")
-    nodes = {line.split()[0]: line[:31] for line in said[5:9]}
-    marked = {name for name, line in nodes.items() if any(sign in line for sign in "▲↗▤✗")}
+    assert ("checkpoint-2700 2h ago" if sickness == "overdue" else "checkpoint-4000 12m ago") in said[2]
+    assert ("no ETA" in said[1]) == (sickness in {"hang", "nan"}) and "ETA" in said[1]
+    trend = {"nan": "", "explode": "↑"}.get(sickness, "↓")
+    assert [sign for sign in said[1] if sign in "↑↓→"] == [*trend]
+    nodes = {line.split()[0]: line[:22] for line in said[5:9]}
+    marked = {name for name, line in nodes.items() if any(sign in line for sign in "▲↗▤✗▽")}
     assert marked == ({"node-2"} if sickness in BESIDE else set())
     if sickness in BESIDE:
         assert BESIDE[sickness] in nodes["node-2"]

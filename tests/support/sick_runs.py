@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
-from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
+from api_client.models import Checkpoint, JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 from api_client.streams.records import LogLine
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job
 from tui.insight.health import FindingKind, health, nodes_found
@@ -17,12 +17,20 @@ from tui.insight.run import RunSnapshot
 
 HOURS = 6
 STEP_S = 30
-SICKNESSES = ("healthy", "hang", "straggler", "nan", "leak", "disk", "silent")
+SICKNESSES = (
+    *("healthy", "hang", "straggler", "nan", "explode", "leak", "disk", "silent"),
+    *("idle", "overdue", "restarts", "errors", "queue"),
+)
+_ON_ONE_NODE = ("straggler", "leak", "disk", "silent", "idle")
+_BROKEN_S = 600
+"""Losses have been bad, and errors were logged, since so many seconds before one o'clock."""
 
 
 @cache
 def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
     """The last six hours of a run up to one o'clock, as the fold of its log and its metrics."""
+    if sickness == "queue":
+        return _queued()
     subject = (
         JOBS[0] if nodes == 4 else job("large", name="llama-405b-pretrain", node_count=nodes, hours_ago=6.2)
     )
@@ -38,7 +46,7 @@ def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
         metrics=metrics,
         metrics_at=ONE_O_CLOCK,
         vitals=metrics,
-        checkpoints=CHECKPOINTS,
+        checkpoints=_late_checkpoints() if sickness == "overdue" else CHECKPOINTS,
         history_known=True,
         log_read=True,
         price_per_minute=0.65,
@@ -52,21 +60,58 @@ def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
     )
 
 
+def sick_log(sickness: str) -> tuple[LogLine, ...]:
+    """The end of the log that the run was folded of."""
+    return () if sickness == "queue" else tuple(_log(sickness)[-60:])
+
+
+def _queued() -> RunSnapshot:
+    subject = job("ablate", "PENDING", name="llama-8b-ablate", node_count=2, hours_ago=0.4)
+    snapshot = RunSnapshot(
+        job=subject, at=ONE_O_CLOCK, seen_at=ONE_O_CLOCK, history_known=True, log_read=True, checkpoints=()
+    )
+    return replace(snapshot, findings=health(snapshot))
+
+
+def _late_checkpoints() -> tuple[Checkpoint, ...]:
+    """A checkpoint every hundred minutes and thousand steps, and then none."""
+    return tuple(
+        one.model_copy(
+            update={
+                "checkpoint_id": f"checkpoint-{700 + 1000 * number}",
+                "created_at": ONE_O_CLOCK - timedelta(minutes=362 - 100 * number),
+            }
+        )
+        for number, one in enumerate(CHECKPOINTS[:3])
+    )
+
+
 def _log(sickness: str) -> list[LogLine]:
     lines = []
     end_ns = int(ONE_O_CLOCK.timestamp() * 1e9)
     steps = HOURS * 3600 // STEP_S
+
+    def say(ago_s: float, text: str, node: str = "node-0", level: str | None = None) -> None:
+        lines.append(LogLine(end_ns - int(ago_s * 1e9), text, node, level))
+
     for number in range(steps):
         ago_s = (steps - number) * STEP_S
         if sickness == "hang" and ago_s < 1500:
             break
         loss = 0.8 + 1.6 * math.exp(-number / 250) + 0.03 * math.sin(number * 1.7)
-        shown = "nan" if sickness == "nan" and ago_s < 600 else f"{loss:.4f}"
+        if sickness == "explode" and ago_s < _BROKEN_S:
+            loss *= 1 + (_BROKEN_S - ago_s) / 60
+        shown = "nan" if sickness == "nan" and ago_s < _BROKEN_S else f"{loss:.4f}"
         text = (
             f"step {3400 + number}/9000 loss={shown} grad_norm={0.6 + 0.1 * math.sin(number):.3f}"
             f" lr={2e-5 * (1 - number / 2000):.3e} tokens_per_sec={41000 + 900 * math.sin(number / 9):.0f}"
         )
-        lines.append(LogLine(end_ns - ago_s * 1_000_000_000, text, "node-0", None))
+        say(ago_s, text)
+        say(ago_s - 11, f"all_gather 2.1 GB in {40 + number % 9} ms", f"node-{1 + number % 3}")
+        if sickness == "restarts" and ago_s in (6000, 3600, 1200):
+            say(ago_s - 1, "torchelastic: worker group restarting, exit code 1", "node-2", "WARNING")
+        if sickness == "errors" and ago_s in (300, 120):
+            say(ago_s - 1, "ERROR NCCL watchdog: collective timed out after 60 s", "node-2", "ERROR")
     return lines
 
 
@@ -76,7 +121,7 @@ def _metrics(sickness: str, nodes: int, gpus: int) -> JobMetrics:
             NodeMetrics(
                 node_id=f"node-{rank}",
                 metrics=_node(
-                    sickness if rank == min(2, nodes - 1) or sickness == "hang" else "", rank, gpus
+                    sickness if rank == min(2, nodes - 1) and sickness in _ON_ONE_NODE else "", rank, gpus
                 ),
             )
             for rank in range(nodes)
@@ -91,6 +136,8 @@ def _node(sickness: str, rank: int, gpus: int) -> NodeSeries:
 
     def use(gpu: int, age_s: int) -> float:
         wave = 0.03 * math.sin(age_s / 70 + rank + gpu)
+        if sickness == "idle" and age_s < 1200:
+            return 0.0
         checkpoint = 0.5 if (age_s + 450) % 900 < STEP_S else 0.0
         return (0.58 if sickness == "straggler" else 0.95) + wave - checkpoint
 

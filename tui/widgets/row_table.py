@@ -7,8 +7,8 @@ key through any refresh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from rich.cells import cell_len, set_cell_size
@@ -38,7 +38,8 @@ class Column(Generic[Row]):
     """A column: how a record's cell reads, and how the column behaves when room is scarce.
 
     ``width`` is the least width in cells; ``flex`` shares what is left over; columns with the lowest
-    ``keep`` go first when the table is too narrow.
+    ``keep`` go first when the table is too narrow. ``without`` says how the cell reads while other columns,
+    named by their ids, are left out.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Column(Generic[Row]):
     flex: int = 0
     align: Literal["left", "right"] = "left"
     keep: int = 0
+    without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
 
 
 class RowTable(ScrollView, Generic[Row], can_focus=True):
@@ -167,6 +169,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these records; the cursor stays on its key, and on its line of the screen."""
         before, top = self.cursor_key, self._cursor - self.scroll_offset.y
+        seen, cursor = self._seen(), self._cursor
         self._rows = rows
         self._index_of = {self._key(row): index for index, row in enumerate(rows)}
         found = self._index_of.get(before) if before is not None else None
@@ -174,9 +177,15 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         self.virtual_size = Size(0, len(rows) + self._heading_height)
         if found is not None and self.scroll_offset.y:
             self.scroll_to(y=max(0, self._cursor - top), animate=False, force=True)
-        self.refresh()
+        if self._cursor != cursor or self._seen() != seen:
+            self.refresh()
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
+
+    def _seen(self) -> tuple[Sequence[Row], int, int]:
+        """What decides how the lines on the screen look: their records, and how many there are in all."""
+        top = self.scroll_offset.y
+        return self._rows[top : top + self.size.height], top, len(self._rows)
 
     def move_to(self, key: str) -> None:
         """Put the cursor on the row of that key, if it is there."""
@@ -289,7 +298,9 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         greediest = max(range(len(columns)), key=lambda position: columns[position].flex)
         extras[greediest] += spare - sum(extras) if shares else 0
         widths = [min(column.width, room) + extra for column, extra in zip(columns, extras, strict=True)]
-        return tuple(zip(columns, widths, strict=True))
+        left_out = {column.id for column in self._all_columns} - {column.id for column in columns}
+        shown = [_reading(column, left_out) for column in columns]
+        return tuple(zip(shown, widths, strict=True))
 
     # Moving
 
@@ -364,3 +375,9 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
                 self.post_message(self.HeadingPressed(self, column.id))
                 return
             left += cells + GAP
+
+
+def _reading(column: Column[Row], left_out: Collection[str]) -> Column[Row]:
+    """The column as it reads while others are left out."""
+    cell = next((cell for other, cell in column.without.items() if other in left_out), None)
+    return column if cell is None else replace(column, cell=cell)

@@ -73,6 +73,16 @@ def test_legend_shortens_step_by_step() -> None:
     assert header.rstrip().endswith(f"+{40 - named}")
 
 
+def test_all_are_named_while_cut_names_still_differ_and_the_cursor_says_whose_the_ends_are() -> None:
+    jobs = [ramp("llama-70b-sft-v3"), ramp("qwen3-grpo-7"), ramp("whisper-ft")]
+    assert text(jobs, spec("loss"), 44, 6)[0].rstrip() == "loss  ━ llama-70…  ━ qwen3-gr…  ━ whisper-…"
+    assert text(jobs, spec("loss"), 26, 6)[0].rstrip().endswith("+3")  # cut shorter, nobody knew them
+    nodes = [ramp(f"node-{index}", 0.5 - index / 10, 0.5 - index / 10) for index in range(4)]
+    reading = spec("GPU use", unit=percent, cursor=END - 60.0)
+    assert text(nodes, reading, 36, 6)[0].rstrip() == "GPU use  ━ 3 20 % … ━ 0 50 %"
+    assert text(nodes, reading, 24, 6)[0].rstrip() == "GPU use  20 % … 50 %"
+
+
 def test_later_series_lie_on_top_and_cells_are_not_shared() -> None:
     below, above = ramp("below", 0.5, 0.5), ramp("above", 0.5, 0.5)
     lines = draw([below, above], spec(y_min=0.0, y_max=1.0), 40, 8)

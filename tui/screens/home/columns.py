@@ -23,6 +23,13 @@ def _note(row: JobRow) -> list[Span]:
     return [(row.note, row.note_tone)]
 
 
+def _note_alone(row: JobRow) -> list[Span]:
+    """The note where no column tells the status: its sign says enough, unless the note says nothing of it."""
+    if row.running or (row.note and not row.note.startswith("after ")):
+        return _note(row)
+    return [(f"{row.status.word} {row.note}".rstrip(), row.status.tone)]
+
+
 def _trace(row: JobRow) -> list[Span]:
     return [(trace(row.trace, TRACE_CELLS, low=0.0, high=1.0), "running")] if row.trace else []
 
@@ -35,15 +42,16 @@ def _spot(row: JobRow) -> list[Span]:
     return [("spot", "caution")] if row.spot else []
 
 
+# What troubles a job has the room first; its status is told by sign and note where the word does not fit.
 JOB_COLUMNS: tuple[Column[JobRow], ...] = (
-    Column("name", "  job", _name, width=18, flex=4, keep=9),
-    Column("status", "status", _status, width=9, keep=7),
+    Column("name", "  job", _name, width=19, flex=4, keep=9),
+    Column("status", "status", _status, width=13, keep=5),
     Column("gpus", "gpus", lambda row: [(row.gpu, "plain")], width=8, keep=6),
-    Column("note", "progress", _note, width=14, flex=5, keep=8),
-    Column("step", "step", _step, width=13, align="right", keep=4),
-    Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=5),
-    Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=3),
-    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=2, keep=2),
+    Column("note", "progress", _note, width=22, flex=5, keep=8, without={"status": _note_alone}),
+    Column("step", "step", _step, width=13, align="right", keep=3),
+    Column("trace", "gpu use", _trace, width=TRACE_CELLS, keep=4),
+    Column("project", "project", lambda row: [(row.project, "muted")], width=12, flex=2, keep=2),
+    Column("user", "user", lambda row: [(row.user, "muted")], width=14, flex=2, keep=1),
     Column(
         "priority",
         "prio",

@@ -483,7 +483,7 @@ class HomeScreen(AppScreen):
 
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
     """At most so many GPU-hours, and the money where prices are known; of the jobs that are listed."""
-    cost = charges_cost(((row.job, row.charged_s) for row in rows), snapshot.prices)
+    cost = charges_cost((row.charge for row in rows), snapshot.prices)
     if cost.gpu_hours < LEAST_GPU_HOURS:
         return []
     said: list[Span] = [(f"≤ {count(cost.gpu_hours)} GPU·h", "muted")]

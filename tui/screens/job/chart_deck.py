@@ -16,6 +16,8 @@ CHART_CELLS = 34
 """The least width of a chart when there are several side by side."""
 CHART_LINES = 8
 """The least height likewise."""
+TIGHT_CHART_LINES = 7
+"""Two charts one above the other are better than one, even that low."""
 STRIP_LINES = 5
 """The least height of a chart of a single line."""
 
@@ -111,7 +113,8 @@ class ChartDeck(Container, can_focus=True):
             lines = lines[begin : begin + room]
             return lines, columns, min(rows, -(-len(lines) // columns))
         columns = min(max(1, width // CHART_CELLS), len(order))
-        rows = min(max(1, height // CHART_LINES), -(-len(order) // columns))
+        fitting = max(height // CHART_LINES, min(2, height // TIGHT_CHART_LINES), 1)
+        rows = min(fitting, -(-len(order) // columns))
         return order[: columns * rows], columns, rows
 
     def _arrange(self) -> None:

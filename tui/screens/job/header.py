@@ -17,6 +17,7 @@ from tui.insight.fleet import brief, hardware
 from tui.insight.last_checkpoint import last_checkpoint
 from tui.insight.progress import loss_trend
 from tui.insight.run import RunSnapshot, seconds_left, seconds_left_range
+from tui.insight.shortening import shortened
 from tui.insight.text import inert
 from tui.insight.units import age, count, duration, money, number, percent, rate, significant
 from tui.widgets.line import FactLine
@@ -35,6 +36,9 @@ SURE_SHARE = 0.1
 _HOPELESS = (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE)
 _SAY_SINCE = (FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING)
 """Findings whose text says nothing of time, and whose time is what a person asks next."""
+ONCE_IT_RUNS = "nodes, charts and log fill this screen once it runs"
+LEAST_ERROR_CELLS = 24
+"""An error of which fewer can be told is only counted."""
 SEPARATOR_CELLS = 3
 _SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("ℹ", "plain")}
 
@@ -137,9 +141,13 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
 
     Where it does not, the findings' shorter forms, as many as fit. What is snoozed comes last, and says so.
     """
-    checkpoint = _checkpoint(run)
+    waits = run.job.current_status in WAITING_STATUSES
+    checkpoint = [] if waits and not run.checkpoints else _checkpoint(run)
     silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
     ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
+    ordered = [finding for finding in ordered if finding.kind is not FindingKind.QUEUED]  # told above
+    if not ordered and waits:
+        return [[(ONCE_IT_RUNS, "muted")], checkpoint]
     if not ordered:
         running = run.status.tone == "running"
         well = running and run.progress is not None and run.progress.step is not None
@@ -149,7 +157,8 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
     told: list[Fact] = []
     for form in _FORMS:
         told = [
-            _silent(found, now, form) if found in silent else _finding(found, now, form) for found in ordered
+            _silent(found, now, form) if found in silent else _finding(found, now, form, room)
+            for found in ordered
         ]
         if _line_cells(told) <= room:
             return [*told, checkpoint]
@@ -168,14 +177,17 @@ def _line_cells(facts: list[Fact]) -> int:
     return sum(_cells(fact) for fact in facts) + SEPARATOR_CELLS * (len(facts) - 1)
 
 
-def _finding(finding: Finding, now: datetime, form: Form) -> Fact:
+def _finding(finding: Finding, now: datetime, form: Form, room: int = 0) -> Fact:
     sign, tone = _SIGNS[finding.severity]
     text = {"long": finding.text, "short": finding.short, "brief": brief(finding, now)}[form]
+    if form == "brief" and finding.kind is FindingKind.ERRORS and room >= LEAST_ERROR_CELLS:
+        text = shortened(finding.short, room - cell_len(f"{sign} "))  # a part of its words is worth more
     text = inert(text)
     if finding.node is not None and inert(finding.node) not in text:
         text = f"{inert(finding.node)}: {text}"
     if form != "brief" and finding.kind in _SAY_SINCE and finding.since is not None and now > finding.since:
-        text = f"{text} for {duration((now - finding.since).total_seconds())}"
+        what, colon, figures = text.partition(": ")
+        text = f"{what} for {duration((now - finding.since).total_seconds())}{colon}{figures}"
     return [(f"{sign} ", tone), (text, tone)]
 
 
@@ -227,6 +239,10 @@ def _checkpoint(run: RunSnapshot) -> Fact:
 
 
 def _queue(run: RunSnapshot) -> Fact:
+    found = next((one for one in run.findings if one.kind is FindingKind.QUEUED), None)
+    if found is not None:
+        why = f" · {inert(run.job.error_message)}" if run.job.error_message else ""
+        return [(f"{inert(found.text)}{why}", "plain")]
     waiting = (run.at - run.job.created_at).total_seconds() if run.job.created_at else None
     words = f"waiting for capacity for {duration(waiting)}"
     if run.queue is not None and run.queue.pending_ahead_at_submit:

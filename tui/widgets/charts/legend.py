@@ -20,6 +20,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BETWEEN = "  "
 _NAME_CELLS = 24
 _NAMES_ALONE = 2  # from this form on the legend has no values
+_LEAST_NAME_CELLS = 4
 _NAME_SEPARATORS = "-_./ "
 
 
@@ -113,20 +114,53 @@ def _legend(
             [(name, "") for name in short],
         )
         for place, form in enumerate(forms):
-            if place == _NAMES_ALONE and spec.cursor is not None and (between := _between(said, room, unit)):
-                return between  # whoever reads values wants some, if only from which to which
+            if place == _NAMES_ALONE and spec.cursor is not None:
+                # Whoever reads values wants some, if only whose is the least and whose the greatest.
+                marked = list(zip(signs, short, roles, strict=True))
+                if between := _between(said, marked, room, unit):
+                    return between
             cells = sum(2 + cell_len(name) + cell_len(value) for name, value in form)
             if cells + len(_BETWEEN) * (len(form) - 1) <= room:
                 return _entries([(signs[at], *form[at], roles[at]) for at in order])
+        if clipped := _clipped(short, room):
+            return _entries([(signs[at], clipped[at], "", roles[at]) for at in order])
     return _counted([(signs[at], short[at], "", roles[at]) for at in order], len(series), room)
 
 
-def _between(said: Sequence[float | None], room: int, unit: Callable[[float], str]) -> list[Run]:
-    known = [value for value in said if value is not None]
+def _between(
+    said: Sequence[float | None],
+    marked: Sequence[tuple[str, str, Role]],
+    room: int,
+    unit: Callable[[float], str],
+) -> list[Run]:
+    """The least and the greatest value, with sign and name of whose they are where there is room for that."""
+    known = [(value, at) for at, value in enumerate(said) if value is not None]
     if not known:
         return []
-    text = f"{unit(min(known))} … {unit(max(known))}"
+    ends = (min(known), max(known))
+    said_ends = list(dict.fromkeys(unit(value) for value, _ in ends))
+    if len(said_ends) == 1:
+        text = f"all {said_ends[0]}" if len(known) == len(said) else said_ends[0]
+        return [(text, "legend")] if cell_len(text) <= room else []
+    runs: list[Run] = []
+    for value, at in ends:
+        sign, name, role = marked[at]
+        runs += [(" … ", "legend")] if runs else []
+        runs += [(f"{sign} {name}", role), (f" {unit(value)}", "legend")]
+    if sum(cell_len(text) for text, _ in runs) <= room:
+        return runs
+    text = " … ".join(said_ends)
     return [(text, "legend")] if cell_len(text) <= room else []
+
+
+def _clipped(names: Sequence[str], room: int) -> list[str]:
+    """All names, cut to one length at which they fit and still differ; empty where there is none."""
+    for cells in range(max(map(cell_len, names)), _LEAST_NAME_CELLS - 1, -1):
+        clipped = [clip(name, cells) for name in names]
+        needed = sum(2 + cell_len(name) for name in clipped) + len(_BETWEEN) * (len(names) - 1)
+        if needed <= room:
+            return clipped if len(set(clipped)) == len(set(names)) else []
+    return []
 
 
 def _single(said: Readout, room: int, unit: Callable[[float], str]) -> list[Run]:

@@ -17,6 +17,8 @@ from tui.widgets.gpu_matrix.shape import Shape, shape_for
 
 MAX_NAME_CELLS = 20
 VALUE_CELLS = 5  # "100 %"
+NOTE_CELLS = 6
+"""Kept free for "▲ slow" and its like, so that the cells stay where they are when one comes or goes."""
 _BETWEEN = 1
 _CELL_STEP = 2  # a cell and the space after it
 _FACT_GAP = 2
@@ -42,7 +44,7 @@ class MatrixPainter:
         names = [inert(row.name) for row in rows]
         widths = (
             min(MAX_NAME_CELLS, max(map(cell_len, names), default=0)),
-            max((cell_len(inert(row.label_note)) for row in rows), default=0),
+            max(NOTE_CELLS, *(cell_len(inert(row.label_note)) for row in rows), 0),
             gpus,
         )
         facts = tuple(
