@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -32,7 +33,11 @@ HOSTILE = (
     "carriage\rreturn\n  and a second line",
     "",
 )
-FAULTS = ("429", "429 at once", "500", "502", "503", "reset", "cut", "half", "slow")
+FAULTS = (
+    *("429", "429 at once", "429 until now", "500", "502", "503", "reset", "reset in the body"),
+    *("cut", "half", "html", "empty", "stall", "slow"),
+)
+STALL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -134,8 +139,12 @@ class LogServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
-        self._server.server_close()
+        self.close()
         self._thread.join()
+
+    def close(self) -> None:
+        """Give up the socket; for whoever only asks for pages, and serves them in another way."""
+        self._server.server_close()
 
     @property
     def url(self) -> str:
@@ -224,18 +233,19 @@ class LogServer:
                 server.asked[what] += 1
                 if fault == "slow":
                     time.sleep(0.05)
-                elif fault == "reset":
-                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    self.connection.close()
-                    self.close_connection = True
+                elif fault in ("reset", "stall"):
+                    time.sleep(STALL_S if fault == "stall" else 0.0)
+                    self._reset()
+                    return
+                elif fault in ("html", "empty"):
+                    self._send(200, b"<html>sign in</html>" if fault == "html" else b"")
                     return
                 elif fault in ("500", "502", "503"):
                     self._send(int(fault), b"<html>broken</html>")
                     return
                 elif fault and fault.startswith("429"):
-                    self._send(
-                        429, b'{"code": "SLOW_DOWN"}', {"Retry-After": "0"} if "at once" in fault else {}
-                    )
+                    after = {"429 at once": "0", "429 until now": formatdate(usegmt=True)}.get(fault)
+                    self._send(429, b'{"code": "SLOW_DOWN"}', {"Retry-After": after} if after else {})
                     return
                 if server.breaks_on(what, query):
                     self._send(500, b"<html>broken</html>")
@@ -245,7 +255,15 @@ class LogServer:
                     self._send(400, b'{"code": "VALIDATION_ERROR", "message": "no such window"}')
                     return
                 raw = json.dumps(payload).encode()
-                self._send(200, raw[: len(raw) // 2] if fault == "half" else raw, is_cut=fault == "cut")
+                is_cut = fault in ("cut", "reset in the body")
+                self._send(200, raw[: len(raw) // 2] if fault == "half" else raw, is_cut=is_cut)
+                if fault == "reset in the body":
+                    self._reset()
+
+            def _reset(self) -> None:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                self.close_connection = True
 
             def _payload(self, what: str, query: dict[str, str]) -> dict[str, object] | None:
                 if what == "logs":
