@@ -1,0 +1,57 @@
+"""Hints for newcomers: one at a time, and each goes away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.dashboard import home, text_of
+from support.waiting import until
+from tui.actions import ACTIONS
+from tui.actions.hints import HINTS, MOST_TIMES_SHOWN
+from tui.app.hints import HINT_MEMORY
+from tui.configuration.loading import Loaded
+from tui.configuration.memory import Memory
+from tui.configuration.model import Configuration
+
+OPEN, FILTER, HELP, MARK = "opens the job", "filters the jobs", "shows every key", "marks jobs"
+
+
+def test_every_hint_is_about_an_action() -> None:
+    known = {f"{action.scope}.{action.id}" for action in ACTIONS}
+    assert {hint.name for hint in HINTS} <= known
+
+
+async def test_what_was_done_is_not_hinted_at_again(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "layout.json")
+    app = home(hints=True, memory=memory)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: OPEN in text_of(app))
+        await pilot.press("slash", "escape")
+        await pilot.press("question_mark", "escape")
+        await pilot.press("enter")
+        await until(pilot, lambda: MARK in text_of(app))
+        assert FILTER not in text_of(app)
+        await pilot.click("HintLine")
+        await until(pilot, lambda: "tip " not in text_of(app))
+    again = home(hints=True, memory=Memory(tmp_path / "layout.json"))
+    async with again.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(again.screen.query("HintLine")) == 1)
+        again.show_hint()  # type: ignore[attr-defined]
+        assert "tip " not in text_of(again)
+
+
+async def test_one_that_is_never_done_is_shown_a_few_times_only() -> None:
+    memory = Memory()
+    memory.put(HINT_MEMORY, {HINTS[0].name: MOST_TIMES_SHOWN - 1})
+    for words in (OPEN, FILTER):
+        app = home(hints=True, memory=memory)
+        async with app.run_test(size=(60, 20)) as pilot:
+            await until(pilot, lambda app=app: "tip " in text_of(app))  # type: ignore[misc]
+            assert words in text_of(app)
+
+
+async def test_it_names_the_key_that_the_settings_gave() -> None:
+    settings = Loaded(Configuration.model_validate({"keys": {"home.open_job": "f5"}}))
+    app = home(hints=True, settings=settings)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: f"tip  f5 {OPEN}" in text_of(app))

@@ -1,0 +1,120 @@
+"""What the app does about hints for newcomers: one at a time, and each goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual import on
+from textual.app import App
+from textual.dom import DOMNode
+from textual.screen import Screen
+
+from tui.actions import Scope, actions_of
+from tui.actions.hints import HINTS, MOST_TIMES_SHOWN, Hint, next_hint
+from tui.configuration.memory import Memory
+from tui.keymap import key_signs, keys_of
+from tui.messages import OpenJobRequested
+from tui.screens.base import AppScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.screens.welcome.screen import WelcomeChoice
+from tui.widgets.hint_line import HintLine
+from tui.widgets.status_footer import StatusFooter
+
+HINT_MEMORY = "hints"
+LOOK_S = 1.0
+HINTED = (HomeScreen, JobScreen)
+
+
+class HintKeeper(App[WelcomeChoice]):
+    """The part of the app that tells newcomers what they have not done yet."""
+
+    _hints: bool
+    _memory: Memory
+    _keys: Mapping[str, str]
+    _told: frozenset[str] = frozenset()
+    """Names of the hints that were shown since the start."""
+
+    def on_mount(self) -> None:
+        """Tabs and screens change what fits: look now and then, as that costs next to nothing."""
+        if self._hints:
+            self.set_interval(LOOK_S, self.show_hint)
+
+    def show_hint(self) -> None:
+        """Show what fits the screen that is seen, or nothing."""
+        screen = self.screen if self.screen_stack else None
+        if not isinstance(screen, HINTED) or not screen.is_mounted:
+            return
+        hint = next_hint((*screen.scopes, Scope.APP), self._gone())
+        line = self._line_of(screen)
+        if line is not None:
+            line.shown = (self._keys_for(hint), hint.words) if hint is not None else ("", "")
+        if hint is not None and hint.name not in self._told:
+            self._told |= {hint.name}
+            times = {name: self._times(name) for name in (one.name for one in HINTS)}
+            self._put({**times, hint.name: times[hint.name] + 1})
+
+    def _line_of(self, screen: Screen[Any]) -> HintLine | None:
+        for found in screen.query(HintLine):
+            return found
+        for footer in screen.query(StatusFooter):
+            screen.mount(HintLine(), before=footer)
+        return None  # it is there at the next look
+
+    def _keys_for(self, hint: Hint) -> str:
+        for action in actions_of(hint.scope):
+            if action.id == hint.id:
+                return key_signs(keys_of(action, self._keys)).split(" ")[0]
+        return ""
+
+    # What is remembered: how often each was shown; those done count as shown often enough
+
+    def _times(self, name: str) -> int:
+        times = self._memory.table(HINT_MEMORY).get(name)
+        return times if isinstance(times, int) else 0
+
+    def _put(self, times: Mapping[str, int]) -> None:
+        self._memory.put(HINT_MEMORY, {name: count for name, count in times.items() if count})
+
+    def _gone(self) -> set[str]:
+        """Shown in enough starts before this one, or done."""
+        return {
+            one.name for one in HINTS if self._times(one.name) - (one.name in self._told) >= MOST_TIMES_SHOWN
+        }
+
+    def hint_done(self, name: str) -> None:
+        """Nobody needs that hint any more."""
+        if self._hints and name in {one.name for one in HINTS} and name not in self._gone():
+            times = {one.name: self._times(one.name) for one in HINTS}
+            self._put({**times, name: MOST_TIMES_SHOWN + 1})
+            self.call_after_refresh(self.show_hint)
+
+    # When one is done
+
+    async def run_action(
+        self,
+        action: Any,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Do it as textual does, and notice that its hint is needed no more."""
+        screen = self.screen if self.screen_stack else None
+        scopes = (*screen.scopes, Scope.APP) if isinstance(screen, AppScreen) else (Scope.APP,)
+        done = await super().run_action(action, default_namespace, namespaces)
+        if done and isinstance(action, str):
+            for scope in scopes:
+                self.hint_done(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
+        return done
+
+    @on(OpenJobRequested)
+    def _a_job_is_opened(self) -> None:
+        self.hint_done(f"{Scope.HOME}.open_job")
+
+    @on(HintLine.Dismissed)
+    def _send_hint_away(self) -> None:
+        screen = self.screen
+        if isinstance(screen, AppScreen):
+            hint = next_hint((*screen.scopes, Scope.APP), self._gone())
+            if hint is not None:
+                self.hint_done(hint.name)
