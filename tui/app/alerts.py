@@ -126,7 +126,7 @@ class AlertKeeper(App[WelcomeChoice]):
         watched = {screen.job.id for screen in self.screen_stack if isinstance(screen, JobScreen)}
         looked, self._looked = self._looked, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
-            if looked.get(id(row)) is row and row.job.is_finished:
+            if looked.get(id(row)) is row and not row.findings:
                 continue  # nothing can be new of most of ten thousand
             if row.id not in watched:  # the job's own screen knows more, and sooner
                 source = "glance" if row.judged else "list"  # to be listed is not to be looked at

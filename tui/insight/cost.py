@@ -86,10 +86,15 @@ def price_of(
 ) -> float | None:
     """USD a minute for one node: the user's own price, else the listed one, by instance id or name."""
     machine = job.instance_type
-    for prices in (overrides or {}, listed):
-        for name in (machine.id, machine.name):
-            if name and name in prices:
-                return prices[name]
+    own = listed_price(machine.id, machine.name, overrides or {})
+    return own if own is not None else listed_price(machine.id, machine.name, listed)
+
+
+def listed_price(machine_id: str, machine_name: str, prices: Mapping[str, float]) -> float | None:
+    """USD a minute for one such machine, by its id, else by its name."""
+    for name in (machine_id, machine_name):
+        if name and name in prices:
+            return prices[name]
     return None
 
 

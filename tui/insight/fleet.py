@@ -14,7 +14,7 @@ from typing import Any
 from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
 from tui.insight.export import ExportTable, Value
 from tui.insight.finding import Finding, FindingKind
-from tui.insight.fleet_cost import charged_s
+from tui.insight.fleet_cost import Charge, charge
 from tui.insight.progress import ProgressSnapshot
 from tui.insight.query import Query
 from tui.insight.status import StatusView, status_view
@@ -57,8 +57,8 @@ class JobRow:
     status: StatusView
     gpu: str
     gpu_count: int
-    charged_s: float | None
-    """Seconds that count towards its cost so far, of each node; None while it has not run yet."""
+    charge: Charge | None
+    """What counts towards its cost so far; None while it has not run yet."""
     note: str
     note_tone: str
     progress_fraction: float
@@ -109,8 +109,8 @@ class FleetSnapshot:
 
     @property
     def running(self) -> int:
-        """How many jobs run."""
-        return sum(row.running for row in self.jobs)
+        """How many jobs run: they come first."""
+        return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
         status=status,
         gpu=hardware(job),
         gpu_count=per_node * (job.node_count or 1),
-        charged_s=charged_s(job, now),
+        charge=charge(job, now),
         note=note,
         note_tone=tone,
         progress_fraction=(glance.progress.fraction if glance.progress else None) or 0.0,

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from api_client.models import RUNNABLE_STATUSES, JobStatus, TrainingJob
-from tui.insight.cost import TotalCost, price_of
+from tui.insight.cost import TotalCost, listed_price
 
 _SECONDS_PER_HOUR = 3600.0
 _SECONDS_PER_MINUTE = 60.0
 
 
-def charged_s(job: TrainingJob, now: datetime) -> float | None:
-    """For how many seconds a job has cost something, at most; None if it has not run yet.
+class Machine(NamedTuple):
+    """A kind of instance: what a price is found by, and how many GPUs one has."""
+
+    id: str
+    name: str
+    gpu_count: int
+
+
+Charge = tuple[Machine, float]
+"""A job's machine, and the seconds of all its nodes together."""
+
+
+def charge(job: TrainingJob, now: datetime) -> Charge | None:
+    """What a job has used so far, at most; None if it has not run yet.
 
     A list of jobs does not tell when they began to run, so that the time since each was created counts, to
     its last change if it has ended: too much by what it waited.
@@ -22,38 +36,33 @@ def charged_s(job: TrainingJob, now: datetime) -> float | None:
     if job.created_at is None or (lives and job.current_status != JobStatus.RUNNING):
         return None
     end = job.updated_at if not lives and job.updated_at is not None else now
-    return max(0.0, (end - job.created_at).total_seconds())
+    kind = job.instance_type
+    seconds = max(0.0, (end - job.created_at).total_seconds())
+    return Machine(kind.id, kind.name, kind.gpu_count or 0), seconds * (job.node_count or 1)
 
 
 def jobs_cost(jobs: Iterable[TrainingJob], prices: Mapping[str, float], now: datetime) -> TotalCost:
-    """GPU-hours and money of all these jobs: at most so much; see ``charged_s``.
+    """GPU-hours and money of all these jobs: at most so much; see ``charge``.
 
     Jobs that have not run yet count nothing, and ``unpriced`` those whose price nobody knows.
     """
-    return charges_cost(((job, charged_s(job, now)) for job in jobs), prices)
+    return charges_cost((charge(job, now) for job in jobs), prices)
 
 
-def charges_cost(
-    charges: Iterable[tuple[TrainingJob, float | None]], prices: Mapping[str, float]
-) -> TotalCost:
-    """The same of jobs whose seconds are known: summed up by machine, as there may be ten thousand jobs."""
-    kinds: dict[tuple[str, str, int], tuple[TrainingJob, list[float]]] = {}
-    for job, seconds in charges:
-        if seconds is not None:
-            machine = job.instance_type
-            kind = (machine.id, machine.name, machine.gpu_count)
-            found = kinds.get(kind)
-            if found is None:
-                found = kinds[kind] = (job, [])
-            found[1].append(seconds * (job.node_count or 1))
+def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:
+    """The same of what is known already: summed up by machine, as there may be ten thousand jobs."""
+    machines: defaultdict[Machine, list[float]] = defaultdict(list)
+    for charged in charges:
+        if charged is not None:
+            machines[charged[0]].append(charged[1])
     count = unpriced = 0
     gpu_hours, usd = 0.0, None
-    for job, node_seconds in kinds.values():
-        whole_s, price = sum(node_seconds), price_of(job, prices)
-        count += len(node_seconds)
-        gpu_hours += (job.instance_type.gpu_count or 0) * whole_s / _SECONDS_PER_HOUR
+    for machine, seconds in machines.items():
+        whole_s, price = sum(seconds), listed_price(machine.id, machine.name, prices)
+        count += len(seconds)
+        gpu_hours += machine.gpu_count * whole_s / _SECONDS_PER_HOUR
         if price is None:
-            unpriced += len(node_seconds)
+            unpriced += len(seconds)
         else:
             usd = (usd or 0.0) + price * whole_s / _SECONDS_PER_MINUTE
     return TotalCost(count, gpu_hours, usd, unpriced)
