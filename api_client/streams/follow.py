@@ -45,6 +45,9 @@ LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
 DRAIN_SLACK_S = 5.0
 """The last read of it all may begin so long before the end of the wait."""
 
+SELDOM_S = 4.0
+"""After so long without a line, others are hardly close behind the next one."""
+
 SHORTEST_PAUSE = 0.3
 """The least pause between polls, as a part of the interval, when the polls themselves take long."""
 
@@ -200,7 +203,7 @@ class Follower:
     async def _poll(self) -> AsyncGenerator[LogBatch, None]:
         """One look at what is new; at late lines too, if they are cheap to look for or it is time."""
         count = self._delivered_count
-        began_s = self._clock.monotonic()
+        began_s, before_s = self._clock.monotonic(), self._delivered_s
         reads = self._due_reads()
         for reader, rhythm in reads:
             async with aclosing(self._read(reader, rhythm, is_caught_up=True)) as batches:
@@ -214,7 +217,9 @@ class Follower:
             self._quiet_read_began_s = began_s
         self._is_quiet = not has_news
         longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
-        self._interval_s = self._options.busy_interval_s if has_news else longer_s
+        # A line now and then is seen soon enough without being waited for.
+        is_busy = has_news and began_s - before_s <= SELDOM_S
+        self._interval_s = self._options.busy_interval_s if is_busy else longer_s
 
     def _due_reads(self) -> list[tuple[RangeReader, Rhythm]]:
         is_short = self._ledger.long_characters <= self._options.cheap_characters

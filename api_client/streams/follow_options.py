@@ -11,8 +11,8 @@ from api_client.streams.pages import MAX_PAGE_LINES
 class FollowOptions:
     """Times in seconds; the defaults suit the API as published.
 
-    - ``busy_interval_s`` to ``quiet_interval_s``: from one poll to the next while lines flow, growing by
-      ``interval_growth`` a poll when they don't; a line is first seen within 3 s of its arrival.
+    - ``busy_interval_s`` to ``quiet_interval_s``: from one poll to the next, growing by ``interval_growth`` a
+      poll unless lines flow; one now and then does not count. Each is first seen within 3 s of its arrival.
     - ``job_interval_s``: from one look at the job to the next.
     - ``lateness_s``: a line may arrive that long after its stamp (API facts: about a minute).
     - ``generous_lateness_s``: allowed to lines while those of that stretch are no more than
@@ -36,7 +36,7 @@ class FollowOptions:
     busy_interval_s: float = 1.0
     quiet_interval_s: float = 2.5
     interval_growth: float = 1.4
-    job_interval_s: float = 5.0
+    job_interval_s: float = 7.5
     lateness_s: float = 75.0
     generous_lateness_s: float = 300.0
     generous_lines: int = 100_000
