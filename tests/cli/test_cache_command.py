@@ -75,7 +75,7 @@ def test_csv_and_table(cli, stranger):
     )
     rows = list(csv.DictReader(io.StringIO(cli("cache", "summarize", "proj1", "-o", "csv").out)))
     assert rows[0]["File Path"] == "'=cmd|x"
-    assert rows[1]["File Path"] == "a\nb\x1b[2J"
+    assert rows[1]["File Path"] == "a␤b"
     assert (rows[2]["Size (bytes)"], rows[3]["Permissions"]) == ("3004101", "-rw-r--r--")
     table = cli("cache", "summarize", "proj1", "-o", "cli-table")
     assert "\x1b" not in table.out

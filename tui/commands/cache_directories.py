@@ -57,7 +57,7 @@ def print_directories(
         writer.writerow(("Directory", "Size (bytes)", "Files", "Share"))
         for node in nodes:
             cells = (tree.sizes[node], tree.file_counts[node], round(tree.share_of_total(node), 6))
-            writer.writerow((csv_text(tree.path(node), output), *cells))
+            writer.writerow((csv_text(tree.path(node)), *cells))
         output.data(rows.getvalue())
     elif nodes:
         table = [

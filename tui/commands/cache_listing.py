@@ -130,11 +130,11 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
     for part in _parts(listing.files if listing is not None else []):
         writer.writerows(
             (
-                csv_text(file.path, output),
+                csv_text(file.path),
                 file.size_bytes,
                 official_size(file.size_bytes),
-                csv_text(times.of(file.modified), output),
-                csv_text(file.file_type or UNKNOWN, output),
+                csv_text(times.of(file.modified)),
+                csv_text(file.file_type or UNKNOWN),
                 inert(file.permissions or UNKNOWN),
             )
             for file in part
@@ -145,9 +145,9 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
     output.data(rows.getvalue())
 
 
-def csv_text(text: str, output: Output) -> str:
-    """A server's text as a cell: no formula, and on a terminal no escape sequence."""
-    shown = inert(text) if output.is_terminal else text
+def csv_text(text: str) -> str:
+    """A server's text as a cell: no formula and no escape sequence (JSON has the exact text)."""
+    shown = inert(text)
     return f"'{shown}" if shown.startswith(tuple(_FORMULA_SIGNS)) else shown
 
 

@@ -110,7 +110,7 @@ def _csv(found: list[CheckpointFile], output: Output) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("File", "Node rank", "Size (bytes)", "Modified"))
     for file in found:
-        name, modified = csv_text(file.relative_file_name, output), csv_text(file.last_modified, output)
+        name, modified = csv_text(file.relative_file_name), csv_text(file.last_modified)
         writer.writerow((name, file.node_rank, file.size_bytes, modified))
     return text.getvalue()
 

@@ -162,7 +162,7 @@ def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
     for one in found:
         size_bytes = one.size_bytes or 0
         words = (job_id, _own_id(one), one.checkpoint_id, one.checkpoint_type or "", one.base_model or "")
-        cells = [csv_text(word, output) for word in words]
+        cells = [csv_text(word) for word in words]
         writer.writerow((*cells, size_bytes, official_size(size_bytes), _created(one)))
     return text.getvalue()
 

@@ -37,13 +37,14 @@ def render_table(
 ) -> str:
     """The table with its header, every line ended; ``width_cells`` None means no limit."""
     texts = [[inert(cell.text) for cell in row] for row in rows]
+    titles = [inert(column.title) for column in columns]
     widths = [
-        max([cell_width(column.title), *(cell_width(row[index]) for row in texts)])
-        for index, column in enumerate(columns)
+        max([cell_width(title), *(cell_width(row[index]) for row in texts)])
+        for index, title in enumerate(titles)
     ]
     if width_cells is not None:
         widths = _fit(columns, widths, width_cells)
-    lines = [_line(columns, [column.title for column in columns], ["muted"] * len(columns), widths, paint)]
+    lines = [_line(columns, titles, ["muted"] * len(columns), widths, paint)]
     for row, row_texts in zip(rows, texts, strict=True):
         lines.append(_line(columns, row_texts, [cell.tone for cell in row], widths, paint))
     return "".join(line + "\n" for line in lines)

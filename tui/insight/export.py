@@ -1,7 +1,8 @@
 """Tables for files: CSV that spreadsheets read without running anything in it, and JSON that is JSON.
 
-A cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end would be run as a formula
-by spreadsheets: an apostrophe before it makes it text. Numbers stay as they are.
+Controls and escape sequences are text there too: somebody will look at the file with ``cat``, and JSON has
+the exact text. A cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end would be run as
+a formula by spreadsheets: an apostrophe before it makes it text. Numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tui.insight.series import Series
+from tui.insight.text import inert
 
 Value = str | int | float | bool | datetime | None
 """What a cell of a table can be."""
@@ -65,7 +67,7 @@ def _csv_cell(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return iso_time(value)
-    return harmless(value) if isinstance(value, str) else str(value)
+    return harmless(inert(value)) if isinstance(value, str) else str(value)
 
 
 def _json_cell(value: Value) -> str | int | float | bool | None:

@@ -1,0 +1,151 @@
+"""Every text of every model means harm: it gets out as text alone, on any screen, from any command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hostile_answers import HARM, MARK, HostileServer, harmful, hidden_in, obeyed, refusing
+from raw_terminal import RawTerminal
+
+from api_client import models
+from support.stranger import Stranger
+from tui.cli import main
+
+SIZE = (120, 40)
+SHOWN = f"[blink]{MARK}"
+"""What is left of the harm where it is shown: markup, as text."""
+
+ESCAPE = "\x1b"
+WAYS = (
+    ("\r", "Checkpoints"),
+    ("2", "find"),
+    ("3", "layout"),
+    ("4", "1 checkpoint"),
+    ("\r", "preview"),
+    (ESCAPE, "1 checkpoint"),
+    ("5", "findings"),
+    ("C", "copy path"),
+    (ESCAPE, "findings"),
+    (ESCAPE, "gpu use"),
+    ("Q", "all types"),
+    (ESCAPE, "gpu use"),
+    ("s", "Keep it"),
+    ("n", "gpu use"),
+    (" j c", "Compare"),
+    (ESCAPE, "gpu use"),
+    ("d", "Deploy checkpoints"),
+    (ESCAPE, "gpu use"),
+)
+"""Keys from one screen to the next, and a word of ours on it."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HostileServer]:
+    with HostileServer() as running:
+        yield running
+
+
+@pytest.fixture
+def led_there(server: HostileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> HostileServer:
+    lead_to(server, monkeypatch, tmp_path)
+    return server
+
+
+def lead_to(server: Stranger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in server.environ().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("USER_TRUSSRC_PATH", str(tmp_path / "trussrc"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in models.__all__ if hasattr(getattr(models, name), "model_fields")]
+)
+def test_the_harm_is_an_answer_that_the_models_read(name: str) -> None:
+    model = getattr(models, name)
+    read = model.model_validate(harmful(model))
+    assert MARK in str(read.model_dump()) or not any(
+        "str" in str(f.annotation) for f in model.model_fields.values()
+    )
+
+
+AS_READ = HARM.replace("\ud800", "\ufffd")
+JOB = f"live{AS_READ}"
+OF_THE_JOB = ("--job-id", JOB)
+TABLE_JSON, WITH_CSV = ("table", "json"), ("table", "json", "csv")
+COMMANDS = (
+    (("projects",), TABLE_JSON),
+    (("jobs",), TABLE_JSON),
+    (("job", JOB), TABLE_JSON),
+    (("logs", JOB), ("text", "ndjson")),
+    (("metrics", JOB), (*WITH_CSV, "chart")),
+    (("progress", JOB), WITH_CSV),
+    (("health", JOB), TABLE_JSON),
+    (("compare", JOB, f"wait{AS_READ}"), WITH_CSV),
+    (("capacity", "view"), WITH_CSV),
+    (("checkpoints", "list", *OF_THE_JOB), WITH_CSV),
+    (("checkpoints", "show", AS_READ, *OF_THE_JOB), TABLE_JSON),
+    (("checkpoints", "download", *OF_THE_JOB), TABLE_JSON),
+    (("cache", "summarize", AS_READ), WITH_CSV),
+    (("sessions", JOB), TABLE_JSON),
+    (("secrets",), TABLE_JSON),
+    (("stop", JOB), TABLE_JSON),
+    (("recreate", JOB), TABLE_JSON),
+    (("wait", JOB, "--timeout", "0s"), TABLE_JSON),
+    (("download", JOB), TABLE_JSON),
+    (
+        ("deploy", *OF_THE_JOB, "--checkpoint", AS_READ, "--model-name", "m", "--gpu", "H100:1", "--yes"),
+        TABLE_JSON,
+    ),
+)
+LINES = [(*command, "-o", kind) for command, kinds in COMMANDS for kind in kinds]
+
+
+def named(line: tuple[str, ...]) -> str:
+    return " ".join(word for word in line if MARK not in word)
+
+
+@pytest.mark.parametrize("line", LINES, ids=named)
+def test_no_command_lets_any_of_it_out(
+    line: tuple[str, ...], led_there: HostileServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(line)
+    said = capsys.readouterr()
+    assert said.out + said.err
+    assert hidden_in(said.out.replace("\r\n", "\n")) == []
+    assert hidden_in(said.err) == []
+    assert "Traceback" not in said.err.replace("Traceback (most recent call last):" + "\u241b", "")
+    assert "unexpected" not in said.err
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422])
+def test_no_refusal_lets_any_of_it_out(
+    status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with refusing(status) as server:
+        lead_to(server, monkeypatch, tmp_path)
+        for line in (("projects",), ("job", "x"), ("cache", "summarize", "x"), ("deploy", "--job-id", "x")):
+            assert main(line) != 0
+            said = capsys.readouterr()
+            assert said.err
+            assert hidden_in(said.out + said.err) == []
+
+
+def test_no_screen_lets_any_of_it_out(server: HostileServer, tmp_path: Path) -> None:
+    """Through a pseudo-terminal: of every screen all the bytes that a terminal would get."""
+    environ = {**os.environ, **server.environ(), "TERM": "xterm-256color", "HOME": str(tmp_path)}
+    with RawTerminal([sys.executable, "-m", "tui"], environ) as terminal:
+        terminal.read_until(lambda fresh: SHOWN in fresh)
+        for keys, word in WAYS:
+            terminal.press(keys)
+            terminal.read_until(lambda fresh, word=word: MARK in fresh and word in fresh)  # type: ignore[misc]
+        terminal.press("q")
+        code = terminal.end()
+    assert obeyed(terminal.written) == []
+    assert server.key not in terminal.written
+    assert "Something unexpected" not in terminal.written
+    assert code == 0
