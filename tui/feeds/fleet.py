@@ -38,6 +38,9 @@ UNWATCHED_INTERVAL_S = 10.0
 PUBLISH_INTERVAL_S = 1.0
 GLANCE_PAUSE_S = 0.25
 """Between two looks; a look is two requests."""
+FIRST_GLANCE_PAUSE_S = 0.05
+"""… before which nothing was known of the job: whoever opens Home waits for these."""
+GLANCES_AT_ONCE = 2
 GLANCE_IDLE_S = 1.0
 """While none is due."""
 
@@ -95,7 +98,8 @@ class FleetFeed:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publisher.run())
             tasks.create_task(self._keep_listing())
-            tasks.create_task(self._keep_glancing())
+            for _ in range(GLANCES_AT_ONCE):
+                tasks.create_task(self._keep_glancing())
             tasks.create_task(self._keep_reading_older())
             tasks.create_task(self._read_prices())
 
@@ -186,11 +190,13 @@ class FleetFeed:
         while True:
             await self._watched.wait()
             job = self._glancer.next_due(self._unfinished)
+            pause_s = GLANCE_IDLE_S
             if job is not None:
+                pause_s = GLANCE_PAUSE_S if job.id in self._glances else FIRST_GLANCE_PAUSE_S
                 with suppress(RequestError):
                     self._glances[job.id] = await self._glancer.look(job)
                     self._publisher.touch()
-            await clock.sleep(GLANCE_PAUSE_S if job is not None else GLANCE_IDLE_S)
+            await clock.sleep(pause_s)
 
     async def _keep_reading_older(self) -> None:
         """Beside the looks: the older logs, one job after the other."""
