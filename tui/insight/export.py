@@ -1,8 +1,8 @@
 """Tables for files: CSV that spreadsheets read without running anything in it, and JSON that is JSON.
 
-Controls and escape sequences are text there too: somebody will look at the file with ``cat``, and JSON has
-the exact text. A cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end would be run as
-a formula by spreadsheets: an apostrophe before it makes it text. Numbers stay as they are.
+Controls and escape sequences are text there too: somebody will read the file with ``cat``, and JSON has the
+exact text. A cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end would be run as a
+formula by spreadsheets: an apostrophe before it makes it text. Numbers stay as they are.
 """
 
 from __future__ import annotations
