@@ -1,0 +1,62 @@
+"""Home takes every line of a job's log once: those before, those that come, and those that are late."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from pydantic import SecretStr
+
+from api_client.models import TrainingJob
+from api_client.remotes import Remote
+from support.stranger import Stranger, job, line
+from support.stranger_runs import iso
+from tui.feeds.glance_log import PAGE_LINES, GlanceLog
+from tui.feeds.session import Session
+
+NOW_MS = int(time.time() * 1000)
+EVERY_MS = 40
+OLD = 2 * PAGE_LINES + 300
+"""More than two pages, three lines of each millisecond that has any."""
+
+
+def old_lines() -> list[dict]:
+    return [
+        line(f"step={place // 3} loss=1.0", at_ms=NOW_MS - (OLD - place) // 3 * EVERY_MS)
+        for place in range(OLD)
+    ]
+
+
+async def test_every_line_counts_once() -> None:
+    resume = asyncio.Event()
+    resume.set()
+    with Stranger() as stranger:
+        stranger.jobs = [job("runs", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        stranger.logs["runs"] = lines = old_lines()
+        key = SecretStr(stranger.key)
+        session = Session(
+            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
+        )
+        log = GlanceLog(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
+
+        def counted() -> int:
+            # Each line tells a step and a loss.
+            return sum(view.readings for view in log.fold.snapshot().streams) // 2
+
+        try:
+            await log.read_newest()
+            assert PAGE_LINES - 3 <= counted() <= PAGE_LINES, "the newest page at once"
+            assert not log.is_read
+            # A line that comes, one like it, and a late one between those that are known.
+            lines += [line("step=5000 loss=1.0", at_ms=NOW_MS + 5)] * 2
+            lines += [line("step=4000 loss=1.0", at_ms=NOW_MS - 1000 + 3)]
+            lines.sort(key=lambda one: int(one["timestamp"]))
+            await log.read_newest()
+            await log.read_older(resume)
+            assert (counted(), log.is_read) == (OLD + 3, True)
+            await log.read_newest()
+            await log.read_older(resume)
+            assert counted() == OLD + 3, "nothing comes twice"
+        finally:
+            await session.client.aclose()
+    assert log.fold.snapshot().step == 5000
