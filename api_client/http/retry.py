@@ -14,6 +14,8 @@ from api_client.errors import ErrorAnswer, RateLimited, RequestError
 # 2 ** 32 seconds is over a century: the cap has long taken over, and floats stay finite.
 _MAX_DOUBLINGS = 32
 POLLING_CAP_S = 2.0
+"""The longest wait before a request that somebody watches for."""
+
 POLLING_SILENCE_S = 8.0
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 

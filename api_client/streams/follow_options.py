@@ -34,7 +34,7 @@ class FollowOptions:
     """
 
     busy_interval_s: float = 1.0
-    quiet_interval_s: float = 2.5
+    quiet_interval_s: float = 2.2
     interval_growth: float = 1.4
     job_interval_s: float = 7.5
     lateness_s: float = 75.0

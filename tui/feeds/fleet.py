@@ -124,9 +124,9 @@ class FleetFeed:
                 await self._list()
             except Unauthorized:
                 pause = UNAUTHORISED_INTERVAL_S
-            except RequestError:
+            except RequestError as error:
                 # The connection's state says so on every screen; the last lists stay.
-                pause = min(pause, FAILED_INTERVAL_S)
+                pause = min(pause, FAILED_INTERVAL_S) if error.retryable else pause
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), pause)
             self._asked.clear()

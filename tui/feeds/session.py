@@ -8,10 +8,14 @@ from urllib.parse import urlsplit
 from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
 from api_client.events import RequestEvent
+from api_client.http.retry import RetryPolicy
 from api_client.models import TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
 from tui.insight.connection import Connection
 from tui.insight.text import inert
+
+LONGEST_WAIT_S = 2.0
+"""Before a request is sent again: somebody is looking at the screen."""
 
 
 class Session:
@@ -32,7 +36,13 @@ class Session:
         self.clock: Clock = clock or SystemClock()
         self.connection = Connection()
         self._on_connection = on_connection
-        self.client = TrainingClient(remote, clock=self.clock, on_event=self._note, read_only_by=read_only_by)
+        self.client = TrainingClient(
+            remote,
+            clock=self.clock,
+            retry=RetryPolicy(cap_s=LONGEST_WAIT_S),
+            on_event=self._note,
+            read_only_by=read_only_by,
+        )
 
     @property
     def remote(self) -> Remote:
