@@ -67,6 +67,15 @@ def keys_of(action: Action, changes: Mapping[str, str]) -> str:
     return changes.get(f"{action.scope}.{action.id}", action.keys)
 
 
+def key_for(action_id: str, changes: Mapping[str, str]) -> str:
+    """The first key of the action ``scope.id``, written for people, which ``changes`` may have replaced."""
+    scope, _, name = action_id.partition(".")
+    for action in actions_of(Scope(scope)):
+        if action.id == name:
+            return key_signs(keys_of(action, changes)).split(" ")[0]
+    raise KeyError(action_id)
+
+
 def rebound(bindings: BindingsMap, changes: Mapping[str, str]) -> BindingsMap:
     """The bindings with other keys for some actions; everything else stays.
 

@@ -88,7 +88,7 @@ async def test_readonly() -> None:
 
 
 async def test_keys_move_in_footer_help_and_under_the_fingers() -> None:
-    changes = {"home": {"sort": "f6", "filter": "f7,F"}, "app.help": "f1"}
+    changes = {"home": {"sort": "f6", "filter": "f7,Z"}, "app.help": "f1"}
     app = home(settings=settings(keys=changes))
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -101,13 +101,13 @@ async def test_keys_move_in_footer_help_and_under_the_fingers() -> None:
         footer = text_of(app).splitlines()[-1]
         assert "f6 sort" in footer
         assert "f7 filter" in footer
-        await pilot.press("F", *"whisper")
+        await pilot.press("Z", *"whisper")
         await settle(pilot)
         assert [row.name for row in table.rows] == ["whisper-ft"]
         await pilot.press("escape", "f1")
         await settle(pilot)
         assert isinstance(app.screen, HelpScreen)
-        assert "f7 F" in text_of(app)
+        assert "f7 Z" in text_of(app)
 
 
 async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: list[dict[str, Any]]) -> None:
@@ -119,6 +119,7 @@ async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: lis
         await pilot.press("f4", "n")
         await settle(pilot)
         assert screen.tab == "metrics"
+        assert "f4 Metrics" in text_of(pilot.app)  # type: ignore[arg-type]
         assert screen.nodes_large  # textual's own keymap would have taken this n away too
 
 

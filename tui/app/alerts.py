@@ -31,6 +31,7 @@ from tui.configuration.model import NotificationSettings
 from tui.insight.finding import SEVERITIES
 from tui.insight.fleet import JobRow, silenced
 from tui.insight.units import duration
+from tui.keymap import key_for
 from tui.messages import FleetJudged, RunJudged, SnoozeRequested
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
@@ -49,6 +50,7 @@ class AlertKeeper(App[WelcomeChoice]):
 
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
     _settings: Loaded
+    _keys: Mapping[str, str] = {}
     _book: AlertBook | None = None
     _ways: OutsideWays | None = None
     _title_shown = ""
@@ -186,7 +188,8 @@ class AlertKeeper(App[WelcomeChoice]):
             length = timedelta(minutes=self._wanted.snooze_minutes)
             self.alert_book.snooze(job.id, keys, _now() + length)
             what = "1 finding" if len(keys) == 1 else f"{len(keys)} findings"
-            self.notify(f"{what} snoozed for {duration(length.total_seconds())}; z wakes them.")
+            key = key_for("home.snooze", self._keys)
+            self.notify(f"{what} snoozed for {duration(length.total_seconds())}; {key} wakes them.")
         self._look_at_snoozes()
 
     def _look_at_snoozes(self) -> None:

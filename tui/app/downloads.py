@@ -16,6 +16,7 @@ from tui.feeds.session import Session
 from tui.insight.text import inert
 from tui.insight.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
 from tui.insight.units import bytes_iec
+from tui.keymap import key_for
 from tui.messages import (
     CancelDownloadRequested,
     ClearDownloadsRequested,
@@ -91,9 +92,10 @@ class DownloadKeeper(OutboxKeeper):
             feed = self._feed_of_downloads(session)
             await self._plan_and_start(feed, feed.begin(wanted, self.outbox.folder()))
             return
+        key = key_for("app.show_downloads", self._keys)
         size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
         about = (
-            f"{size}It goes on in the background; T shows how far it is. What is cut short is"
+            f"{size}It goes on in the background; {key} shows how far it is. What is cut short is"
             " gone on with when the same is downloaded into the same folder."
         )
         folder = await self.push_screen_wait(WhereScreen(wanted.title, about, proposed_folder(wanted)))

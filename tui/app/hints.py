@@ -10,10 +10,10 @@ from textual.app import App
 from textual.dom import DOMNode
 from textual.screen import Screen
 
-from tui.actions import Scope, actions_of
-from tui.actions.hints import HINTS, MOST_TIMES_SHOWN, Hint, next_hint
+from tui.actions import Scope
+from tui.actions.hints import HINTS, MOST_TIMES_SHOWN, next_hint
 from tui.configuration.memory import Memory
-from tui.keymap import key_signs, keys_of
+from tui.keymap import key_for
 from tui.messages import OpenJobRequested
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
@@ -49,7 +49,7 @@ class HintKeeper(App[WelcomeChoice]):
         hint = next_hint((*screen.scopes, Scope.APP), self._gone())
         line = self._line_of(screen)
         if line is not None:
-            line.shown = (self._keys_for(hint), hint.words) if hint is not None else ("", "")
+            line.shown = (key_for(hint.name, self._keys), hint.words) if hint is not None else ("", "")
         if hint is not None and hint.name not in self._told:
             self._told |= {hint.name}
             times = {name: self._times(name) for name in (one.name for one in HINTS)}
@@ -61,12 +61,6 @@ class HintKeeper(App[WelcomeChoice]):
         for footer in screen.query(StatusFooter):
             screen.mount(HintLine(), before=footer)
         return None  # it is there at the next look
-
-    def _keys_for(self, hint: Hint) -> str:
-        for action in actions_of(hint.scope):
-            if action.id == hint.id:
-                return key_signs(keys_of(action, self._keys)).split(" ")[0]
-        return ""
 
     # What is remembered: how often each was shown; those done count as shown often enough
 

@@ -17,6 +17,7 @@ from tui.feeds.session import Session
 from tui.insight.connection import Connection
 from tui.insight.text import inert
 from tui.insight.transfers import Transfers
+from tui.keymap import key_for
 from tui.screens.base import AppScreen
 
 LOCAL = "local"
@@ -68,7 +69,8 @@ class RemoteKeeper(TeamKeeper):
     async def _switch_to(self, remote: Remote) -> None:
         """Open Home on that remote; everything of the one before is closed."""
         if self.downloads.under_way:
-            self.notify("Downloads are under way; they would end. T shows them.", severity="warning")
+            key = key_for("app.show_downloads", self._keys)
+            self.notify(f"Downloads are under way; they would end. {key} shows them.", severity="warning")
             return
         before = self._session
         for group in OWN_GROUPS:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from textual.app import App
 from textual.screen import Screen
 
 from tui.app.trail import Place, Trail
+from tui.keymap import key_for
 from tui.screens.base import AppScreen
 from tui.screens.welcome.screen import WelcomeChoice
 
@@ -18,6 +20,7 @@ class VisitKeeper(App[WelcomeChoice]):
     """The part of the app that goes back and forward through the screens that were visited."""
 
     _trail: Trail
+    _keys: Mapping[str, str] = {}
     _places: dict[Screen[Any], Place]
 
     def begin_trail(self, first: Screen[None]) -> None:
@@ -63,7 +66,7 @@ class VisitKeeper(App[WelcomeChoice]):
         self._catch_up()
         place = self._trail.step(by)
         if place is None:
-            self.notify(f"{nowhere}esc leaves a screen, enter opens one.")
+            self.notify(f"{nowhere}{key_for('screen.back', self._keys)} leaves a screen.")
             return
         stack = self.screen_stack
         if any(self._places.get(screen) == place for screen in stack):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from textual.reactive import var
@@ -13,7 +14,7 @@ from tui.actions import Scope, actions_of
 from tui.collector import look_through_everything
 from tui.insight.connection import Connection
 from tui.insight.transfers import Transfers
-from tui.keymap import rebound
+from tui.keymap import key_for, rebound
 
 
 class AppScreen(Screen[None]):
@@ -24,6 +25,7 @@ class AppScreen(Screen[None]):
     """
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
+    _key_changes: Mapping[str, str] = MappingProxyType({})
 
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
@@ -37,6 +39,11 @@ class AppScreen(Screen[None]):
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Give actions other keys, by their ids; before the screen is shown."""
         self._bindings = rebound(self._bindings, changes)
+        self._key_changes = changes
+
+    def key_for(self, action_id: str) -> str:
+        """The key of the action ``scope.id`` as it is now, written for people."""
+        return key_for(action_id, self._key_changes)
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

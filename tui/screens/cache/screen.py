@@ -107,7 +107,12 @@ class CacheScreen(AppScreen):
         self._show_header()
         stale = self.query_one("#stale", Static)
         stale.display = bool(snapshot.error and snapshot.exists is not None)
-        stale.update(Text(f"✗ Not read anew: {snapshot.error} What you see is the last known; r asks again."))
+        stale.update(
+            Text(
+                f"✗ Not read anew: {snapshot.error} What you see is the last known;"
+                f" {self.key_for('screen.refresh')} asks again."
+            )
+        )
         instead = self.query_one("#instead", Static)
         words = self._instead(snapshot)
         instead.update(Text(words))

@@ -118,7 +118,10 @@ class CapacityScreen(AppScreen):
         stale = self.query_one("#stale", Static)
         stale.display = bool(view.rows and view.state not in ("known", "empty"))
         stale.update(
-            Text(f"✗ Not read anew: {inert(view.error)} What you see is the last known; r asks again.")
+            Text(
+                f"✗ Not read anew: {inert(view.error)} What you see is the last known;"
+                f" {self.key_for('screen.refresh')} asks again."
+            )
         )
         instead = self.query_one("#instead", Static)
         instead.display = not view.rows

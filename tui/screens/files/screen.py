@@ -129,7 +129,10 @@ class FilesScreen(AppScreen):
         stale = self.query_one("#stale", Static)
         stale.display = bool(snapshot.error and snapshot.files is not None)
         stale.update(
-            Text(f"✗ Not listed anew: {snapshot.error} What you see is the last known; r asks again.")
+            Text(
+                f"✗ Not listed anew: {snapshot.error} What you see is the last known;"
+                f" {self.key_for('screen.refresh')} asks again."
+            )
         )
         words = self._instead(snapshot)
         self.query_one("#instead", Static).update(Text(words))

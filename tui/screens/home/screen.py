@@ -52,7 +52,7 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
 
-NO_JOBS = "No training jobs here yet.\n\nn submits one; bt-tui init writes a config to begin with."
+NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init writes a config to begin with."
 NO_MATCH = "No job matches.\n\nesc clears the filter; the first line of the projects shows all.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
@@ -264,7 +264,14 @@ class HomeScreen(AppScreen):
         if snapshot is not None and (spent := _total(self._jobs.rows, snapshot)):
             facts.append(spent)
         if self.marked:
-            facts.insert(1, [(f"◆ {len(self.marked)} marked", "key"), (" c compares", "muted")])
+            key = self.key_for("home.compare")
+            facts.insert(
+                1,
+                [
+                    (f"◆ {len(self.marked)} marked", "key"),
+                    (f" {key} compares", "muted"),
+                ],
+            )
         if self.query_text:
             facts.append([("/", "key"), (self.query_text, "accent")])
         self.query_one("#header", FactLine).set_facts(facts)
@@ -278,9 +285,10 @@ class HomeScreen(AppScreen):
         empty = self.query_one("#empty", Static)
         empty.display = not shown and (snapshot is not None or trouble)
         if snapshot is None:
-            empty.update("Nothing to show yet. It goes on asking by itself; r asks now.")
+            key = self.key_for("screen.refresh")
+            empty.update(f"Nothing to show yet. It goes on asking by itself; {key} asks now.")
         elif not snapshot.jobs:
-            empty.update(NO_JOBS)
+            empty.update(NO_JOBS.format(key=self.key_for("home.new_job")))
         else:
             problems = "".join(f"\n{problem}" for problem in self._query.problems)
             empty.update(Text(f"{NO_MATCH}{problems}"))
@@ -381,7 +389,7 @@ class HomeScreen(AppScreen):
             name = job.training_project.name if job.training_project else job.project_id
             self.post_message(OpenCacheRequested(job.project_id, name))
         else:
-            self.notify("Choose a project first: p shows them.")
+            self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
 
     def action_mark(self) -> None:
         """Mark the job under the cursor, or take the mark away."""
@@ -404,9 +412,11 @@ class HomeScreen(AppScreen):
         if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
             jobs.append(chosen)
         if len(jobs) < 2:
-            self.notify("Mark two jobs or more with space, then c compares them.")
+            mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
+            self.notify(f"Mark two jobs or more with {mark}, then {compare} compares them.")
         elif len(jobs) > MOST_COMPARED:
-            self.notify(f"{MOST_COMPARED} jobs can be compared at once; space takes a mark away.")
+            mark = self.key_for("home.mark")
+            self.notify(f"{MOST_COMPARED} jobs can be compared at once; {mark} takes a mark away.")
         else:
             self.post_message(CompareJobsRequested(jobs))
 

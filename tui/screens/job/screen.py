@@ -60,11 +60,11 @@ from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tab_strip import TabStrip
 
 TABS = (
-    ("live", "1", "Live"),
-    ("logs", "2", "Logs"),
-    ("metrics", "3", "Metrics"),
-    ("checkpoints", "4", "Checkpoints"),
-    ("details", "5", "Details"),
+    ("live", "Live"),
+    ("logs", "Logs"),
+    ("metrics", "Metrics"),
+    ("checkpoints", "Checkpoints"),
+    ("details", "Details"),
 )
 TAB_SCOPES: dict[str, tuple[Scope, ...]] = {
     "live": (Scope.LOGS, Scope.CHARTS),
@@ -149,7 +149,8 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed)
         yield ConnectionNotice().data_bind(JobScreen.connection)
         with Horizontal(id="tab-line"):
-            yield TabStrip(TABS, id="tabs")
+            tabs = [(tab, self.key_for(f"job.show_{tab}"), label) for tab, label in TABS]
+            yield TabStrip(tabs, id="tabs")
             yield Static(id="span")
         with Horizontal(id="panels"):
             with Vertical(id="nodes"):
@@ -205,7 +206,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
             self._show_nodes(snapshot)
         if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
             self._show_checkpoints(snapshot)
-        self._show_charts(snapshot)
+        self._show_charts(snapshot, at_s=snapshot.at.timestamp())
 
     def _show_nodes(self, run: RunSnapshot) -> None:
         nodes = run.metrics.nodes if run.metrics else ()
@@ -238,9 +239,9 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         if run is not None and run.metrics is not None:
             self.call_after_refresh(self._make_room, len(run.metrics.nodes))
 
-    def _show_charts(self, run: RunSnapshot) -> None:
+    def _show_charts(self, run: RunSnapshot, at_s: float | None = None) -> None:
         if self.tab in ("live", "metrics"):
-            self.query_one(ChartDeck).set_charts(self.maker.charts(run, self.view))
+            self.query_one(ChartDeck).set_charts(self.maker.charts(run, self.view), at_s=at_s)
 
     def _show_checkpoints(self, run: RunSnapshot) -> None:
         self.query_one(CheckpointPane).show_run(run)
