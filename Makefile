@@ -38,7 +38,7 @@ check: $(DEVELOP_STAMP)
 	@$(BIN)/lint-imports --no-cache
 
 bench: $(DEVELOP_STAMP)
-	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark" || exit 1; done
+	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build

@@ -1,0 +1,91 @@
+"""What the dashboard costs while nobody touches it: CPU of its process over 20 s in a terminal.
+
+Idle Home of the demo world; a watched job of 2 × 8 GPUs; one of 64 × 8 GPUs with charts, matrix and 100 log
+lines a second; and textual alone, an empty app with a clock, as the floor.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import httpx
+from harness import Report
+from terminal import Terminal, dashboard, nobody
+
+from api_client.emulator.child import EmulatorChild
+from api_client.emulator.world_size import WorldSize
+
+WATCHED_S, SETTLING_S = 20.0, 25.0
+SMALL_JOB, LINES_PER_S = "qwen3-grpo-7", 100
+
+CLOCK = """
+from datetime import datetime
+from textual.app import App
+from textual.widgets import Label
+class Clock(App):
+    def compose(self):
+        yield Label("clock")
+    def on_mount(self):
+        self.set_interval(1, lambda: self.query_one(Label).update(f"clock {datetime.now():%H:%M:%S}"))
+Clock().run()
+"""
+
+
+def job_id(emulator: EmulatorChild, name: str) -> str:
+    """The id of the demo's job of that name."""
+    answer = httpx.post(
+        f"{emulator.url}/v1/training_jobs/search",
+        headers={"Authorization": f"Bearer {emulator.key}"},
+        json={},
+        trust_env=False,
+    )
+    return next(str(job["id"]) for job in answer.json()["training_jobs"] if job["name"] == name)
+
+
+def cpu_of(terminal: Terminal, words: str) -> tuple[float, float]:
+    """% of a core once it has settled, and MiB."""
+    terminal.wait_for(words)
+    time.sleep(SETTLING_S)
+    return terminal.cpu_percent(WATCHED_S), terminal.resident_mib
+
+
+def main() -> None:
+    """Measure one after the other: two at once would take each other's cores."""
+    report = Report("idle")
+    with nobody(os.environ) as environ, Terminal([sys.executable, "-c", CLOCK], environ) as terminal:
+        floor, _ = cpu_of(terminal, "clock")
+    report.figure("an empty textual app with a clock", floor, unit="% of a core")
+    with EmulatorChild(world="demo", size=WorldSize(log_lines_per_s=LINES_PER_S)) as emulator:
+        environ = os.environ | emulator.remote_environ()
+        places = (
+            ("idle Home", (), "GPUs busy", 1.0, "looks at two dozen running jobs in turn"),
+            (
+                "watched job, 2 × 8 GPUs",
+                ("watch", job_id(emulator, SMALL_JOB)),
+                SMALL_JOB,
+                3.0,
+                "requests of log, samples and status each few seconds, beside the charts",
+            ),
+            (
+                "watched job, 64 × 8 GPUs, charts, matrix, 100 log lines a second",
+                ("watch", job_id(emulator, f"titan-{LINES_PER_S}-lines")),
+                f"titan-{LINES_PER_S}",
+                8.0,
+                "reading 100 lines a second for progress and drawing 64 curves each few seconds",
+            ),
+        )
+        for name, arguments, words, at_most, cause in places:
+            with dashboard(environ, *arguments) as terminal:
+                percent, mib = cpu_of(terminal, words)
+            report.figure(name, percent, unit="% of a core", at_most=at_most, cause=cause)
+            report.figure(f"{name}: memory", mib, unit="MiB")
+    report.close()
+
+
+if __name__ == "__main__":
+    main()

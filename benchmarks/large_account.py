@@ -1,0 +1,128 @@
+"""An account of 10,000 jobs in 1,000 projects: Home in a terminal, and ``bt-tui jobs -o json``.
+
+The headless command is compared with bare Python (httpx, ``json.loads``, ``json.dumps``) and, where
+``TRUSS_BIN`` names one, with the official CLI showing the same jobs, through the emulator as its proxy.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import Report
+from terminal import dashboard, key_times_ms, nobody
+
+from api_client.emulator.child import EmulatorChild
+from api_client.emulator.world_size import WorldSize
+
+JOBS, PROJECTS = 10_000, 1_000
+ROUNDS = 3
+KEYS = ["G", "g", "j", "k", "\x1b[6~", "\x1b[5~"]
+WATCHED_S, SETTLING_S = 20.0, 35.0
+KIB_PER_MIB = 1024
+
+BARE = """
+import httpx, json, os
+headers = {"Authorization": "Bearer " + os.environ["BASETEN_API_KEY"]}
+with httpx.Client(base_url=os.environ["BASETEN_REMOTE_URL"], headers=headers, timeout=60) as client:
+    jobs = client.post("/v1/training_jobs/search", json={}).json()["training_jobs"]
+print(json.dumps(jobs, indent=2))
+"""
+
+
+def cost(command: list[str], environ: dict[str, str]) -> tuple[float, float]:
+    """Seconds and peak MiB of a command. Raises CalledProcessError."""
+    with tempfile.TemporaryFile() as out:
+        begun = time.perf_counter()
+        process = subprocess.Popen(command, env=environ, stdout=out, stderr=subprocess.DEVNULL)
+        _pid, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begun
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return seconds, usage.ru_maxrss / KIB_PER_MIB
+
+
+def headless(report: Report, emulator: EmulatorChild, environ: dict[str, str]) -> None:
+    """The list as JSON."""
+    ways = {
+        "ours": ([sys.executable, "-m", "tui", "jobs", "-o", "json"], environ),
+        "bare Python": ([sys.executable, "-c", BARE], environ),
+    }
+    truss = os.environ.get("TRUSS_BIN")
+    if truss:
+        proxied = environ | {
+            "http_proxy": emulator.url,
+            "BASETEN_TRUSS_AUTH_REMOTE_URL": "http://localhost:8000",
+            "BASETEN_TRUSS_AUTH_API_KEY": emulator.key,
+        }
+        for name in ("no_proxy", "NO_PROXY", "PYTHONPATH"):
+            proxied.pop(name, None)
+        ways["truss train view"] = ([truss, "train", "view", "--non-interactive"], proxied)
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for number in range(ROUNDS):
+        for name, (command, own) in ways.items():
+            if name.startswith("truss") and number:
+                continue  # it takes longer than all the rest together
+            taken[name].append(cost(command, own))
+    seconds = {name: statistics.median(one for one, _ in rounds) for name, rounds in taken.items()}
+    mib = {name: statistics.median(one for _, one in rounds) for name, rounds in taken.items()}
+    for name in ways:
+        if name != "ours":
+            most = 0.1 if name.startswith("truss") else None
+            report.compare(
+                "jobs -o json", seconds["ours"], seconds[name], against=name, unit="s", at_most=most
+            )
+            most = 0.5 if name.startswith("truss") else None
+            report.compare(
+                "jobs -o json, memory", mib["ours"], mib[name], against=name, unit="MiB", at_most=most
+            )
+
+
+def home(report: Report, environ: dict[str, str]) -> None:
+    """Home in a terminal, used while its lists refresh, and then left alone."""
+    with dashboard(environ) as terminal:
+        first = terminal.wait_for("bt-tui")
+        filled = terminal.wait_for("GPUs busy")
+        report.figure("Home, first paint to all jobs listed", filled - first, unit="s", at_most=2)
+        times = key_times_ms(terminal, KEYS * 4)
+        report.figure("Home, key to paint, median", statistics.median(times), unit="ms", at_most=50)
+        report.figure(
+            "Home, key to paint, worst of 24 beside refreshes",
+            max(times),
+            unit="ms",
+            at_most=50,
+            cause="a snapshot of 10,000 rows (sorting, counting, 10 to 20 ms) that falls on the key",
+        )
+        time.sleep(SETTLING_S)
+        report.figure(
+            "Home, idle, CPU",
+            terminal.cpu_percent(WATCHED_S),
+            unit="% of a core",
+            at_most=1,
+            cause="two dozen running jobs are looked at in turn: log, samples and findings of one a second",
+        )
+        report.figure("Home, resident memory", terminal.resident_mib, unit="MiB", at_most=200)
+
+
+def main() -> None:
+    """Measure both on one emulator."""
+    report = Report("large_account")
+    with (
+        EmulatorChild(world="demo", size=WorldSize(jobs=JOBS, projects=PROJECTS)) as emulator,
+        nobody(os.environ | emulator.remote_environ()) as environ,
+    ):
+        headless(report, emulator, environ)
+        home(report, environ)
+    report.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""How soon things are there: headless commands beside bare Python, the dashboard beside a minimal app.
+
+The dashboard is to paint before the first answer from the network: it is pointed at a port where nobody
+answers.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import Report, in_turn
+from terminal import Terminal, nobody
+
+ROUNDS = 5
+MINIMAL = """
+from textual.app import App
+from textual.widgets import Label
+class Minimal(App):
+    def compose(self):
+        yield Label("painted")
+Minimal().run()
+"""
+BARE = {"click": "import click", "httpx": "import httpx", "plain": "pass"}
+
+
+def run(command: list[str], environ: dict[str, str]) -> None:
+    """Run a command to its end. Raises CalledProcessError."""
+    subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+
+def first_paint_ms(command: list[str], words: str, environ: dict[str, str]) -> float:
+    """From the start of a command in a terminal until it has painted the words."""
+    with Terminal(command, environ) as terminal:
+        return terminal.wait_for(words) * 1000
+
+
+def main() -> None:
+    """Measure in turn."""
+    report = Report("start")
+    with nobody(os.environ) as environ, socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        remote = environ | {
+            "BASETEN_API_KEY": "nobody.reads.it",
+            "BASETEN_REMOTE_URL": f"http://127.0.0.1:{port}",
+            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": f"http://127.0.0.1:{port}",
+        }
+        python, ours = [sys.executable, "-c"], [sys.executable, "-m", "tui"]
+        headless: dict[str, Callable[[], object]] = {
+            "--help": partial(run, [*ours, "--help"], environ),
+            **{name: partial(run, [*python, code], environ) for name, code in BARE.items()},
+        }
+        truss = os.environ.get("TRUSS_BIN")
+        if truss:
+            headless["truss train --help"] = partial(run, [truss, "train", "--help"], environ)
+        times = in_turn(headless, rounds=ROUNDS)
+        for name in [*BARE, *(["truss train --help"] if truss else [])]:
+            against = name if name.startswith("truss") else f"python -c '{BARE[name]}'"
+            most = 0.2 if name.startswith("truss") else None
+            report.compare("--help", times["--help"], times[name], against=against, unit="ms", at_most=most)
+        paints: dict[str, list[float]] = {"ours": [], "minimal": []}
+        for _ in range(ROUNDS):
+            paints["ours"].append(first_paint_ms(ours, "bt-tui", remote))
+            paints["minimal"].append(first_paint_ms([*python, MINIMAL], "painted", environ))
+        report.compare(
+            "dashboard, first paint without an answer",
+            paints["ours"],
+            paints["minimal"],
+            against="minimal textual app",
+            unit="ms",
+            at_most=1.3,
+            cause="imports: httpx, pydantic and our own screens on top of textual's",
+        )
+    report.close()
+
+
+if __name__ == "__main__":
+    main()

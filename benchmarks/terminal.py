@@ -1,0 +1,169 @@
+"""A program in a pseudo-terminal of its own: when it painted what, what a key costs, what it uses."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
+KEPT_BYTES = 512 * 1024
+QUIET_S = 0.15
+MIB = 1024 * 1024
+
+
+class NotPainted(Exception):
+    """The words did not come in time."""
+
+
+class Terminal:
+    """Runs ``command`` in a pty of ``columns`` × ``lines``; what it writes is read at once and kept."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        columns: int = 120,
+        lines: int = 40,
+    ) -> None:
+        self.begun = time.perf_counter()
+        self.pid, self._descriptor = pty.fork()
+        if self.pid == 0:
+            os.chdir(ROOT)
+            os.execvpe(
+                command[0],
+                list(command),
+                dict(environ) | {"TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            )
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._changed = threading.Condition()
+        self._written = bytearray()
+        self._last_at = self.begun
+        self.bytes_written = 0
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.process = psutil.Process(self.pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            os.kill(self.pid, signal.SIGTERM)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        self._reader.join(2)
+        os.close(self._descriptor)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                readable, _, _ = select.select([self._descriptor], [], [], 1.0)
+                if not readable:
+                    continue
+                part = os.read(self._descriptor, 65536)
+            except (OSError, ValueError):
+                part = b""
+            if not part:
+                return
+            with self._changed:
+                self._written += part
+                self.bytes_written += len(part)
+                if len(self._written) > KEPT_BYTES:
+                    del self._written[: -KEPT_BYTES // 2]
+                self._last_at = time.perf_counter()
+                self._changed.notify_all()
+
+    @property
+    def text(self) -> str:
+        """What it wrote of late, escapes left out."""
+        with self._changed:
+            return ESCAPES.sub(b"", bytes(self._written)).decode(errors="replace")
+
+    def forget(self) -> None:
+        """Look only at what is written from now on."""
+        with self._changed:
+            self._written.clear()
+
+    def wait_for(self, words: str, timeout_s: float = 60.0) -> float:
+        """Seconds from the start until the words were written. Raises NotPainted."""
+        deadline = time.perf_counter() + timeout_s
+        while words not in self.text:
+            with self._changed:
+                if not self._changed.wait(0.5) and time.perf_counter() > deadline:
+                    raise NotPainted(f"no {words!r} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
+        return self._last_at - self.begun
+
+    def press(self, keys: str) -> None:
+        """Type."""
+        os.write(self._descriptor, keys.encode())
+
+    def key_to_paint_ms(self, keys: str, timeout_s: float = 5.0) -> float:
+        """From a key press to the first bytes that it makes the program write; wait for rest first."""
+        self.rest()
+        with self._changed:
+            before = self.bytes_written
+            begun = time.perf_counter()
+            os.write(self._descriptor, keys.encode())
+            while self.bytes_written == before:
+                if not self._changed.wait(timeout_s):
+                    raise NotPainted(f"nothing was painted after {keys!r}")
+            return (self._last_at - begun) * 1000
+
+    def rest(self, quiet_s: float = QUIET_S, most_s: float = 3.0) -> None:
+        """Wait until nothing was written for a while, or not longer than ``most_s``."""
+        deadline = time.perf_counter() + most_s
+        while time.perf_counter() - self._last_at < quiet_s and time.perf_counter() < deadline:
+            time.sleep(0.01)
+
+    def cpu_percent(self, seconds: float) -> float:
+        """CPU time of the process (not of its children) over so many seconds, % of a core."""
+        before, begun = sum(self.process.cpu_times()[:2]), time.perf_counter()
+        time.sleep(seconds)
+        return 100 * (sum(self.process.cpu_times()[:2]) - before) / (time.perf_counter() - begun)
+
+    @property
+    def resident_mib(self) -> float:
+        """Resident memory."""
+        return float(self.process.memory_info().rss) / MIB
+
+
+@contextmanager
+def nobody(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has no settings and remembers nothing, with this tree's code."""
+    with tempfile.TemporaryDirectory() as home:
+        folders = {f"XDG_{kind}_HOME": f"{home}/{kind}" for kind in ("CONFIG", "STATE", "DATA", "CACHE")}
+        yield {**environ, "HOME": home, **folders, "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def dashboard(
+    environ: Mapping[str, str], *arguments: str, columns: int = 120, lines: int = 40
+) -> Iterator[Terminal]:
+    """bt-tui from this tree in a terminal, with settings and state of nobody."""
+    command = [sys.executable, "-m", "tui", *arguments]
+    with nobody(environ) as own, Terminal(command, own, columns=columns, lines=lines) as terminal:
+        yield terminal
+
+
+def key_times_ms(terminal: Terminal, keys: Sequence[str]) -> list[float]:
+    """Key to paint of each key in turn."""
+    return [terminal.key_to_paint_ms(key) for key in keys]
