@@ -40,6 +40,7 @@ def test_a_run_that_stands_still_at_full_use_is_11(cli, stranger):
     (found,) = json.loads(result.out)
     assert found["verdict"] == "critical"
     assert found["findings"][0]["kind"] == "stalled"
+    assert found["findings"][0]["short"].startswith("no step, no log line for")
     assert "100 %" in found["findings"][0]["text"] or "95 %" in found["findings"][0]["text"]
 
 
@@ -60,6 +61,7 @@ def test_gpus_that_idle_are_a_warning_10(cli, stranger):
 
     assert result.code == 10
     assert "▲ warning" in result.out and "gpu-idle" in result.out
+    assert "(for" not in result.out, "the text says how long"
 
 
 @pytest.mark.parametrize(

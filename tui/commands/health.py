@@ -117,6 +117,7 @@ def _record(reading: RunReading, found: Sequence[Finding]) -> dict[str, Any]:
                 "kind": str(one.kind),
                 "severity": one.severity,
                 "text": one.text,
+                "short": one.short,
                 "node": one.node,
                 "since": iso_time(one.since) if one.since else None,
             }
@@ -145,7 +146,8 @@ def _print(output: Output, reading: RunReading, found: Sequence[Finding]) -> Non
     for one in found:
         sign, tone = SIGNS[one.severity]
         node = f"{one.node}: " if one.node and one.node not in one.text else ""
-        since = f" (for {age((reading.run.at - one.since).total_seconds())})" if one.since else ""
+        age_s = (reading.run.server_now - one.since).total_seconds() if one.since else 0.0
+        since = f" (for {age(age_s)})" if one.since and not one.says_how_long else ""
         output.data(f"  {output.paint(f'{sign} {one.kind}', tone)}  {inert(node + one.text)}{since}\n")
     if job.is_finished and job.error_message:
         output.data(f"  {inert(job.error_message)}\n")

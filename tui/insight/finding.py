@@ -39,6 +39,17 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """The worst first."""
 
 
+_SAYING_HOW_LONG = frozenset(
+    {
+        FindingKind.STALLED,
+        FindingKind.GPU_IDLE,
+        FindingKind.NODE_MISSING,
+        FindingKind.ERRORS,
+        FindingKind.QUEUED,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something wrong: ``text`` says what and why, ``node`` who is to blame, ``since`` when it began (UTC).
@@ -57,6 +68,11 @@ class Finding:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "short", shortened(self.short or self.text, SHORT_CHARACTERS))
+
+    @property
+    def says_how_long(self) -> bool:
+        """Whether ``text`` itself says for how long it has been so: ``since`` need not be told beside it."""
+        return self.kind in _SAYING_HOW_LONG
 
     @property
     def key(self) -> str:
