@@ -12,6 +12,10 @@ LONG_OVER_S = 240.0
 """A job whose last sign of life is this old, by our clock (two minutes off at most), has no stragglers."""
 
 
+LONGEST_UNREADABLE_S = 600.0
+"""A job that could be read before is not given up sooner: a page that announces repairs is HTML, too."""
+
+
 class JobLook:
     """The job as last seen: ``job`` (None before the first answer), ``finished_s`` since it was seen to end.
 
@@ -26,6 +30,7 @@ class JobLook:
         self._interval_s = interval_s
         self._looked_s: float | None = None
         self._unreadable = 0
+        self._readable_s = clock.monotonic()
 
     @property
     def finished_job(self) -> TrainingJob | None:
@@ -46,14 +51,21 @@ class JobLook:
             self.job = await self._fetch_job()
         except RequestError as error:
             self._unreadable = self._unreadable + 1 if isinstance(error, InvalidAnswer) else 0
-            if not may_pass(error) or self._unreadable >= INVALID_ANSWERS_IN_A_ROW:
+            if not may_pass(error) or self._is_given_up():
                 raise
             return
         self._unreadable = 0
+        self._readable_s = self._clock.monotonic()
         if not self.job.is_finished:
             self.finished_s = None  # a platform may retry a job in place
         elif self.finished_s is None:
             self.finished_s = self._clock.monotonic()
+
+    def _is_given_up(self) -> bool:
+        """Whether answers that cannot be read are no accident any more."""
+        if self._unreadable < INVALID_ANSWERS_IN_A_ROW:
+            return False
+        return self.job is None or self._clock.monotonic() - self._readable_s > LONGEST_UNREADABLE_S
 
     def is_long_over(self, newest_line_ns: int | None) -> bool:
         """Whether the job and its log ended so long ago that nothing can be on its way any more."""

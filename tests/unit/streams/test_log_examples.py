@@ -695,7 +695,7 @@ async def test_following_goes_on_past_a_page_that_cannot_be_had():
 async def test_an_outage_loses_nothing_and_makes_no_gap():
     lines = [at(second, f"line {second}") for second in range(0, 900, 3)]
     api = api_of(lines, finishes_s=910)
-    fetch = api.fetch
+    fetch, fetch_job = api.fetch, api.fetch_job
 
     async def fetch_with_outage(**window):
         if 100 < api.clock.passed_s < 700:
@@ -705,11 +705,31 @@ async def test_an_outage_loses_nothing_and_makes_no_gap():
             )
         return await fetch(**window)
 
-    api.fetch = fetch_with_outage
+    async def fetch_job_with_outage():
+        if 100 < api.clock.passed_s < 600:
+            raise InvalidAnswer("a page that announces repairs")
+        return await fetch_job()
+
+    api.fetch, api.fetch_job = fetch_with_outage, fetch_job_with_outage
     followed = await follow(api)
 
     assert multiset(followed.entries) == world(lines)
     assert gaps_of(followed.entries) == []
+
+
+async def test_a_job_that_cannot_be_read_for_good_ends_the_stream():
+    api = api_of([at(1)], finishes_s=10_000)
+    fetch_job = api.fetch_job
+
+    async def fetch_job_once():
+        if api.clock.passed_s > 5:
+            raise InvalidAnswer("no job")
+        return await fetch_job()
+
+    api.fetch_job = fetch_job_once
+    with pytest.raises(InvalidAnswer):
+        await follow(api)
+    assert 600 < api.clock.passed_s < 700
 
 
 @pytest.mark.parametrize(
