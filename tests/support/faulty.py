@@ -19,6 +19,7 @@ class FaultyServer:
     """One socket for many tests: each sets ``app`` and the faults, and looks at what was asked."""
 
     def __init__(self) -> None:
+        self.key = "a-key-for-the-faulty-server"
         self.app: ASGIApp | None = None
         self.layer = FaultLayer(self._pass_on)
         self.port = 0

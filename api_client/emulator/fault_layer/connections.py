@@ -32,8 +32,9 @@ class Connections:
                     registry[self.client] = transport
 
             def connection_lost(self, exc: Exception | None) -> None:
-                if self.client is not None:
-                    registry.pop(self.client, None)
+                # A port that was free again may be another connection's by now.
+                if self.client is not None and registry.get(self.client) is self.transport:
+                    del registry[self.client]
                 super().connection_lost(exc)
 
         return Kept
