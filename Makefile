@@ -2,6 +2,7 @@
 #
 #   make demo     the dashboard on a demo world             make test     all checks and all tests
 #   make check    formatting, types, import rules only      make bench    the benchmarks
+#   make mutants  break rules on purpose: tests must notice
 #   make clean    forget the environment and the caches
 #
 # PYTHON=/path/to/python chooses the interpreter, ARGS='…' passes arguments on (make test ARGS='-k logs').
@@ -20,7 +21,7 @@ DEVELOP_STAMP := $(VENV)/.installed-to-develop
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench mutants clean
 
 help:
 	@sed -n 's/^#   */  /p' Makefile
@@ -39,6 +40,10 @@ check: $(DEVELOP_STAMP)
 
 bench: $(DEVELOP_STAMP)
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+# Minutes: the tests of each rule run once for every way to break it.
+mutants: $(DEVELOP_STAMP)
+	@$(BIN)/python tests/mutants.py $(ARGS)
 
 clean:
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build

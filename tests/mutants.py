@@ -1,0 +1,280 @@
+"""Break what must not break, one rule at a time, and see that the suite notices: ``make mutants``.
+
+    python tests/mutants.py [NAME …] [--list]
+
+In a temporary copy of the working tree each mutant replaces one line of the source by a wrong one and runs
+the fast tests that are about that rule (the whole suite would take hours). A mutant that those tests let
+pass has survived: the exit code is 1 then, and a test is missing. The tests run unbroken first, as they
+could not accuse a mutant otherwise. A line that is no longer there as it is written here is an error too
+(exit code 2): the rule has moved, and its mutant has to follow.
+"""
+
+# ruff: noqa: T201 - what it prints is what it is for
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("api_client", "tui", "tests", "pyproject.toml", "README.md", "SECURITY.md")
+LIMIT_S = 600.0
+STREAMS = ("tests/unit/streams/test_log_examples.py", "tests/unit/streams/test_log_properties.py")
+TRANSPORT = ("tests/unit/client/test_transport.py", "tests/unit/client/test_retry_policy.py")
+NAMES = ("tests/unit/downloads/test_download_names.py",)
+DOWNLOADS = ("tests/faults/test_download_faults.py",)
+ARCHIVES = ("tests/faults/test_archive_downloads.py",)
+ERRORS = ("tests/unit/client/test_transport_errors.py",)
+RANKS = ("tests/unit/deployment/test_lora_ranks.py",)
+EMULATOR = ("tests/contract/test_emulator_refusals.py",)
+FILES = ("tests/contract/test_emulator_files.py",)
+TEXT = ("tests/unit/insight/test_insight_text.py",)
+READONLY = ("tests/unit/client/test_readonly.py",)
+SETTINGS = ("tests/unit/configuration/test_configuration_loading.py",)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """``right``, which is there once in ``file``, becomes ``wrong``; one of ``tests`` must fail then."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+
+
+MUTANTS = (
+    Mutant(
+        "dedupe: identical lines count as one",
+        "api_client/streams/ledger.py",
+        "            missing[fingerprint] -= 1\n",
+        "            missing[fingerprint] = 0\n",
+        STREAMS,
+    ),
+    Mutant(
+        "dedupe: what is known comes again",
+        "api_client/streams/ledger.py",
+        "                missing.subtract(known)\n",
+        "",
+        STREAMS,
+    ),
+    Mutant(
+        "seam: the last millisecond of a page is not read again",
+        "api_client/streams/reader.py",
+        "        return list(lines[:cut]), (last_ms, end_ms)\n",
+        "        return list(lines), (last_ms + 1, end_ms)\n",
+        STREAMS,
+    ),
+    Mutant(
+        "seam: the same, backwards",
+        "api_client/streams/reader.py",
+        "        return list(lines[cut:]), (start_ms, first_ms + 1)\n",
+        "        return list(lines), (start_ms, first_ms)\n",
+        STREAMS,
+    ),
+    Mutant(
+        "retry: a creation is sent again though it may have arrived",
+        "api_client/http/retry.py",
+        "    return error.retryable and (idempotent or not arrived or isinstance(error, RateLimited))\n",
+        "    return error.retryable\n",
+        TRANSPORT,
+    ),
+    Mutant(
+        "redirect: the key follows to another host",
+        "api_client/http/transport.py",
+        " or _origin(target) != site.origin:",
+        ":",
+        TRANSPORT,
+    ),
+    Mutant(
+        "containment: a name that leads out is given a place",
+        "api_client/downloads/names.py",
+        '    if any(piece in ("..", "..\\\\") or ".." in piece.split("\\\\") for piece in pieces):\n',
+        "    if False:\n",
+        NAMES,
+    ),
+    Mutant(
+        "containment: a link among the folders is followed",
+        "api_client/downloads/places.py",
+        "            if current.is_symlink():\n",
+        "            if False:\n",
+        DOWNLOADS,
+    ),
+    Mutant(
+        "redaction: a server that repeats the key is quoted",
+        "api_client/http/failures.py",
+        '        words = words.replace(key, "[key]")\n',
+        "        pass\n",
+        ERRORS,
+    ),
+    Mutant(
+        "rank: the smallest adapter decides",
+        "api_client/deployment/ranks.py",
+        "    return max((rank for rank in map(_rank, values)",
+        "    return min((rank for rank in map(_rank, values)",
+        RANKS,
+    ),
+    Mutant(
+        "rank: one below the adapter's own is taken",
+        "api_client/deployment/ranks.py",
+        "    if largest is not None and value < largest:\n",
+        "    if False:\n",
+        RANKS,
+    ),
+    Mutant(
+        "emulator: any Host is served",
+        "api_client/emulator/middleware.py",
+        "    if _host_name(host) not in LOCAL_HOSTS:\n",
+        "    if False:\n",
+        EMULATOR,
+    ),
+    Mutant(
+        "emulator: any site's page is served",
+        "api_client/emulator/middleware.py",
+        '    if origin is not None and origin.lower() != f"http://{host}".lower():\n',
+        "    if False:\n",
+        EMULATOR,
+    ),
+    Mutant(
+        "emulator: any key opens it",
+        "api_client/emulator/middleware.py",
+        '        if not hmac.compare_digest(given.strip().encode(errors="replace"), self._key):\n',
+        "        if False:\n",
+        EMULATOR,
+    ),
+    Mutant(
+        "emulator: any signature opens an object",
+        "api_client/emulator/presign.py",
+        '        return hmac.compare_digest(expected.encode(), signature.encode(errors="replace"))\n',
+        "        return True\n",
+        FILES,
+    ),
+    Mutant(
+        "text: escape sequences stay",
+        "tui/insight/text.py",
+        '    text = strip_ansi(text.rstrip("\\r\\n"))\n',
+        "    return text\n",
+        TEXT,
+    ),
+    Mutant(
+        "read-only: changes are sent",
+        "api_client/http/transport.py",
+        "        if self._read_only_by and not only_reads(method, path, body):\n",
+        "        if False:\n",
+        READONLY,
+    ),
+    Mutant(
+        "read-only: every POST counts as a read",
+        "api_client/http/readonly.py",
+        "    return any(pattern.fullmatch(path) for pattern in READS_BY_POST)\n",
+        "    return True\n",
+        READONLY,
+    ),
+    Mutant(
+        "read-only: a mistake in the settings lifts it",
+        "tui/configuration/loading.py",
+        "        if forbidden_by:\n",
+        "        if False:\n",
+        SETTINGS,
+    ),
+)
+
+
+class Moved(Exception):
+    """A line to break is not there, or not once."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the mutants whose names hold one of the words given, or all."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("words", nargs="*", metavar="NAME", help="only mutants with this in their name")
+    parser.add_argument("--list", action="store_true", help="print their names, and check their lines")
+    given = parser.parse_args(arguments)
+    chosen = [one for one in MUTANTS if not given.words or any(word in one.name for word in given.words)]
+    try:
+        for one in chosen:
+            _broken(ROOT, one)
+    except Moved as moved:
+        print(moved, file=sys.stderr)
+        return 2
+    if given.list:
+        print("\n".join(one.name for one in chosen))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="bt-tui-mutants-") as folder:
+        return _try_all(Path(folder), chosen)
+
+
+def _try_all(copy: Path, chosen: Sequence[Mutant]) -> int:
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, copy / name)
+    tests = sorted({test for one in chosen for test in one.tests})
+    if _first_failure(copy, tests) is not None:
+        print("the tests fail without any mutant: mend that first", file=sys.stderr)
+        return 2
+    survivors = 0
+    width = max(len(one.name) for one in chosen)
+    for one in chosen:
+        path = copy / one.file
+        right = path.read_text(encoding="utf-8")
+        path.write_text(_broken(copy, one), encoding="utf-8")
+        began_s = time.monotonic()
+        failure = _first_failure(copy, one.tests)
+        path.write_text(right, encoding="utf-8")
+        survivors += failure is None
+        verdict = "SURVIVED" if failure is None else "caught"
+        print(
+            f"{one.name:<{width}}  {verdict:<8}  {time.monotonic() - began_s:5.1f} s  {failure or ''}",
+            flush=True,
+        )
+    print(f"{len(chosen) - survivors} of {len(chosen)} mutants caught")
+    return 1 if survivors else 0
+
+
+def _broken(root: Path, mutant: Mutant) -> str:
+    """The file's text with the mutant in it. Raises Moved."""
+    text = (root / mutant.file).read_text(encoding="utf-8")
+    if text.count(mutant.right) != 1:
+        times = text.count(mutant.right)
+        raise Moved(f"{mutant.name}: in {mutant.file} this is there {times} times: {mutant.right.strip()}")
+    return text.replace(mutant.right, mutant.wrong)
+
+
+def _first_failure(copy: Path, tests: Sequence[str]) -> str | None:
+    """The name of a test that fails, None if all pass; one that never ends has failed."""
+    command = [
+        sys.executable,
+        "-B",
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        *tests,
+    ]
+    try:
+        done = subprocess.run(
+            command, cwd=copy, capture_output=True, text=True, timeout=LIMIT_S, check=False, errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        return "(it never ended)"
+    if done.returncode == 0:
+        return None
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].partition(" - ")[0].rpartition("::")[2] if failed else done.stdout[-200:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
