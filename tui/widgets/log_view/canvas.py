@@ -27,7 +27,7 @@ from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.painter import Painter, View
 from tui.widgets.log_view.slices import Slice
 from tui.widgets.log_view.store import DEFAULT_MAX_LINES, LogStore
-from tui.widgets.log_view.viewport import Place, last_page, page_from, thumb
+from tui.widgets.log_view.viewport import Place, last_page, moved, page_from, thumb
 from tui.widgets.palette import series_classes, series_css
 
 PAINT_INTERVAL_S = 0.05
@@ -132,6 +132,7 @@ class LogCanvas(Widget):
         self._told_error_entry: LogEntry | None = None
         self._told_cursor: tuple[int | None, int] = (None, 0)
         self._is_building = False
+        self._kept_line: int | None = None
 
     def on_mount(self) -> None:
         """A shared store may hold lines already."""
@@ -165,7 +166,24 @@ class LogCanvas(Widget):
             self._is_building = True
             # Not by a message: those that wait are handled without a turn for anybody else.
             asyncio.get_running_loop().call_soon(self._build_on)
+        elif self._kept_line is not None:
+            self._put_back(self._kept_line)
+            self._kept_line = None
         self._paint_later()
+
+    def _keep_line(self) -> None:
+        """Other rows are about to be shown: the reader's line shall stay where it is on the screen."""
+        row = self._model.cursor_row
+        if self._kept_line is None and row is not None:
+            lines = [number for number, place in enumerate(self._current_page()) if place == Place(row)]
+            self._kept_line = lines[0] if lines else None
+
+    def _put_back(self, line: int) -> None:
+        """Bring the reader's line back to where it was on the screen."""
+        model, row = self._model, self._model.cursor_row
+        if row is not None:
+            model.go(moved(len(model), Place(row), -line, self._lines_of))
+            self._page = None
 
     def _build_on(self) -> None:
         self._is_building = False

@@ -33,6 +33,7 @@ class LogFinder(LogReader):
     def set_filter(self, wanted: LineFilter) -> None:
         """Show only lines that pass; the newest are seen at once, the reader's place is kept."""
         if wanted != self.filter:
+            self._keep_line()
             self._model.set_filter(wanted)
             self._build()
             if self._model.hits is not None:

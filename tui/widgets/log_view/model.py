@@ -209,7 +209,8 @@ class LogModel:
                 self.hits.recount()  # lines of before may be context now
         if not self.following:
             self.unseen += rows
-        self._changed(outcome is None or not (outcome.gone or outcome.changed), False)
+        folded = outcome is not None and bool(outcome.gone or outcome.changed)
+        self._changed(not folded and not self.visible.filter.context_lines, False)
 
     def lines_prepended(self, low: int, high: int) -> None:
         """Older lines wait to be built."""

@@ -163,7 +163,7 @@ class Painter:
     def _text(
         self, store: LogStore, row: TextRow, face: Face | None, room: int, style: Style, marks: Marks
     ) -> list[Segment]:
-        note = self._note(store, face)
+        note = self._note(store, face, room - len(row.text) - 1)
         pan = self._view.pan if self._layout.wrap_cells is None else 0
         pattern = self._view.pattern
         if note:
@@ -225,8 +225,8 @@ class Painter:
             segments.append(Segment(seen.text[begin:stop], look))
         return segments
 
-    def _note(self, store: LogStore, face: Face | None) -> str:
-        """What else a fold has to say."""
+    def _note(self, store: LogStore, face: Face | None, room: int) -> str:
+        """What else a fold has to say; of a bar, whose end is worth more, so much as leaves room for that."""
         if face is None or face.fold is None or face.is_open:
             return ""
         if face.fold == "repeat":
@@ -234,7 +234,10 @@ class Painter:
         if face.fold == "progress":
             # A bar that stays where a reader is has its place's time; its text may be a later one's.
             place, now = self._times.clock(store.stamp(face.seq)), self._times.clock(store.stamp(face.shown))
-            return f"({face.lines:,} states{f', now {now}' if now != place else ''})"
+            said = f"{face.lines:,} states"
+            later = f"({said}, now {now})"
+            words = later if now != place and len(later) <= room else f"({said})"
+            return words if len(words) <= room else f"×{face.lines:,}"
         return f"({face.lines:,} lines)"
 
     def _gap(self, gap: LogGap, marks: Marks) -> list[Segment]:

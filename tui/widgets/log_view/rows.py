@@ -192,17 +192,18 @@ class VisibleRows:
             return high - low, None
         seqs: Sequence[int] = range(low, high)
         if self._passing is not None and self._selector is not None:
-            begin = low
             if self._selector.context_lines:
+                # Context of the new lines may stand before a gap, which passes by itself.
                 begin = max(self._low, self._selector.edge(low))
-            last = self._passing[-1] if self._passing else self._store.first - 1
-            seqs = [seq for seq in self._selector.select(begin, high) if seq > last]
-            self._passing.extend(seqs)
+                seqs = [seq for seq in self._selector.select(begin, high) if seq not in self._passing]
+            else:
+                seqs = self._selector.select(low, high)
+            self._passing.merge(seqs)
         if self._reader is None:
             return len(seqs), None
         before = len(self._rows)
         outcome = self._reader.read(self._lines(seqs), may_move=may_move)
-        self._rows.extend(outcome.rows)
+        self._rows.merge(outcome.rows)
         for anchor in outcome.gone:
             self._rows.take_out(anchor)
         return max(0, len(self._rows) - before), outcome

@@ -154,6 +154,7 @@ class LogView(LogFinder):
     def _fold(self) -> None:
         kinds = FoldKinds(self.fold_tracebacks, self.collapse_progress, self.fold_repeats)
         if kinds != self._model.visible.kinds:
+            self._keep_line()
             self._model.set_kinds(kinds)
             self._build()
 
