@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
@@ -11,6 +12,7 @@ from textual.reactive import var
 
 from tui.screens.job.chart_data import ChartData, ChartTable, one_a_series, table_of
 from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.raster import is_crowd
 
 CHART_CELLS = 34
 """The least width of a chart when there are several side by side."""
@@ -20,6 +22,8 @@ TIGHT_CHART_LINES = 7
 """Two charts one above the other are better than one, even that low."""
 STRIP_LINES = 5
 """The least height of a chart of a single line."""
+CROWD_WAITS_S = 5.0
+"""A chart of more lines than there are colours takes new samples that seldom: each costs as much as all."""
 
 Layout = Literal["grid", "one", "lines"]
 LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
@@ -41,11 +45,16 @@ class ChartDeck(Container, can_focus=True):
         self._charts: dict[str, LineChart] = {}
         self._data: tuple[ChartData, ...] = ()
         self._shown: tuple[ChartData, ...] = ()
+        self._crowds: dict[str, tuple[float, ChartData]] = {}
 
-    def set_charts(self, charts: Sequence[ChartData]) -> None:
-        """Show these, those with data first."""
+    def set_charts(self, charts: Sequence[ChartData], *, at_s: float | None = None) -> None:
+        """Show these, those with data first.
+
+        ``at_s`` is the time in seconds of new samples: of these crowded charts show not every one. Without
+        it something else has changed, and all is shown.
+        """
         self._data = tuple(sorted(charts, key=lambda chart: not chart.has_data))
-        self._arrange()
+        self._arrange(at_s)
 
     @property
     def front_chart(self) -> ChartData | None:
@@ -117,7 +126,17 @@ class ChartDeck(Container, can_focus=True):
         rows = min(fitting, -(-len(order) // columns))
         return order[: columns * rows], columns, rows
 
-    def _arrange(self) -> None:
+    def _may_wait(self, data: ChartData, at_s: float | None) -> bool:
+        """Whether a crowded chart that was drawn a moment ago would only gain a few samples."""
+        shown_s, shown = self._crowds.get(data.id, (0.0, None))
+        if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWD_WAITS_S:
+            window = {"start": data.spec.start, "end": data.spec.end}
+            return shown.names == data.names and replace(shown.spec, **window) == data.spec
+        if is_crowd(data.series):
+            self._crowds[data.id] = (at_s or shown_s, data)
+        return False
+
+    def _arrange(self, at_s: float | None = None) -> None:
         width, height = self.size
         if not self._data or not width or not height:
             return
@@ -136,7 +155,8 @@ class ChartDeck(Container, can_focus=True):
         for position, data in enumerate(order):
             chart = self._charts[data.id]
             chart.chart_title, chart.note = data.spec.title, data.spec.note
-            chart.show(data.series, data.spec)
+            if not self._may_wait(data, at_s):
+                chart.show(data.series, data.spec)
             last = position == len(order) - 1
             chart.styles.column_span = columns * rows - position if last else 1
         self._charts_in_order([self._charts[data.id] for data in order])

@@ -50,6 +50,7 @@ def draw_raster(
     crowd = is_crowd(series)
     layers = _layers(series, spec, shaper)
     few = not spec.smoothing and len(layers) <= BAND_LINES
+    many: dict[int, int] = {}  # the crowd's faint lines share their cells: they are cut into characters once
     for index, owner, one in layers:
         spans = braille.reduce_to_spans(one, grid)
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
@@ -60,8 +61,13 @@ def draw_raster(
             bits = dotted(bits, grid)
         if owner >= 0:
             drawn.append((index, braille.cells(bits, rows)))
+        elif crowd:
+            for column, dots in bits.items():
+                many[column] = many.get(column, 0) | dots
         else:
             faint.append(braille.cells(bits, rows))
+    if many:
+        faint.append(braille.cells(many, rows))
     for owner, found in (*((_FAINT, found) for found in faint), *drawn):
         for row, column, character in found:
             characters[row][column] = character
