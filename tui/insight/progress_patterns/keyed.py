@@ -31,7 +31,7 @@ _EPOCH = re.compile(
     r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)",
     re.IGNORECASE,
 )
-_RATE_NAME = r"tok(?:en)?s?/s(?:ec)?(?:/gpu)?|samples/s(?:ec)?|examples/s(?:ec)?"
+_RATE_NAME = r"tok(?:en)?s?/s(?:ec)?(?:/(?:gpu|device))?|samples/s(?:ec)?|examples/s(?:ec)?"
 _VALUE = re.compile(
     r"(?<![\w./?&-])(?:(?:train(?:ing)?|optim|perf|throughput|metrics)/(?!loss))?(?P<name>"
     r"(?:train(?:ing)?|eval(?:uation)?|val(?:idation)?|valid|test|dev|lm|total|avg|mean|running|step|batch"
@@ -55,7 +55,7 @@ _TIMES_IN_SECONDS = ("step_time", "step_time_s", "step_avg", "time")
 _ABOUT_EVALUATION = re.compile(
     # Whose loss it is, as the heading of a line: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation)?|val|eval(?:uation)?|test)"
-    r"(?: ?[\]):|]| - | set\b| on '[\w.-]{1,40}' subset| (?=(?:global[ _])?(?:step|epoch|iter)))",
+    r"(?: ?[\]):|]| - | set\b| on '[\w.-]{1,40}' subset| (?=(?:at )?(?:global[ _])?(?:step|epoch|iter)))",
     re.IGNORECASE,
 )
 _WITHIN_VALIDATION = re.compile(r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ ")  # fairseq's, half-way

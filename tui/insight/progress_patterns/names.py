@@ -21,7 +21,7 @@ LOSS = _names(
     "loss, train_loss, train/loss, training_loss, lm loss, lm_loss, reduced_train_loss, train loss,"
     "training loss, train_loss_step, loss/train, policy_loss, actor/pg_loss, actor/loss, total_loss,"
     "total loss, ce_loss, ce loss, nll_loss, nll loss, trainer/loss, global_avg_loss, avg_loss, avg loss,"
-    "batch_loss, loss_metrics/global_avg_loss, step_loss, gpt_loss, sft_loss, loss_mean, loss train, "
+    "avr_loss, batch_loss, loss_metrics/global_avg_loss, step_loss, gpt_loss, sft_loss, loss_mean, loss train, "
     "loss/policy_avg,"
     "actor loss, mean_loss, mean loss, loss_train, running_loss, running loss, train_loss_epoch, "
     "loss/train/total,"

@@ -6,7 +6,8 @@ import re
 
 _NO_REPORT = re.compile(
     # A shell's trace, an assignment, a build's log, a stack: by how the line begins …
-    r"^\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |usage:|File \"|frame #|raise |assert |E   |-{1,2}\w)"
+    r"^\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |usage:|File \"|frame #|raise |assert |E   |-{1,2}\w"
+    r"|\w+ = \S{1,40}; ?\w+ = )"
     # … an exception by name, a call with a text in it, flags of a command, a question …
     r"|\b(?-i:[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning))\b|\w\(f?[\"']|\s--[a-z][\w-]{1,40}[= ]|\?\s*$"
     # … or what is said to be done with a step, other than having made it.
