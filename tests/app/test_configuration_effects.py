@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from support.dashboard import Dashboard, home, settle, text_of
 from support.stranger import Stranger
-from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
+from support.worlds import StubFleetFeed, StubRunFeed, fleet, job, run
 from tui.app import BtTuiApp
 from tui.configuration.loading import Loaded, load_or_defaults
 from tui.configuration.memory import Memory
@@ -234,6 +234,19 @@ async def test_a_job_opens_as_the_last_one_was_left(tmp_path: Path, feeds: list[
         assert ways.time == "utc"
         assert not ways.wrap  # the file says so
         assert ways.min_level is None  # lines that are silently missing would mislead
+
+
+@pytest.mark.parametrize(
+    ("status", "tab"),
+    [
+        *(("RUNNING", "live"), ("PENDING", "live"), ("COMPLETED", "live")),
+        *(("FAILED", "logs"), ("DEPLOY_FAILED", "details"), ("HIBERNATING", "live")),
+    ],
+)
+def test_another_job_opens_on_what_its_status_makes_a_person_ask(status: str, tab: str) -> None:
+    left = JobLayout().recalled({"tab": "checkpoints", "job_id": "last"})
+    assert left.first_tab(job("another", status)) == tab
+    assert left.first_tab(job("last", status)) == "checkpoints"
 
 
 def test_a_memory_that_makes_no_sense_changes_nothing() -> None:

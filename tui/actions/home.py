@@ -5,7 +5,13 @@ from __future__ import annotations
 from tui.actions.action import Action, Scope
 
 ACTIONS: tuple[Action, ...] = (
-    Action("open_job", Scope.HOME, "enter", "open", "Open the job under the cursor."),
+    Action(
+        "open_job",
+        Scope.HOME,
+        "enter",
+        "open",
+        "Open the job: on Live, a failed one on its log; the last one again as it was left.",
+    ),
     Action(
         "filter",
         Scope.HOME,

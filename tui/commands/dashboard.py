@@ -76,7 +76,9 @@ def _loaded(settings: Settings) -> Loaded:
     ),
 )
 @click.argument("job_id", metavar="JOB_ID")
-@click.option("--tab", type=click.Choice(TABS), help="Which tab to begin with (default: the last one used).")
+@click.option(
+    "--tab", type=click.Choice(TABS), help="Which tab to begin with (default: Live; of a failed job, Logs)."
+)
 @remote_option
 @readonly_option
 @click.pass_obj

@@ -6,23 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from api_client.models import JobStatus, TrainingJob
 from tui.screens.job.chart_view import FIRST_SPAN, PRESETS
 from tui.screens.job.log_ways import LogWays
 from tui.widgets.log_view.gutter import TIME_MODES
 
 TAB_IDS = ("live", "logs", "metrics", "checkpoints", "details")
+_FIRST_TABS = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
+"""What failed is asked why: its log begins with the first error, its history tells why it never began."""
 _SPANS_S = tuple(preset.total_seconds() for preset in PRESETS)
 _SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
 
 
 @dataclass(frozen=True, slots=True)
 class JobLayout:
-    """Tab, length of the charts in seconds, what the matrix shows, and the log's ways."""
+    """Tab of which job, length of the charts in seconds, what the matrix shows, and the log's ways."""
 
     tab: str = TAB_IDS[0]
+    job_id: str = ""
     span_s: float = FIRST_SPAN.total_seconds()
     memory_in_matrix: bool = False
     log: LogWays = field(default_factory=LogWays)
+
+    def first_tab(self, job: TrainingJob) -> str:
+        """The tab to begin with: as this job was left; of another one what its status makes a person ask."""
+        if job.id == self.job_id:
+            return self.tab
+        return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
     def recalled(self, found: Mapping[str, Any], settled: frozenset[str] = frozenset()) -> JobLayout:
         """The layout, changed by what was remembered; what makes no sense is ignored.
@@ -30,13 +40,14 @@ class JobLayout:
         ``settled`` names the ways of the log that were set on purpose: these stay. A least level is not
         remembered: lines that are silently missing would mislead.
         """
-        tab, span_s = found.get("tab"), found.get("span_s")
+        tab, span_s, job_id = found.get("tab"), found.get("span_s"), found.get("job_id")
         ways = {name: found[name] for name in _SWITCHES if isinstance(found.get(name), bool)}
         if found.get("time") in TIME_MODES:
             ways["time"] = found["time"]
         return replace(
             self,
             tab=tab if tab in TAB_IDS else self.tab,
+            job_id=job_id if isinstance(job_id, str) else self.job_id,
             span_s=span_s if span_s in _SPANS_S else self.span_s,
             memory_in_matrix=found.get("memory_in_matrix") is True,
             log=replace(self.log, **{name: way for name, way in ways.items() if name not in settled}),
@@ -46,6 +57,7 @@ class JobLayout:
         """What to remember, as JSON has it."""
         return {
             "tab": self.tab,
+            "job_id": self.job_id,
             "span_s": self.span_s,
             "memory_in_matrix": self.memory_in_matrix,
             "time": self.log.time,

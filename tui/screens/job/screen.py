@@ -132,7 +132,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         self._remember = remember
         self.job = job
         self.maker = ChartMaker()
-        self.set_reactive(JobScreen.tab, tab or self._begin_with.tab)
+        self.set_reactive(JobScreen.tab, tab or self._begin_with.first_tab(job))
         self.set_reactive(JobScreen.memory_in_matrix, self._begin_with.memory_in_matrix)
         span = timedelta(seconds=self._begin_with.span_s)
         self.set_reactive(JobScreen.view, ChartView(Window(self._begin_with.span_s)))
@@ -185,7 +185,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         """Remember how the screen is set; snapshots come every second, so soon enough."""
         span_s = self.view.window.span or self._begin_with.span_s
         log = self.query_one(LogPane).ways()
-        layout = JobLayout(self.tab, span_s, self.memory_in_matrix, log)
+        layout = JobLayout(self.tab, self.job.id, span_s, self.memory_in_matrix, log)
         if layout != self._begin_with:
             self._begin_with = layout
             self._remember(layout)
