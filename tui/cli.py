@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -51,6 +50,7 @@ from tui.commands.ssh import ssh
 from tui.commands.ssh_config import ssh_config, ssh_proxy, ssh_sign
 from tui.commands.stop import stop
 from tui.commands.update import update
+from tui.commands.view import view
 from tui.commands.wait import wait
 from tui.commands.workstation import workstation
 
@@ -154,6 +154,7 @@ for _command in (*_JOB_COMMANDS, init, watch, serve, serve_page, demo, emulator,
     cli.add_command(_command)
 for _alias in DEPLOY_ALIASES:
     cli.add_command(_hidden(deploy_checkpoints), _alias)
+cli.add_command(_hidden(view))
 cli.add_command(_hidden(urls), URLS_ALIAS)
 cli.add_command(_hidden(sessions), ISESSION_ALIAS)
 
@@ -184,7 +185,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(error: Exception) -> int:
     message, code = explain(error)
     if wants_details():
-        traceback.print_exception(error)
+        from tui.insight.crash_text import crash_text
+
+        click.echo(crash_text(error), err=True)
     output = Output()
     for line in message.splitlines():
         output.remark(line)

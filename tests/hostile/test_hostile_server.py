@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hostile_answers import HARM, MARK, HostileServer, harmful, hidden_in, obeyed, refusing
-from raw_terminal import RawTerminal
+from raw_terminal import ROOT, RawTerminal
 
 from api_client import models
 from support.stranger import Stranger
@@ -149,3 +149,17 @@ def test_no_screen_lets_any_of_it_out(server: HostileServer, tmp_path: Path) -> 
     assert server.key not in terminal.written
     assert "Something unexpected" not in terminal.written
     assert code == 0
+
+
+def test_a_crash_tells_where_and_holds_neither_key_nor_harm(server: HostileServer, tmp_path: Path) -> None:
+    places = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests/hostile")))
+    own = {"TERM": "xterm-256color", "HOME": str(tmp_path), "PYTHONPATH": places}
+    environ = {**os.environ, **server.environ(), **own}
+    with RawTerminal([sys.executable, str(ROOT / "tests/hostile/crashing.py")], environ) as terminal:
+        code = terminal.end()
+    _screen, _, report = terminal.written.rpartition("\x1b[?1049l")
+    assert code == 1
+    assert "crashing.py" in report
+    assert "RuntimeError: [blink]" in report
+    assert obeyed(terminal.written) == []
+    assert server.key not in terminal.written

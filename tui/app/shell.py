@@ -20,6 +20,7 @@ from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
 from tui.app.alerts import AlertKeeper
 from tui.app.batches import READONLY_FLAG
+from tui.app.crash import CrashTeller
 from tui.app.hints import HintKeeper
 from tui.app.remotes import RemoteKeeper
 from tui.app.terminal import TerminalGone, drawn_on_stdout, watched_terminal
@@ -51,7 +52,7 @@ COPIED_CELLS = 160
 """No more of a copied text is repeated in the notice."""
 
 
-class BtTuiApp(HintKeeper, AlertKeeper, RemoteKeeper):
+class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, RemoteKeeper):
     """The dashboard on one remote; without a remote, the welcome screen."""
 
     TITLE = "bt-tui"

@@ -56,6 +56,12 @@ class Session:
         named = remote.name and remote.name != ENVIRONMENT_REMOTE
         return inert(remote.name if named else urlsplit(remote.api_url).netloc)
 
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may hold: the key, and a login's tokens."""
+        remote = self.remote
+        keys = [remote.key.get_secret_value()] if remote.key else []
+        return tuple(filter(None, keys + (remote.login.secrets() if remote.login else [])))
+
     def _note(self, event: RequestEvent) -> None:
         self.connection = self.connection.after(event)
         if self._on_connection is not None:
