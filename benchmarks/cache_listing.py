@@ -1,15 +1,14 @@
 """``bt-tui cache summarize -o json`` of 100,000 files against bare Python doing the same, in one run.
 
 Prints seconds and MiB (peak resident) of both and their ratios. The bare client is httpx, ``json.loads`` and
-``json.dumps``, without totals, times or sizes in words. Where ``TRUSS`` names an official truss command, it
-is measured too, through the emulator as its proxy.
+``json.dumps``, without totals, times or sizes in words. Where ``TRUSS_BIN`` names an official truss command,
+it is measured too, through the emulator as its proxy.
 
     python benchmarks/cache_listing.py [FILES]
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness import Report
 
 from api_client.emulator.child import EmulatorChild
 from api_client.emulator.fleet.cache_trees import CROWDED_PROJECT
@@ -45,10 +46,10 @@ class Cost:
     mib: float
 
 
-def measure(command: list[str], environ: dict[str, str]) -> Cost:
-    """Run it ``ROUNDS`` times. Raises CalledProcessError."""
+def measure(command: list[str], environ: dict[str, str], rounds: int = ROUNDS) -> Cost:
+    """Run it so many times. Raises CalledProcessError."""
     costs = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         with tempfile.TemporaryFile() as out:
             begun = time.perf_counter()
             process = subprocess.Popen(command, env=environ, stdout=out, stderr=subprocess.DEVNULL)
@@ -69,14 +70,10 @@ def main() -> None:
         command = ["cache", "summarize", CROWDED_PROJECT, "-o", "json"]
         ours = measure([sys.executable, "-m", "tui", *command], environ)
         bare = measure([sys.executable, "-c", BARE, CROWDED_PROJECT], environ)
-        result = {
-            "files": files,
-            "ours": vars(ours),
-            "bare_python": vars(bare),
-            "time_ratio_to_bare": round(ours.seconds / bare.seconds, 2),
-            "memory_ratio_to_bare": round(ours.mib / bare.mib, 2),
-        }
-        truss = os.environ.get("TRUSS")
+        report = Report("cache_listing")
+        report.compare(f"{files:,} files", ours.seconds, bare.seconds, against="bare Python", unit="s")
+        report.compare(f"{files:,} files, memory", ours.mib, bare.mib, against="bare Python", unit="MiB")
+        truss = os.environ.get("TRUSS_BIN")
         if truss:
             proxied = environ | {
                 "http_proxy": emulator.url,
@@ -85,13 +82,15 @@ def main() -> None:
             }
             for name in ("no_proxy", "NO_PROXY", "PYTHONPATH"):
                 proxied.pop(name, None)
-            official = measure([truss, "train", *command], proxied)
-            result |= {
-                "official": vars(official),
-                "time_ratio_to_official": round(ours.seconds / official.seconds, 3),
-                "memory_ratio_to_official": round(ours.mib / official.mib, 3),
-            }
-    sys.stdout.write(json.dumps(result, indent=2) + "\n")
+            official = measure([truss, "train", *command], proxied, rounds=1)
+            against = "truss"
+            report.compare(
+                f"{files:,} files", ours.seconds, official.seconds, against=against, unit="s", at_most=0.2
+            )
+            report.compare(
+                f"{files:,} files, memory", ours.mib, official.mib, against=against, unit="MiB", at_most=0.5
+            )
+        report.close()
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ Prints CPU milliseconds a frame and their ratio. The wanted ratio for eight seri
 series, or a matrix of 64 × 8, are to take 60 ms or less. plotext is needed for the comparison only.
 """
 
-# ruff: noqa: T201 (what a benchmark prints is its product)
-
 from __future__ import annotations
 
 import importlib.util
@@ -20,6 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from harness import Report
+
 from tui.insight.series import Series
 from tui.widgets.charts.picture import ChartSpec, draw
 
@@ -28,6 +28,7 @@ POINTS = 500
 SPAN_S = 1800.0
 END = 1_700_000_000.0
 ROUNDS = 7
+WATCHED_SERIES, MANY_SERIES = 8, 64
 
 
 def make_series(count: int) -> list[Series]:
@@ -77,8 +78,7 @@ def cpu_ms(work: Callable[[], None]) -> float:
 def main() -> None:
     """Measure, alternatives in turn, and print medians."""
     plotext_here = importlib.util.find_spec("plotext") is not None
-    print(f"{WIDTH}×{HEIGHT} cells, {POINTS} samples a series; CPU ms a frame, median of {ROUNDS}")
-    print(f"{'series':>6} {'ours':>8} {'plotext':>8} {'ratio':>7}")
+    report = Report("charts")
     for count in (1, 8, 64):
         series = make_series(count)
         mine, theirs = [], []
@@ -86,12 +86,13 @@ def main() -> None:
             mine.append(cpu_ms(partial(ours, series)))
             if plotext_here:
                 theirs.append(cpu_ms(partial(plotext_frame, series)))
-        own = statistics.median(mine)
+        name = f"chart of {count} × {POINTS} samples, {WIDTH}×{HEIGHT} cells, a frame"
         if theirs:
-            other = statistics.median(theirs)
-            print(f"{count:>6} {own:>8.1f} {other:>8.1f} {own / other:>7.3f}")
-        else:
-            print(f"{count:>6} {own:>8.1f} {'–':>8} {'–':>7}")
+            most = 0.1 if count == WATCHED_SERIES else None
+            report.compare(name, mine, theirs, against="plotext", unit="CPU ms", at_most=most)
+        if count == MANY_SERIES:
+            report.figure(f"{name}: alone", statistics.median(mine), unit="CPU ms", at_most=60)
+    report.close()
 
 
 if __name__ == "__main__":

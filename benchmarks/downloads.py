@@ -5,7 +5,6 @@ flat. The server sends files with ``sendfile`` in a process of its own, so that 
 measured; a checksum beside the file makes ours the only one that verifies what it wrote, in a second row.
 """
 
-# ruff: noqa: T201 (what a benchmark prints is its product)
 from __future__ import annotations
 
 import asyncio
@@ -29,6 +28,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from harness import Report
+
 from api_client.clock import SystemClock
 from api_client.downloads.listing import ListedFile, UrlBook
 from api_client.downloads.names import ServerName
@@ -39,7 +40,7 @@ from api_client.http.retry import RetryPolicy
 from api_client.objects import Objects
 
 MIB = 1024 * 1024
-SIZE_BYTES = int(os.environ.get("SIZE_MIB", "512")) * MIB
+SIZE_BYTES = int(os.environ.get("SIZE_MIB", "256")) * MIB
 ROUNDS = 5
 RANGE = re.compile(rb"(?i)range: bytes=(\d+)-(\d*)")
 
@@ -154,11 +155,14 @@ def main() -> None:
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
         server.terminate()
     curl = statistics.median(speeds["curl"])
-    print(f"{SIZE_BYTES // MIB} MiB over loopback, medians of {ROUNDS} rounds")
+    report = Report("downloads")
     for way, found in speeds.items():
-        median = statistics.median(found)
-        print(f"  {way:<24} {median:7.0f} MiB/s   {median / curl:5.2f} × curl")
-    print(f"  memory grew by {grown} MiB over all rounds")
+        if way != "curl":
+            least = 0.7 if way == "bt-tui" else None
+            name = f"{SIZE_BYTES // MIB} MiB over loopback: {way}"
+            report.compare(name, found, curl, against="curl", unit="MiB/s", at_least=least)
+    report.figure("memory grown over all rounds", grown, unit="MiB", at_most=32)
+    report.close()
 
 
 if __name__ == "__main__":

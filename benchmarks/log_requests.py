@@ -5,7 +5,7 @@ two seconds) and how long a line was there before it was delivered. Wanted: fewe
 at most. An argument gives the seconds to measure for.
 """
 
-# ruff: noqa: T201, E402 (what a benchmark prints is its product; the tests' server is no package)
+# ruff: noqa: E402 (what a benchmark prints is its product; the tests' server is no package)
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from harness import Report
 from pydantic import SecretStr
 
 from api_client import LogBatch, LogLine, Remote, TrainingClient
@@ -56,15 +57,17 @@ def main() -> None:
     """Measure and say what is met."""
     lasting_s = float(sys.argv[1]) if len(sys.argv) > 1 else LASTING_S
     rate, waits_s = asyncio.run(measure(lasting_s))
-    ratio = rate / OFFICIAL_REQUESTS_PER_S
-    print(f"requests       {rate:.2f} a second, {ratio:.2f} of the official tail's   {_met(ratio < 1)}")
-    longest_s = max(waits_s)
-    verdict = _met(longest_s < WANTED_SIGHT_S)
-    print(f"first sight    {longest_s:.2f} s at most, of {len(waits_s)} lines   {verdict}")
-
-
-def _met(is_met: bool) -> str:
-    return "met" if is_met else "NOT MET"
+    report = Report("log_requests")
+    report.compare(
+        "requests a second while following",
+        rate,
+        OFFICIAL_REQUESTS_PER_S,
+        against="the official tail",
+        unit="/s",
+        at_most=1,
+    )
+    report.figure("a line's first sight, worst", max(waits_s), unit="s", at_most=WANTED_SIGHT_S)
+    report.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,77 @@
+"""Screens under load, in a terminal: what a key costs while 5,000 log lines a second come in, and so on.
+
+A job of 64 nodes whose log grows by 5,000 lines a second, one with 5,000 checkpoints (50,000 files), and a
+cache of 100,000 files; keys that move, each from press to paint.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import Report
+from idle import job_id
+from terminal import Terminal, dashboard
+
+from api_client.emulator.child import EmulatorChild
+from api_client.emulator.world_size import WorldSize
+
+LINES_PER_S, CHECKPOINTS, CACHE_FILES = 5_000, 5_000, 100_000
+SIZE = WorldSize(log_lines_per_s=LINES_PER_S, checkpoints=CHECKPOINTS, cache_files=CACHE_FILES)
+UP, DOWN, PAGE_UP, PAGE_DOWN = "k", "j", "\x1b[5~", "\x1b[6~"
+MOVES = [DOWN, DOWN, UP, PAGE_DOWN, DOWN, PAGE_UP]
+TIMES = 4
+FILLING_S = 15.0
+LIVE_CAUSE = "reading and folding 5,000 lines a second in slices of some ms, on the loop that paints"
+
+
+def keys_of(report: Report, name: str, terminal: Terminal, keys: Sequence[str], *, cause: str = "") -> None:
+    """Median and worst key to paint."""
+    times = [terminal.key_to_paint_ms(key) for _ in range(TIMES) for key in keys]
+    report.figure(
+        f"{name}: key to paint, median", statistics.median(times), unit="ms", at_most=50, cause=cause
+    )
+    report.figure(
+        f"{name}: key to paint, worst of {len(times)}", max(times), unit="ms", at_most=50, cause=cause
+    )
+
+
+def main() -> None:
+    """One screen after the other."""
+    report = Report("heavy_screens")
+    with EmulatorChild(world="demo", size=SIZE) as emulator:
+        environ = os.environ | emulator.remote_environ()
+        talkative = f"titan-{LINES_PER_S}-lines"
+        with dashboard(environ, "watch", job_id(emulator, talkative)) as terminal:
+            terminal.wait_for(talkative)
+            time.sleep(FILLING_S)
+            terminal.press("2")
+            terminal.rest()
+            terminal.press("g")
+            keys_of(report, "log at 5,000 lines a second", terminal, MOVES, cause=LIVE_CAUSE)
+            report.figure("log at 5,000 lines a second: memory", terminal.resident_mib, unit="MiB")
+        saving = f"titan-{CHECKPOINTS}-saves"
+        with dashboard(environ, "watch", job_id(emulator, saving)) as terminal:
+            terminal.wait_for(saving)
+            terminal.press("4")
+            terminal.wait_for(f"step-{CHECKPOINTS}")
+            keys_of(report, "5,000 checkpoints", terminal, MOVES)
+            terminal.forget()
+            terminal.press("C")
+            begun = time.perf_counter()
+            terminal.wait_for("fineweb-edu")
+            report.figure("100,000 cache files: key to tree", time.perf_counter() - begun, unit="s")
+            terminal.press("e")
+            keys_of(report, "100,000 cache files", terminal, MOVES)
+            report.figure("100,000 cache files: memory", terminal.resident_mib, unit="MiB")
+    report.close()
+
+
+if __name__ == "__main__":
+    main()
