@@ -37,7 +37,6 @@ from api_client.streams.records import (
 from api_client.streams.rhythm import Rhythm
 from api_client.streams.server_time import ServerTime
 
-QUIET_READS_AT_THE_END = 2
 DRAIN_BEYOND_DELAYS_S = 10.0
 """A straggler may be later than the latest of the late lines seen so far by as much."""
 
@@ -91,7 +90,6 @@ class Follower:
         self._is_complete = is_complete
         self._has_read_it_complete = False
         self._told_finished = False
-        self._quiet_reads = 0
         self._quiet_read_began_s = -inf
 
     @property
@@ -135,14 +133,14 @@ class Follower:
 
     def _is_drained(self) -> bool:
         finished_s = self._look.finished_s
-        if finished_s is None or self._quiet_reads < QUIET_READS_AT_THE_END:
+        if finished_s is None:
             return False
         now_s = self._clock.monotonic()
         drain_s = self._drain_s()
         if now_s - finished_s < drain_s:
             return False
         # A long read may have passed a place before its straggler came there.
-        if self._quiet_read_began_s - finished_s < drain_s - DRAIN_SLACK_S:
+        if self._quiet_read_began_s - finished_s < max(drain_s - DRAIN_SLACK_S, 0.0):
             return False
         return now_s - self._delivered_s >= min(drain_s, self._options.drain_quiet_s)
 
@@ -211,9 +209,8 @@ class Follower:
                     yield batch
         has_news = self._delivered_count != count
         if has_news or self._look.finished_s is None:
-            self._quiet_reads = 0
+            self._quiet_read_began_s = -inf
         elif any(rhythm is self._deep for _, rhythm in reads):
-            self._quiet_reads += 1
             self._quiet_read_began_s = began_s
         self._is_quiet = not has_news
         longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
