@@ -27,6 +27,7 @@ COPIED = ("api_client", "tui", "tests", "pyproject.toml", "README.md", "SECURITY
 LIMIT_S = 600.0
 STREAMS = (
     "tests/unit/streams/test_log_examples.py::test_identical_lines_are_counted_not_merged",
+    "tests/unit/streams/test_log_examples.py::test_of_identical_lines_each_late_one_is_told",
     "tests/unit/streams/test_log_properties.py",
 )
 TRANSPORT = ("tests/unit/client/test_transport.py", "tests/unit/client/test_retry_policy.py")

@@ -201,6 +201,14 @@ async def test_identical_lines_are_counted_not_merged():
     assert multiset(followed.entries) == world(api.lines)
 
 
+async def test_of_identical_lines_each_late_one_is_told():
+    api = api_of([at(30, "same"), *[at(30, "same", delay_s=20)] * 3], finishes_s=90)
+
+    followed = await follow(api)
+
+    assert multiset(followed.entries) == world(api.lines)
+
+
 async def test_a_burst_between_two_polls_is_read_wholly():
     burst = [at(30 + n / 12_000, f"line {n}") for n in range(12_000)]
     api = api_of([at(1), *burst, at(40)], finishes_s=60, latency_s=0.005)
