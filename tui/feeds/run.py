@@ -40,6 +40,8 @@ MOST_POINTS = 1400
 MOST_POINTS_OF_MANY = 480
 """… of a job with more than ``FEW_NODES`` nodes."""
 FEW_NODES = 8
+POINTS_KEPT = 1.25
+"""So many times as many are kept while a run is watched on: the window moves, and the oldest fall off."""
 
 
 class RunFeed:
@@ -251,7 +253,7 @@ class RunFeed:
         if job.created_at is not None:
             start = max(start, job.created_at)
         step_s = self._step_s(end - start)
-        fold = MetricsFold()
+        fold = MetricsFold(max_points=int(self._most_points * POINTS_KEPT), step_s=step_s)
         stream = self._session.client.metrics.follow(
             job.project_id,
             job.id,
@@ -275,11 +277,14 @@ class RunFeed:
         self._change(vitals=vitals)
         self._publisher.touch()
 
+    @property
+    def _most_points(self) -> int:
+        return MOST_POINTS if (self._job.node_count or 1) <= FEW_NODES else MOST_POINTS_OF_MANY
+
     def _step_s(self, whole: timedelta) -> int:
         """The distance of samples that shows enough of the window, and is not too many in all."""
-        most = MOST_POINTS if (self._job.node_count or 1) <= FEW_NODES else MOST_POINTS_OF_MANY
         wanted_s = min(whole, self._shown).total_seconds() / POINTS_ACROSS
-        return max(SHORTEST_STEP_S, int(wanted_s), int(whole.total_seconds() / most))
+        return max(SHORTEST_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))
 
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""

@@ -37,7 +37,7 @@ def history_points(job: TrainingJob) -> int:
 
 def vitals_fold(job: TrainingJob) -> MetricsFold:
     """An empty fold for a job's vitals, of bounded space."""
-    return MetricsFold(max_points=FINE_POINTS + history_points(job))
+    return MetricsFold(max_points=FINE_POINTS + history_points(job), step_s=VITALS_STEP_S, reduction="mean")
 
 
 async def read_earlier(client: TrainingClient, job: TrainingJob, now: datetime) -> JobMetrics | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from api_client.models.metrics import JobMetrics, MetricSample, NodeSeries, StorageMetrics
+from tui.insight.dense_samples import Point, Reduction, as_far_apart
 from tui.insight.natural import natural_key
 from tui.insight.series import EMPTY, Series, SeriesBuffer
 
@@ -23,6 +25,10 @@ FRESH_STEPS = 4.0
 
 ALIGNED_S = 10.0
 """GPUs sampled within that time of each other count as sampled together in their mean."""
+
+
+TakePoints = Callable[[Iterable[MetricSample]], Sequence[Point]]
+"""Samples as points in the order of time, no more than wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +83,17 @@ class MetricsFold:
     """Folds answers of the metrics route, which may overlap, come unordered and change their nodes.
 
     A node whose samples did not change is the same object in the next snapshot; a node that vanished
-    keeps its history and has nothing to say about now.
+    keeps its history and has nothing to say about now. Of samples that lie closer than ``step_s`` no more are
+    kept than were asked for (``as_far_apart``).
     """
 
-    def __init__(self, *, max_points: int = MAX_POINTS) -> None:
+    def __init__(
+        self, *, max_points: int = MAX_POINTS, step_s: float = 0.0, reduction: Reduction = "extremes"
+    ) -> None:
+        self._take = partial(_points, step_s=step_s, reduction=reduction)
         self._max_points = max_points
         self._nodes: dict[str, _Node] = {}
-        self._cache = _Storage("cache", max_points)
+        self._cache = _Storage("cache", max_points, self._take)
         self._snapshot = MetricsSnapshot()
 
     @property
@@ -109,7 +119,7 @@ class MetricsFold:
     def _node(self, name: str) -> _Node:
         node = self._nodes.get(name)
         if node is None:
-            node = self._nodes[name] = _Node(name, self._max_points)
+            node = self._nodes[name] = _Node(name, self._max_points, self._take)
         return node
 
     def _build(self) -> MetricsSnapshot:
@@ -156,10 +166,10 @@ def mean_known(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _points(samples: Iterable[MetricSample]) -> Iterable[tuple[float, float | None]]:
+def _points(samples: Iterable[MetricSample], *, step_s: float, reduction: Reduction) -> Sequence[Point]:
     points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
     points.sort(key=_time_of)  # stable: of a repeated moment the last said holds
-    return points
+    return as_far_apart(points, step_s, reduction)
 
 
 def _time_of(point: tuple[float, float | None]) -> float:
@@ -180,7 +190,8 @@ def _has_samples(series: NodeSeries) -> bool:
 class _Storage:
     """A volume's two series."""
 
-    def __init__(self, name: str, max_points: int) -> None:
+    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
+        self._points = points
         self.usage = SeriesBuffer(f"{name} usage", max_points=max_points)
         self.utilization = SeriesBuffer(f"{name} utilization", max_points=max_points)
 
@@ -188,15 +199,16 @@ class _Storage:
         """Returns whether anything changed."""
         if storage is None:
             return False
-        usage = self.usage.extend(_points(storage.usage_bytes))
-        utilization = self.utilization.extend(_points(storage.utilization))
+        usage = self.usage.extend(self._points(storage.usage_bytes))
+        utilization = self.utilization.extend(self._points(storage.utilization))
         return bool(usage or utilization)
 
 
 class _Gpus:
     """One measure of every GPU of a node, and its mean."""
 
-    def __init__(self, name: str, max_points: int) -> None:
+    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
+        self._points = points
         self._max_points = max_points
         self.buffers: dict[str, SeriesBuffer] = {}
         self.mean = SeriesBuffer(name, max_points=max_points)
@@ -208,7 +220,7 @@ class _Gpus:
             buffer = self.buffers.get(gpu)
             if buffer is None:
                 buffer = self.buffers[gpu] = SeriesBuffer(f"GPU {gpu}", max_points=self._max_points)
-            changed.update(buffer.extend(_points(samples)))
+            changed.update(buffer.extend(self._points(samples)))
         for time in sorted(changed):
             self.mean.add(
                 time, mean_known(buffer.value_near(time, ALIGNED_S) for buffer in self.buffers.values())
@@ -225,13 +237,14 @@ class _Gpus:
 class _Node:
     """The buffers of one node."""
 
-    def __init__(self, name: str, max_points: int) -> None:
+    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
         self._name = name
-        self._utilization = _Gpus("utilization", max_points)
-        self._memory = _Gpus("memory", max_points)
+        self._points = points
+        self._utilization = _Gpus("utilization", max_points, points)
+        self._memory = _Gpus("memory", max_points, points)
         self._cpu = SeriesBuffer("cpu", max_points=max_points)
         self._cpu_memory = SeriesBuffer("cpu memory", max_points=max_points)
-        self._disk = _Storage("disk", max_points)
+        self._disk = _Storage("disk", max_points, points)
         self._snapshot: NodeSnapshot | None = None
         self.newest: float | None = None
 
@@ -239,8 +252,8 @@ class _Node:
         """Returns whether anything changed."""
         changed = self._utilization.take(series.gpu_utilization)
         changed |= self._memory.take(series.gpu_memory_usage_bytes)
-        changed |= bool(self._cpu.extend(_points(series.cpu_usage)))
-        changed |= bool(self._cpu_memory.extend(_points(series.cpu_memory_usage_bytes)))
+        changed |= bool(self._cpu.extend(self._points(series.cpu_usage)))
+        changed |= bool(self._cpu_memory.extend(self._points(series.cpu_memory_usage_bytes)))
         changed |= self._disk.take(series.ephemeral_storage)
         if changed:
             self._snapshot = None
