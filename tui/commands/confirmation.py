@@ -10,9 +10,15 @@ from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.insight.text import inert
 
+NON_INTERACTIVE = "bt-tui.non-interactive"
+"""Where the context keeps that nothing may be asked."""
+
 
 def can_ask() -> bool:
-    """Whether somebody sits at the terminal."""
+    """Whether somebody sits at the terminal, and ``--non-interactive`` was not given."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(NON_INTERACTIVE):
+        return False
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -29,6 +29,13 @@ CONFIG_NAME = "config.py"
 @click.argument(
     "directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path)
 )
+@click.option(
+    "--target-directory",
+    "named_directory",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="DIR, as an option.",
+)
 @click.option("--template", metavar="NAME", help=f"Which one (default: {DEFAULT_TEMPLATE}), right into DIR.")
 @click.option("--examples", "names", metavar="NAME,…", help="Several, each into a folder of its name in DIR.")
 @click.option("--list-examples", is_flag=True, help="Show what there is.")
@@ -38,6 +45,7 @@ CONFIG_NAME = "config.py"
 def init(
     settings: Settings | None,
     directory: Path | None,
+    named_directory: Path | None,
     template: str | None,
     names: str | None,
     list_examples: bool,
@@ -50,6 +58,7 @@ def init(
     Without DIR it goes into a folder of the template's name. The files' names are printed.
     """
     output = (settings or Settings()).output
+    directory = directory or named_directory
     if list_examples:
         _list(output, output_format)
         return ExitCode.OK

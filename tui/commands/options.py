@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from tui.commands.confirmation import NON_INTERACTIVE
 from tui.commands.output import Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -30,6 +31,11 @@ def _set_remote(context: click.Context, _parameter: click.Parameter, value: str 
     context.obj = replace(outer, remote_name=value) if value is not None else outer
 
 
+def _set_non_interactive(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[NON_INTERACTIVE] = True
+
+
 def _set_readonly(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     """Keep ``--readonly`` likewise."""
     outer = context.find_object(Settings) or Settings()
@@ -49,7 +55,13 @@ def readonly_option(command: Command) -> Command:
 
 
 def remote_option(command: Command) -> Command:
-    """``--remote NAME``, accepted before and after the subcommand."""
+    """``--remote NAME``, accepted before and after the subcommand; the official ``--non-interactive`` and
+    ``--log`` too, without a line in the help.
+    """
+    command = click.option(
+        "--non-interactive", is_flag=True, expose_value=False, hidden=True, callback=_set_non_interactive
+    )(command)
+    command = click.option("--log", expose_value=False, hidden=True)(command)  # what it is for is not there
     return click.option(
         "--remote",
         metavar="NAME",

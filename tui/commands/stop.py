@@ -10,6 +10,7 @@ import click
 from tui.commands.confirmation import confirm
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed, explain
+from tui.commands.official_options import project_named
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option, yes_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
@@ -26,10 +27,13 @@ NAMES_SHOWN = 10
     epilog=examples(
         "bt-tui stop abc1234",
         "bt-tui stop --all --yes",
+        "bt-tui stop --project llama-sft --all",
     ),
 )
 @click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
 @click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="The same, as an option.")
+@click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
+@click.option("--project-id", metavar="ID", help="The same, by id.")
 @click.option("--all", "stop_all", is_flag=True, help="Every job that you can see and that has not ended.")
 @yes_option
 @format_option(TABLE, JSON)
@@ -39,6 +43,8 @@ def stop(
     settings: Settings,
     job_ids: tuple[str, ...],
     named_ids: tuple[str, ...],
+    project: str | None,
+    project_id: str | None,
     stop_all: bool,
     assume_yes: bool,
     output_format: str,
@@ -46,29 +52,32 @@ def stop(
     """Stop the given jobs, at once and without asking.
 
     Without an id the only job that has not ended is stopped, after asking; --all stops all of them, after
-    asking. A job that has ended already is left alone.
+    asking; --project means those of it. A job that has ended already is left alone.
     """
     wanted = list(dict.fromkeys([*job_ids, *named_ids]))
     if wanted and stop_all:
         raise CommandFailed("--all stops every job: give no ids with it", ExitCode.USAGE)
+    if wanted and (project or project_id):
+        raise CommandFailed("jobs are named by their ids: leave the project out", ExitCode.USAGE)
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
         client.check_may_change("stopping jobs")
         if wanted:
             chosen = [await client.jobs.find(job_id) for job_id in wanted]
         else:
-            chosen = await _active_jobs(client, stop_all=stop_all)
+            chosen = await _active_jobs(client, project or project_id, stop_all=stop_all)
             confirm(_question(chosen), assume_yes=assume_yes)
         return await _stop(client, output, chosen, output_format)
 
     return run_on_remote(settings, act)
 
 
-async def _active_jobs(client: TrainingClient, *, stop_all: bool) -> list[TrainingJob]:
+async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
     """The jobs that have not ended; raises CommandFailed if there is none, or no telling which."""
     from api_client.models.status import RUNNABLE_STATUSES
 
-    found = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+    project_id = (await project_named(client, project)).id if project else None
+    found = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
     active = [job for job in found if not job.is_finished]
     if not active:
         raise CommandFailed("there is no job that has not ended", ExitCode.NOT_FOUND)
