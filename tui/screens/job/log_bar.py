@@ -50,8 +50,6 @@ class LogBar(FactLine):
         if standing.dropped:
             facts.append([(f"{count(standing.dropped)} oldest lines dropped", "warn")])
         facts += standing.choice.words()
-        if standing.day:
-            facts.append([(standing.day, "plain")])
         facts += _switched(standing.view)
         if standing.read_part is not None and standing.read_part < 1:
             facts.append([(f"reading older lines {percent(standing.read_part)}", "muted")])
@@ -59,6 +57,8 @@ class LogBar(FactLine):
         restricted = bool(standing.choice.words()) or standing.choice.node is not None
         told = f"{count(shown)} of {count(lines)}" if restricted else f"{count(lines)} lines"
         facts.append([(told, "muted")])
+        if standing.day:
+            facts.append([(standing.day, "plain")])
         self.set_facts(facts)
 
 
