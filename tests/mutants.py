@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 COPIED = ("api_client", "tui", "tests", "pyproject.toml", "README.md", "SECURITY.md")
 LIMIT_S = 600.0
 STREAMS = (
+    "tests/unit/streams/test_log_ledger.py",
     "tests/unit/streams/test_log_examples.py::test_identical_lines_are_counted_not_merged",
     "tests/unit/streams/test_log_examples.py::test_of_identical_lines_each_late_one_is_told",
     "tests/unit/streams/test_log_properties.py",
@@ -56,10 +57,17 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
-        "dedupe: identical lines count as one",
+        "dedupe: of identical new lines one is told at a time",
         "api_client/streams/ledger.py",
         "            missing[fingerprint] -= 1\n",
         "            missing[fingerprint] = 0\n",
+        STREAMS,
+    ),
+    Mutant(
+        "dedupe: a set instead of a multiset",
+        "api_client/streams/ledger.py",
+        "                missing = Counter(prints)\n",
+        "                missing = Counter(set(prints))\n",
         STREAMS,
     ),
     Mutant(
