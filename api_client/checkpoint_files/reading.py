@@ -52,16 +52,27 @@ class CheckpointContents:
     async def read(
         self, project_id: str, job_id: str, file: CheckpointFile, *, start: int = 0, length: int
     ) -> bytes:
-        """Bytes of a file, fewer if it ends before."""
+        """Bytes of a file, fewer if it ends before.
+
+        Raises InvalidAnswer if it ends before its listed size.
+        """
         key = (job_id, file.node_rank, file.relative_file_name)
         url = self._renewed.get(key, file.url)
         try:
-            return await self._objects.read(url, start=start, length=length)
+            content = await self._objects.read(url, start=start, length=length)
         except UrlExpired:
             fresh = await self._fresh_url(project_id, key, url)
             if fresh is None:
                 raise
-        return await self._objects.read(fresh, start=start, length=length)
+            content = await self._objects.read(fresh, start=start, length=length)
+        listed_bytes = min(length, file.size_bytes - start)
+        if len(content) < listed_bytes:
+            # A proxy's page, or a file that has changed: either way not what was listed.
+            raise InvalidAnswer(
+                f"the file has ended after {start + len(content):,} bytes and is listed with"
+                f" {file.size_bytes:,}; list the files again"
+            )
+        return content
 
     async def safetensors_header(
         self, project_id: str, job_id: str, file: CheckpointFile

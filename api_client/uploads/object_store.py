@@ -128,6 +128,11 @@ class ObjectStore:
             attempt += 1
             outcome = await self._attempt(self._request(method, query, body, answer_timeout_s))
             if isinstance(outcome, tuple):
+                if "html" in outcome[0].get("content-type", "").lower():
+                    # A proxy's page, say: nothing tells that the store has got anything.
+                    raise UploadFailed(
+                        f"{what}: a web page came back, which no object store answers", method=method
+                    )
                 return StoreAnswer(outcome[0], outcome[1], attempt)
             if self._corrects(outcome, corrected):
                 continue
