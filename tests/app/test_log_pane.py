@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -411,10 +412,28 @@ async def test_saving_what_is_shown_or_everything_never_over_another_file(
     )
 
 
-async def test_a_terminal_that_cannot_be_lent_says_so() -> None:
+async def test_a_terminal_that_cannot_be_lent_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PAGER", "VISUAL", "EDITOR"):
+        monkeypatch.setenv(name, sys.executable)
     async with reading() as reader:
         await reader.press("O")
         assert "cannot be lent" in reader.notices
+        await reader.press("I")
+        assert reader.notices.count("cannot be lent") == 2
+
+
+async def test_following_ends_and_goes_on_by_a_key() -> None:
+    async with reading() as reader:
+        assert "following" in reader.bar
+        await reader.press("f")
+        reader.pane.take(LogPart((line(-1, "one more"), line(-2, "and another"))))
+        await settle(reader.pilot)
+        assert "paused ↓ 2 new" in reader.bar
+        assert "↓ 2 new" in reader.rows[-1]
+        assert not any("another" in row for row in reader.rows)
+        await reader.press("f")
+        assert "following" in reader.bar
+        assert "and another" in reader.rows[-1]
 
 
 async def test_a_gap_is_read_again_from_its_line() -> None:
