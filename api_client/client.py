@@ -12,11 +12,9 @@ from urllib.parse import quote
 import httpx
 
 from api_client.clock import Clock, SystemClock
-from api_client.downloads.service import Downloads
 from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.objects.client import Objects
 from api_client.remotes import Remote
 from api_client.resources.account import Account
 from api_client.resources.blobs import Blobs
@@ -34,6 +32,8 @@ from api_client.resources.sessions import Sessions
 if TYPE_CHECKING:
     from api_client.checkpoint_files.reading import CheckpointContents
     from api_client.definitions import TrainingProject
+    from api_client.downloads.service import Downloads
+    from api_client.objects.client import Objects
     from api_client.submission.archive import ArchivePlan
     from api_client.submission.overrides import Overrides
     from api_client.submission.submitting import OnProgress, Submission
@@ -88,8 +88,23 @@ class TrainingClient:
         self.models = Models(transport)
         self.blobs = Blobs(transport, clock, http_transport)
         self.graphql = Graphql(transport, remote)
-        self.objects = Objects(clock, retry)
-        self.downloads = Downloads(self.objects, self.jobs, self.checkpoints, clock, retry)
+        self._clock, self._retry = clock, retry
+
+    # What few need is imported and made when it is asked for: a short command starts without it.
+
+    @cached_property
+    def objects(self) -> Objects:
+        """Reads presigned URLs, without the key."""
+        from api_client.objects.client import Objects
+
+        return Objects(self._clock, self._retry)
+
+    @cached_property
+    def downloads(self) -> Downloads:
+        """Downloads of checkpoints, files and the job's code."""
+        from api_client.downloads.service import Downloads
+
+        return Downloads(self.objects, self.jobs, self.checkpoints, self._clock, self._retry)
 
     @cached_property
     def checkpoint_contents(self) -> CheckpointContents:
@@ -114,7 +129,8 @@ class TrainingClient:
 
     async def aclose(self) -> None:
         """Close all connections. Requests under way fail, later ones are refused."""
-        await self.objects.aclose()
+        if "objects" in self.__dict__:
+            await self.objects.aclose()
         await self._transport.aclose()
 
     def check_may_change(self, what: str) -> None:
