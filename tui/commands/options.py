@@ -55,8 +55,9 @@ def readonly_option(command: Command) -> Command:
 
 
 def remote_option(command: Command) -> Command:
-    """``--remote NAME``, accepted before and after the subcommand; the official ``--non-interactive`` and
-    ``--log`` too, without a line in the help.
+    """``--remote NAME``, accepted before and after the subcommand.
+
+    So are the official ``--non-interactive`` and ``--log``, without a line in the help.
     """
     command = click.option(
         "--non-interactive", is_flag=True, expose_value=False, hidden=True, callback=_set_non_interactive
