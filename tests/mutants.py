@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("api_client", "tui", "tests", "pyproject.toml", "README.md", "SECURITY.md")
-LIMIT_S = 600.0
+LIMIT_S = 240.0
 STREAMS = (
     "tests/unit/streams/test_log_ledger.py",
     "tests/unit/streams/test_log_examples.py::test_identical_lines_are_counted_not_merged",
