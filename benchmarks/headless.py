@@ -1,0 +1,110 @@
+"""Headless commands beside the official CLI and beside the least that Python needs: time and memory.
+
+All ask the same emulator for the same jobs, in turn. ``TRUSS_BIN`` names the official program, in an
+environment of its own; without it only bare Python is compared with.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from harness import Report, median
+
+from api_client.emulator.child import EmulatorChild
+
+ROUNDS = 5
+MIB_KIB = 1024
+BARE = """
+import json, os, httpx
+headers = {"Authorization": "Bearer " + os.environ["BASETEN_API_KEY"]}
+base = os.environ["BASETEN_MANAGEMENT_API_URL_OVERRIDE"]
+answer = httpx.post(base + "/v1/training_jobs/search", json={}, headers=headers)
+print(json.dumps(answer.json()["training_jobs"], indent=2))
+"""
+MEASURED = """
+import resource, subprocess, sys
+nowhere = subprocess.DEVNULL
+done = subprocess.run(sys.argv[1:], stdout=nowhere, stderr=nowhere, stdin=nowhere)
+print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def measured(command: list[str], environ: dict[str, str]) -> tuple[float, float]:
+    """Milliseconds and the peak of memory in MiB. Raises RuntimeError where the command fails."""
+    began = time.perf_counter()
+    wrapped = [sys.executable, "-S", "-c", MEASURED, *command]
+    done = subprocess.run(wrapped, env=environ, capture_output=True, text=True, check=True)
+    took_ms = (time.perf_counter() - began) * 1000
+    code, peak_kib = done.stdout.split()
+    if code != "0":
+        raise RuntimeError(f"{' '.join(command)} ended with {code}")
+    return took_ms, int(peak_kib) / MIB_KIB
+
+
+def main() -> None:
+    """Measure in turn."""
+    report = Report("headless")
+    with EmulatorChild(world="demo", speed=1.0) as emulator, tempfile.TemporaryDirectory() as home:
+        key = emulator.key_file.read_text().strip()
+        plain = {"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(ROOT)}
+        ours = plain | {
+            "BASETEN_API_KEY": key,
+            "BASETEN_REMOTE_URL": emulator.url,
+            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": emulator.url,
+        }
+        commands = {
+            "jobs": ([sys.executable, "-m", "tui", "jobs", "-o", "json"], ours),
+            "bare": ([sys.executable, "-c", BARE], ours),
+        }
+        if truss := os.environ.get("TRUSS_BIN"):
+            theirs = {
+                "PATH": plain["PATH"],
+                "HOME": home,
+                "TRUSS_NO_UPDATE_CHECK": "1",
+                "BASETEN_TRUSS_AUTH_REMOTE_URL": "http://localhost:8000",
+                "BASETEN_TRUSS_AUTH_API_KEY": key,
+                "http_proxy": emulator.url,
+            }
+            commands["truss"] = ([truss, "train", "view"], theirs)
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+        for number in range(ROUNDS + 1):
+            for name, (command, environ) in commands.items():
+                one = measured(command, environ)
+                if number:  # the first reads the disk, for all of them
+                    found[name].append(one)
+        times = {name: median([one for one, _ in rounds]) for name, rounds in found.items()}
+        peaks = {name: median([one for _, one in rounds]) for name, rounds in found.items()}
+        limits = {"bare": (2.0, 2.0), "truss": (0.2, 0.5)}
+        words = {"bare": "python + httpx + json", "truss": "truss train view"}
+        for name in [name for name in commands if name != "jobs"]:
+            at_most_time, at_most_peak = limits[name]
+            report.compare(
+                "jobs -o json, time",
+                times["jobs"],
+                times[name],
+                against=words[name],
+                unit="ms",
+                at_most=at_most_time,
+                cause="imports of httpx and pydantic, and what the machine does beside",
+            )
+            report.compare(
+                "jobs -o json, peak memory",
+                peaks["jobs"],
+                peaks[name],
+                against=words[name],
+                unit="MiB",
+                at_most=at_most_peak,
+            )
+    report.close()
+
+
+if __name__ == "__main__":
+    main()
