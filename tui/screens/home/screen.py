@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -15,42 +15,24 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
 
-from api_client.models import TrainingJob
 from tui.actions import Scope
 from tui.configuration.memory import Memory
 from tui.feeds.fleet import FleetFeed
-from tui.insight.batches import Verb
-from tui.insight.comparison import MOST_COMPARED
 from tui.insight.connection import Connection, Link
-from tui.insight.fleet import FleetSnapshot, JobRow, ProjectRow, arrange, jobs_table, silenced
-from tui.insight.fleet_cost import charges_cost
+from tui.insight.fleet import FleetSnapshot, ProjectRow, arrange, silenced
 from tui.insight.query import Query, parse
-from tui.insight.units import count, money
 from tui.keymap import bindings_of
 from tui.messages import (
-    BatchRequested,
-    BookmarkRequested,
-    BrowserRequested,
-    CapacityRequested,
-    CompareJobsRequested,
-    CopyRequested,
-    DeployRequested,
-    ExportRequested,
     FleetJudged,
-    NewJobRequested,
-    OpenCacheRequested,
     OpenJobRequested,
-    RecreateJobRequested,
-    SnoozeRequested,
-    StopJobRequested,
 )
-from tui.screens.base import AppScreen
 from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS
+from tui.screens.home.header import header_facts
+from tui.screens.home.job_actions import JobActions
 from tui.widgets.line import FactLine
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
-from tui.widgets.tones import Span
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init writes a config to begin with."
 NO_MATCH = "No job matches.\n\nesc clears the filter; the first line of the projects shows all.\n"
@@ -60,12 +42,11 @@ MEMORY_NAME = "home"
 BOOKMARKS_MEMORY = "bookmarks"
 MOST_BOOKMARKS = 200
 LONGEST_FILTER = 200
-LEAST_GPU_HOURS = 1.0
 
 MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
 
-class HomeScreen(AppScreen):
+class HomeScreen(JobActions):
     """All jobs of the remote; ``feed_with`` makes the feed that keeps them fresh."""
 
     CSS_PATH = "home.tcss"
@@ -77,11 +58,8 @@ class HomeScreen(AppScreen):
         (120, "-wide"),
     ]
 
-    snapshot: var[FleetSnapshot | None] = var(None)
     query_text: var[str] = var("", init=False)
     sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
-    marked: var[tuple[str, ...]] = var((), init=False)
-    """Ids of the marked jobs, in the order in which they were."""
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the jobs that are bookmarked, the newest last; remembered."""
 
@@ -146,14 +124,6 @@ class HomeScreen(AppScreen):
             "projects_flipped": self.has_class("-projects-flipped"),
         }
         self._memory.put(MEMORY_NAME, layout)
-
-    @property
-    def _jobs(self) -> RowTable[JobRow]:
-        return self.query_one("#jobs", RowTable)
-
-    @property
-    def _projects(self) -> RowTable[ProjectRow]:
-        return self.query_one("#projects", RowTable)
 
     def on_screen_suspend(self) -> None:
         """Behind another screen nobody needs the newest."""
@@ -245,35 +215,14 @@ class HomeScreen(AppScreen):
         self._show_emptiness()
 
     def _show_header(self) -> None:
-        facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {self._place}", "plain")]]
-        snapshot = self.snapshot
-        if snapshot is not None:
-            rows = self._jobs.rows
-            running = [row for row in rows if row.running]
-            alarmed = sum(row.alarmed for row in rows)
-            if alarmed:
-                facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look", "warn")])
-            total = len(snapshot.jobs)
-            facts.append(
-                [(f"{len(rows)} of {total} jobs" if len(rows) != total else f"{total} jobs", "muted")]
-            )
-            facts.append([(f"{len(running)} running", "running" if running else "muted")])
-            busy = sum(row.gpu_count for row in running)
-            if busy:
-                facts.append([(f"{busy} GPUs busy", "muted")])
-        if snapshot is not None and (spent := _total(self._jobs.rows, snapshot)):
-            facts.append(spent)
-        if self.marked:
-            key = self.key_for("home.compare")
-            facts.insert(
-                1,
-                [
-                    (f"◆ {len(self.marked)} marked", "key"),
-                    (f" {key} compares", "muted"),
-                ],
-            )
-        if self.query_text:
-            facts.append([("/", "key"), (self.query_text, "accent")])
+        facts = header_facts(
+            self._place,
+            self.snapshot,
+            self._jobs.rows,
+            marked=len(self.marked),
+            compare_key=self.key_for("home.compare"),
+            query=self.query_text,
+        )
         self.query_one("#header", FactLine).set_facts(facts)
 
     def _show_emptiness(self) -> None:
@@ -321,11 +270,6 @@ class HomeScreen(AppScreen):
         self.query_one("#filter").remove_class("-open")
         self._jobs.focus()
 
-    @property
-    def _chosen(self) -> TrainingJob | None:
-        row = self._jobs.cursor_row
-        return row.job if row is not None else None
-
     def show_place(self, place: str) -> None:
         """Call the place differently from now on."""
         self._place = place
@@ -343,10 +287,6 @@ class HomeScreen(AppScreen):
         """Open the job under the cursor."""
         if (job := self._chosen) is not None:
             self.post_message(OpenJobRequested(job))
-
-    def action_new_job(self) -> None:
-        """Submit a new job."""
-        self.post_message(NewJobRequested())
 
     def action_filter(self) -> None:
         """Type a filter."""
@@ -372,107 +312,6 @@ class HomeScreen(AppScreen):
         self.toggle_class("-projects-flipped")
         self._remember()
 
-    def action_snooze(self) -> None:
-        """Be silent about the job under the cursor, or no longer."""
-        row = self._jobs.cursor_row
-        if row is not None and row.findings:
-            self.post_message(SnoozeRequested(row.job, row.findings))
-        elif row is not None:
-            self.notify(f"Nothing is found wrong with {row.name}.")
-
-    def action_open_cache(self) -> None:
-        """The cache of the chosen project, or of the job's."""
-        project = self._projects.cursor_row
-        if project is not None and project.id != ALL_PROJECTS:
-            self.post_message(OpenCacheRequested(project.id, project.name))
-        elif (job := self._chosen) is not None:
-            name = job.training_project.name if job.training_project else job.project_id
-            self.post_message(OpenCacheRequested(job.project_id, name))
-        else:
-            self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
-
-    def action_mark(self) -> None:
-        """Mark the job under the cursor, or take the mark away."""
-        row = self._jobs.cursor_row
-        if row is None:
-            return
-        if row.id in self.marked:
-            self.marked = tuple(one for one in self.marked if one != row.id)
-        else:
-            self.marked = (*self.marked, row.id)
-
-    def action_bookmark(self) -> None:
-        """Set a bookmark on the job under the cursor, or take it away."""
-        if (job := self._chosen) is not None:
-            self.post_message(BookmarkRequested(job))
-
-    def action_compare(self) -> None:
-        """Compare the marked jobs; one alone with the one under the cursor."""
-        jobs, chosen = self._marked_jobs(), self._chosen
-        if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
-            jobs.append(chosen)
-        if len(jobs) < 2:
-            mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
-            self.notify(f"Mark two jobs or more with {mark}, then {compare} compares them.")
-        elif len(jobs) > MOST_COMPARED:
-            mark = self.key_for("home.mark")
-            self.notify(f"{MOST_COMPARED} jobs can be compared at once; {mark} takes a mark away.")
-        else:
-            self.post_message(CompareJobsRequested(jobs))
-
-    def action_open_capacity(self) -> None:
-        """How many GPUs there are."""
-        self.post_message(CapacityRequested())
-
-    def action_export(self) -> None:
-        """Save the jobs that are shown."""
-        table = jobs_table(self._jobs.rows)
-        self.post_message(ExportRequested(f"{len(table.rows)} jobs", [table], (self._place, "jobs")))
-
-    def action_deploy(self) -> None:
-        """Deploy checkpoints of the job under the cursor."""
-        self.post_message(DeployRequested(self._chosen))
-
-    def _marked_jobs(self) -> list[TrainingJob]:
-        """The marked jobs that are still there, in the order in which they were marked."""
-        known = {row.id: row.job for row in self.snapshot.jobs} if self.snapshot is not None else {}
-        return [known[job_id] for job_id in self.marked if job_id in known]
-
-    def unmark(self, job_ids: Iterable[str]) -> None:
-        """Take the marks of these jobs away."""
-        gone = set(job_ids)
-        self.marked = tuple(one for one in self.marked if one not in gone)
-
-    def action_delete_job(self) -> None:
-        """Ask to delete the marked jobs, or the one under the cursor."""
-        jobs = self._marked_jobs() or ([self._chosen] if self._chosen is not None else [])
-        if jobs:
-            self.post_message(BatchRequested(Verb.DELETE, jobs))
-
-    def action_stop_job(self) -> None:
-        """Ask to stop the marked jobs, or the one under the cursor."""
-        if marked := self._marked_jobs():
-            self.post_message(BatchRequested(Verb.STOP, marked))
-        elif (job := self._chosen) is not None:
-            self.post_message(StopJobRequested(job))
-
-    def action_recreate_job(self) -> None:
-        """Ask for new jobs like the marked ones, or like the one under the cursor."""
-        if marked := self._marked_jobs():
-            self.post_message(BatchRequested(Verb.RECREATE, marked))
-        elif (job := self._chosen) is not None:
-            self.post_message(RecreateJobRequested(job))
-
-    def action_copy_id(self) -> None:
-        """Copy the id of the job under the cursor."""
-        if (job := self._chosen) is not None:
-            self.post_message(CopyRequested(job.id, "job id"))
-
-    def action_open_browser(self) -> None:
-        """Open the job under the cursor in the browser."""
-        if (job := self._chosen) is not None:
-            self.post_message(BrowserRequested(job))
-
     def action_refresh(self) -> None:
         """Ask the server now."""
         self._feed.refresh()
@@ -489,15 +328,3 @@ class HomeScreen(AppScreen):
         elif self._projects.cursor_key != ALL_PROJECTS:
             self._projects.move_to(ALL_PROJECTS)
             self._jobs.focus()
-
-
-def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
-    """At most so many GPU-hours, and the money where prices are known; of the jobs that are listed."""
-    cost = charges_cost((row.charge for row in rows), snapshot.prices)
-    if cost.gpu_hours < LEAST_GPU_HOURS:
-        return []
-    said: list[Span] = [(f"≤ {count(cost.gpu_hours)} GPU·h", "muted")]
-    if cost.usd:
-        more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
-        said.append((f" ≈ {money(cost.usd)}{more}", "muted"))
-    return said

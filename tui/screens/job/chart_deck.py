@@ -130,8 +130,8 @@ class ChartDeck(Container, can_focus=True):
         """Whether a crowded chart that was drawn a moment ago would only gain a few samples."""
         shown_s, shown = self._crowds.get(data.id, (0.0, None))
         if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWD_WAITS_S:
-            window = {"start": data.spec.start, "end": data.spec.end}
-            return shown.names == data.names and replace(shown.spec, **window) == data.spec
+            drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
+            return shown.names == data.names and drawn_as == data.spec
         if is_crowd(data.series):
             self._crowds[data.id] = (at_s or shown_s, data)
         return False

@@ -12,7 +12,7 @@ from tui.screens.job.log_ways import LogWays
 from tui.widgets.log_view.gutter import TIME_MODES
 
 TAB_IDS = ("live", "logs", "metrics", "checkpoints", "details")
-_FIRST_TABS = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
+_FIRST_TABS: dict[str, str] = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
 """What failed is asked why: its log begins with the first error, its history tells why it never began."""
 _SPANS_S = tuple(preset.total_seconds() for preset in PRESETS)
 _SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")

@@ -22,21 +22,10 @@ from tui.feeds.run_log import LogPart
 from tui.insight.export import table_of_series
 from tui.insight.run import RunSnapshot
 from tui.insight.text import inert
-from tui.insight.transfers import Wanted
 from tui.keymap import bindings_of
 from tui.messages import (
-    BookmarkRequested,
-    BrowserRequested,
-    CompareJobsRequested,
-    CopyRequested,
-    DeployRequested,
-    DownloadRequested,
     ExportRequested,
-    OpenCacheRequested,
-    RecreateJobRequested,
     RunJudged,
-    SnoozeRequested,
-    StopJobRequested,
 )
 from tui.screens.base import AppScreen
 from tui.screens.job.chart_actions import ChartActions
@@ -51,6 +40,7 @@ from tui.screens.job.layout import TAB_IDS, JobLayout
 from tui.screens.job.log_actions import LogActions
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.matrix import matrix_frame, matrix_rows
+from tui.screens.job.run_actions import RunActions
 from tui.screens.job.tables import NODE_COLUMNS
 from tui.widgets.charts.window import Window
 from tui.widgets.gpu_matrix import GpuMatrix
@@ -80,7 +70,7 @@ DENSE_NODES = 24
 MakeFeed = Callable[..., RunFeed]
 
 
-class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
+class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScreen):
     """The cockpit of one run; ``feed_with`` makes the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
@@ -93,8 +83,6 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
     ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-medium"), (34, "-tall")]
 
-    snapshot: var[RunSnapshot | None] = var(None)
-    tab: var[str] = var("live", init=False)
     node: var[str | None] = var(None, init=False)
 
     class RunChanged(Message):
@@ -350,34 +338,6 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         """What works on this tab, and on every tab."""
         return (*TAB_SCOPES.get(self.tab, ()), Scope.JOB)
 
-    def action_show_live(self) -> None:
-        """Everything together."""
-        self.tab = "live"
-
-    def action_show_logs(self) -> None:
-        """The log over the whole screen."""
-        self.tab = "logs"
-
-    def action_show_metrics(self) -> None:
-        """The charts over the whole screen."""
-        self.tab = "metrics"
-
-    def action_show_checkpoints(self) -> None:
-        """The checkpoints."""
-        self.tab = "checkpoints"
-
-    def action_show_details(self) -> None:
-        """All fields."""
-        self.tab = "details"
-
-    def action_next_tab(self) -> None:
-        """The tab to the right."""
-        self.tab = TAB_IDS[(TAB_IDS.index(self.tab) + 1) % len(TAB_IDS)]
-
-    def action_previous_tab(self) -> None:
-        """The tab to the left."""
-        self.tab = TAB_IDS[(TAB_IDS.index(self.tab) - 1) % len(TAB_IDS)]
-
     def action_next_node(self) -> None:
         """The next node alone; after the last, all."""
         self._step_node(1)
@@ -392,61 +352,12 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, AppScreen):
         position = stops.index(self.node) if self.node in stops else 0
         self.node = stops[(position + by) % len(stops)]
 
-    def action_deploy(self) -> None:
-        """Deploy this job's checkpoints; on their tab, the one under the cursor."""
-        chosen = self.query_one(CheckpointPane).chosen
-        name = chosen.name if chosen is not None and self.tab == "checkpoints" else None
-        self.post_message(DeployRequested(self.job, name))
-
-    def action_open_cache(self) -> None:
-        """The cache of the job's project."""
-        project = self.job.training_project
-        self.post_message(
-            OpenCacheRequested(self.job.project_id, project.name if project else self.job.project_id)
-        )
-
-    def action_download_source(self) -> None:
-        """Download the job's source code."""
-        self.post_message(DownloadRequested(Wanted(self.job, archive=True)))
-
-    def action_compare(self) -> None:
-        """Compare with the job before this one."""
-        self.post_message(CompareJobsRequested([self.job]))
-
     def action_export(self) -> None:
         """Save the samples of the charts shown."""
         charts = self.query_one(ChartDeck).current_data()
         table = table_of_series("metrics", [(one.title, one.unit, one.x, one.series) for one in charts])
         names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
         self.post_message(ExportRequested("the charts shown", [table], names))
-
-    def action_stop_job(self) -> None:
-        """Ask to stop the job."""
-        self.post_message(StopJobRequested(self.job))
-
-    def action_recreate_job(self) -> None:
-        """Ask for a new job like this one."""
-        self.post_message(RecreateJobRequested(self.job))
-
-    def action_snooze(self) -> None:
-        """Be silent about what is wrong with the job, or no longer."""
-        found = self.snapshot.findings if self.snapshot is not None else ()
-        if found:
-            self.post_message(SnoozeRequested(self.job, found))
-        else:
-            self.notify("Nothing is found wrong with this job.")
-
-    def action_bookmark(self) -> None:
-        """Set a bookmark on this job, or take it away."""
-        self.post_message(BookmarkRequested(self.job))
-
-    def action_copy_id(self) -> None:
-        """Copy the job's id."""
-        self.post_message(CopyRequested(self.job.id, "job id"))
-
-    def action_open_browser(self) -> None:
-        """Open the job's page."""
-        self.post_message(BrowserRequested(self.job))
 
     def action_refresh(self) -> None:
         """Ask the server now."""

@@ -1,0 +1,58 @@
+"""The first line of Home: where one is, what needs a look, how much runs and what it has cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tui.insight.fleet import FleetSnapshot, JobRow
+from tui.insight.fleet_cost import charges_cost
+from tui.insight.units import count, money
+from tui.widgets.tones import Span
+
+LEAST_GPU_HOURS = 1.0
+
+
+def header_facts(
+    place: str,
+    snapshot: FleetSnapshot | None,
+    rows: Sequence[JobRow],
+    *,
+    marked: int,
+    compare_key: str,
+    query: str,
+) -> list[list[Span]]:
+    """The facts, the most important first.
+
+    ``rows`` are the jobs that are listed, ``marked`` how many are marked; ``query`` is the filter.
+    """
+    facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {place}", "plain")]]
+    if snapshot is not None:
+        running = [row for row in rows if row.running]
+        alarmed = sum(row.alarmed for row in rows)
+        if alarmed:
+            facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look", "warn")])
+        total = len(snapshot.jobs)
+        facts.append([(f"{len(rows)} of {total} jobs" if len(rows) != total else f"{total} jobs", "muted")])
+        facts.append([(f"{len(running)} running", "running" if running else "muted")])
+        busy = sum(row.gpu_count for row in running)
+        if busy:
+            facts.append([(f"{busy} GPUs busy", "muted")])
+    if snapshot is not None and (spent := _total(rows, snapshot)):
+        facts.append(spent)
+    if marked:
+        facts.insert(1, [(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
+    if query:
+        facts.append([("/", "key"), (query, "accent")])
+    return facts
+
+
+def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
+    """At most so many GPU-hours, and the money where prices are known; of the jobs that are listed."""
+    cost = charges_cost((row.charge for row in rows), snapshot.prices)
+    if cost.gpu_hours < LEAST_GPU_HOURS:
+        return []
+    said: list[Span] = [(f"≤ {count(cost.gpu_hours)} GPU·h", "muted")]
+    if cost.usd:
+        more = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
+        said.append((f" ≈ {money(cost.usd)}{more}", "muted"))
+    return said
