@@ -48,6 +48,35 @@ def test_another_sites_page_is_refused(http: httpx.Client, origin: str) -> None:
     assert http.get("/v1/teams", headers={"Origin": origin}).status_code == 403
 
 
+@pytest.mark.parametrize("path", ["/v1/training_projects", "/v1/secrets", "/graphql/"])
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"])
+def test_a_page_cannot_send_a_form(anyone: httpx.Client, served: Served, path: str, kind: str) -> None:
+    """Forms need no leave of the browser's: without the key, which no page has, they do nothing."""
+    answer = anyone.post(served.url + path, content=b"name=x&value=y", headers={"Content-Type": kind})
+    assert answer.status_code == 401
+    from_a_page = {"Content-Type": kind, "Origin": "https://evil.example", **served.headers}
+    assert anyone.post(served.url + path, content=b"{}", headers=from_a_page).status_code == 403
+
+
+def test_there_are_no_web_sockets(served: Served) -> None:
+    """Browsers let any page open one to any address."""
+    address = urlsplit(served.url)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port)
+    asked = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    try:
+        for path in ("/v1/teams", "/graphql/", "/"):
+            connection.request("GET", path, headers={**served.headers, **asked})
+            assert connection.getresponse().status != 101
+            connection.close()
+    finally:
+        connection.close()
+
+
 def test_targets_as_sent_to_a_proxy_are_understood(served: Served) -> None:
     port = urlsplit(served.url).port
     connection = http.client.HTTPConnection("127.0.0.1", port)
