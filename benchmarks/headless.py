@@ -13,13 +13,13 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import Report, median
 
 from api_client.emulator.child import EmulatorChild
 
+ROOT = Path(__file__).resolve().parent.parent
 ROUNDS = 5
 MIB_KIB = 1024
 BARE = """
