@@ -16,14 +16,19 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+import psutil
+
 from api_client.emulator.fleet import FleetBackend, Tempo
-from api_client.emulator.fleet.scenarios.live import on_many_nodes
 from api_client.emulator.store.database import Database
-from api_client.models import TrainingJob
+from api_client.emulator.world_size import WorldSize
+from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, TrainingJob
 from api_client.streams.records import LogLine
-from tui.feeds.vitals import FINE_POINTS
+from tui.feeds.run import MOST_POINTS_OF_MANY, POINTS_KEPT, SHORTEST_STEP_S
+from tui.feeds.vitals import FINE_POINTS, history_points, vitals_fold
+from tui.insight.finding import Finding
 from tui.insight.health import health
 from tui.insight.node_metrics import MetricsFold
 from tui.insight.progress import ProgressFold
@@ -32,6 +37,8 @@ from tui.insight.run import RunSnapshot
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 NODES = 64
 ROUNDS = 5
+GPUS = 8
+FLOOD_MINUTES = 3
 STEP_S = 60
 LOOK_MIN = 10
 """Minutes between two looks at the run that is watched."""
@@ -46,7 +53,7 @@ class Fleet:
             Database(folder / "state.db"),
             tempo=Tempo(EPOCH),
             now=lambda: self.now,
-            more_plans=(on_many_nodes(NODES),),
+            size=WorldSize(many_nodes=NODES),
         )
 
     def job(self, name: str) -> TrainingJob:
@@ -70,12 +77,16 @@ def judge(fleet: Fleet) -> None:
     for name, nodes in ((f"titan-{NODES}-nodes", NODES), ("llama-70b-sft-v3", 4)):
         job, end_s = fleet.job(name), fleet.now.timestamp()
         answer = fleet.backend.metrics(job.id, start_s=end_s - 3900, end_s=end_s, step_s=STEP_S)
-        fold = MetricsFold(max_points=FINE_POINTS)
+        earlier = fleet.backend.metrics(
+            job.id, start_s=end_s - 8 * 3600, end_s=end_s - 3900, step_s=7 * 3600 // history_points(job)
+        )
+        fold = vitals_fold(job)
+        fold.fold(earlier)
         fold.fold(answer)
         run = RunSnapshot(job, fleet.now, fleet.now, vitals=fold.snapshot)
         newest = fleet.backend.metrics(job.id, start_s=end_s - 180, end_s=end_s, step_s=STEP_S)
-        took[nodes] = median_ms(lambda run=run: health(run))
-        more = median_ms(lambda fold=fold, newest=newest: fold.fold(newest))
+        took[nodes] = median_ms(partial(health, run))
+        more = median_ms(partial(fold.fold, newest))
         print(f"{nodes:3} nodes: health {took[nodes]:7.1f} ms   folding an increment {more:7.1f} ms")
     print(f"64 nodes cost {took[NODES] / took[4]:.1f} times four nodes (16 times the GPUs)")
 
@@ -84,7 +95,7 @@ def watch(fleet: Fleet, hours: int) -> None:
     """Memory after a quarter of the time and at the end, of the folds of one run that is watched on."""
     job = fleet.job("llama-70b-sft-v3")
     metrics, progress = MetricsFold(max_points=FINE_POINTS), ProgressFold()
-    found = ()
+    found: tuple[Finding, ...] = ()
     tracemalloc.start()
     sizes = []
     looks = hours * 60 // LOOK_MIN
@@ -119,13 +130,58 @@ def watch(fleet: Fleet, hours: int) -> None:
     )
 
 
+def flood(hours: int) -> None:
+    """Memory of a process that folds 64 nodes of 8 GPUs at one sample and one line a second, hour by hour.
+
+    Of each hour the first ``FLOOD_MINUTES`` are folded: after seventeen every buffer has turned over.
+    """
+    metrics = MetricsFold(max_points=int(MOST_POINTS_OF_MANY * POINTS_KEPT), step_s=SHORTEST_STEP_S)
+    progress, process = ProgressFold(), psutil.Process()
+    sizes: dict[int, float] = {}
+    start = time.perf_counter()
+    for hour in range(hours):
+        begin = EPOCH + timedelta(hours=hour)
+        for minute in range(FLOOD_MINUTES):
+            rows = [begin + timedelta(minutes=minute, seconds=second) for second in range(60)]
+            metrics.fold(_answer(rows))
+            progress.add(
+                LogLine(
+                    int(at.timestamp() * 1e9),
+                    f"step={hour * 3600 + n} loss={2 + n / 100}",
+                    f"node-{node}",
+                    None,
+                )
+                for n, at in enumerate(rows)
+                for node in (0, n % NODES)
+            )
+        if hour in (hours // 3, hours // 2, hours - 1):
+            gc.collect()
+            sizes[hour + 1] = process.memory_info().rss / 2**20
+    spent_s = time.perf_counter() - start
+    told = ", ".join(f"{size:.0f} MiB after {hour} h" for hour, size in sizes.items())
+    samples = hours * FLOOD_MINUTES * 60 * NODES * (2 * GPUS + 2)
+    print(f"{NODES}×{GPUS} GPUs at 1 sample/s: {told}; {spent_s / samples * 1e6:.1f} µs a sample")
+
+
+def _answer(times: list[datetime]) -> JobMetrics:
+    shared = [MetricSample(at, 0.9 + n % 7 / 100) for n, at in enumerate(times)]
+    gpus = {str(gpu): shared for gpu in range(GPUS)}
+    series = NodeSeries(
+        gpu_utilization=gpus, gpu_memory_usage_bytes=gpus, cpu_usage=shared, cpu_memory_usage_bytes=shared
+    )
+    return JobMetrics(
+        per_node_metrics=[NodeMetrics(node_id=f"node-{node}", metrics=series) for node in range(NODES)]
+    )
+
+
 def main() -> None:
-    """Both."""
+    """All three."""
     hours = int(sys.argv[1]) if len(sys.argv) > 1 else 72
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder))
         judge(fleet)
         watch(fleet, hours)
+    flood(hours)
 
 
 if __name__ == "__main__":
