@@ -105,6 +105,18 @@ async def test_interleaved_bars_collapse_to_their_last_states_live() -> None:
         assert view.shown_count == 7
 
 
+async def test_a_wrapped_bar_is_shown_whole() -> None:
+    title = "Loading the shards of the model from the cache of this node, which takes a while"
+    bars = [line(done, f"{title}: {done}0%|{'█' * done}| {done}/10 [00:01<00:09]", 0) for done in range(1, 4)]
+    async with reading(*bars) as (view, pilot, _):
+        assert "×3" in shown(view)[0]
+        view.wrap = True
+        await settled(view, pilot)
+        whole = "".join(row[15:79] for row in shown(view))
+        assert bars[-1].message in whole
+        assert "(3 states)" in whole
+
+
 async def test_the_text_stays_when_a_bar_moves_on_below_a_reader() -> None:
     async with reading(*lines(0, 30), line(31, "10%|█         | 1/10 [00:01<00:09]", 0)) as (view, pilot, _):
         await pilot.press("k", "k")

@@ -256,7 +256,10 @@ class LogCanvas(Widget):
 
     def _lay_out(self) -> None:
         """Take over width, wrapping, panning and search."""
+        wrapped_before = self._layout.wrap_cells
         self._layout.set_wrap(self._text_cells() if self.wrap else None)
+        if self._layout.wrap_cells != wrapped_before:
+            self._painter.forget()
         has_colours = not self.app.no_color
         self._painter.set_view(View(self._text_width(), self._pan, self._pattern, has_colours))
 

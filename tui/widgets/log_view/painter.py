@@ -138,9 +138,10 @@ class Painter:
             ]
         rows = self.rows(store, face)
         row = rows[number] if number < len(rows) else TextRow("")
-        segments += self._text(
-            store, row, face if not number else None, max(0, width - gutter), text_style, marks
-        )
+        # Where lines are wrapped, what a fold stands for is said after the text, not over its middle.
+        noted = len(rows) - 1 if self._layout.wrap_cells is not None else 0
+        told = face if number == noted else None
+        segments += self._text(store, row, told, max(0, width - gutter), text_style, marks)
         if gutter > width:
             segments = list(Strip(segments).adjust_cell_length(width, muted))
         return self._lit(segments, marks)
