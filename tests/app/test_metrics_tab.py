@@ -307,3 +307,32 @@ async def test_every_key_works_with_nothing_to_show_at_any_size() -> None:
             await pilot.resize_terminal(*size)
             await press(pilot, *keys)
         assert isinstance(app.screen, JobScreen)
+
+
+async def test_a_crowded_chart_takes_new_samples_seldom_and_what_a_person_changes_at_once() -> None:
+    app = job_view(sick_run("straggler", nodes=16), tab="metrics", lines=())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        shown = screen(app)
+        crowd = shown.query_one(ChartDeck).widget_of("util")
+        few = shown.query_one(ChartDeck).widget_of("loss")
+        assert crowd is not None and few is not None and shown.snapshot is not None
+        first = sick_run("straggler", nodes=16)
+
+        async def come(after_s: float) -> None:
+            later = first.at + timedelta(seconds=after_s)
+            await pilot.pause()
+            shown.post_message(JobScreen.RunChanged(replace(first, at=later, seen_at=later)))
+            await settle(pilot)
+
+        await come(0.0)
+        ends = [crowd.spec.end]
+        await come(4.0)
+        ends.append(crowd.spec.end)
+        await press(pilot, "minus")
+        span_s = crowd.spec.end - crowd.spec.start
+        await come(6.0)
+        ends.append(crowd.spec.end)
+        assert ends[0] == ends[1] < few.spec.end
+        assert span_s == 900
+        assert ends[2] > ends[1]

@@ -37,9 +37,9 @@ _MAX_CACHED_LINES = 500
 class Column(Generic[Row]):
     """A column: how a record's cell reads, and how the column behaves when room is scarce.
 
-    ``width`` is the least width in cells; ``flex`` shares what is left over; columns with the lowest
-    ``keep`` go first when the table is too narrow. ``without`` says how the cell reads while other columns,
-    named by their ids, are left out.
+    ``width`` is the least width in cells; ``flex`` shares what is left over, up to ``most`` cells in all
+    (0: any number); columns with the lowest ``keep`` go first when the table is too narrow. ``without`` says
+    how the cell reads while other columns, named by their ids, are left out.
     """
 
     id: str
@@ -47,6 +47,7 @@ class Column(Generic[Row]):
     cell: Callable[[Row], Sequence[Span]]
     width: int
     flex: int = 0
+    most: int = 0
     align: Literal["left", "right"] = "left"
     keep: int = 0
     without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
@@ -298,6 +299,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         greediest = max(range(len(columns)), key=lambda position: columns[position].flex)
         extras[greediest] += spare - sum(extras) if shares else 0
         widths = [min(column.width, room) + extra for column, extra in zip(columns, extras, strict=True)]
+        widths = [
+            min(width, column.most) if column.most else width
+            for column, width in zip(columns, widths, strict=True)
+        ]
         left_out = {column.id for column in self._all_columns} - {column.id for column in columns}
         shown = [_reading(column, left_out) for column in columns]
         return tuple(zip(shown, widths, strict=True))

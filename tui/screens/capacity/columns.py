@@ -52,6 +52,7 @@ GPU_COLUMNS: tuple[Column[CapacityLine], ...] = (
         lambda line: [(inert(line.row.team) or "all teams", "plain" if line.row.team else "muted")],
         width=9,
         flex=1,
+        most=24,
         keep=9,
     ),
     Column("bar", "in use", _bar, width=BAR_CELLS + 1, keep=7),
@@ -94,7 +95,13 @@ JOB_COLUMNS: tuple[Column[GpuHolder], ...] = (
     Column("gpus", "GPUs", lambda one: [(str(one.gpus), "strong")], width=4, align="right", keep=10),
     Column("type", "type", lambda one: [(inert(one.gpu_type), "muted")], width=6, keep=5),
     Column(
-        "name", "job", lambda one: [(inert(one.job.name or one.job.id), "plain")], width=14, flex=3, keep=8
+        "name",
+        "job",
+        lambda one: [(inert(one.job.name or one.job.id), "plain")],
+        width=14,
+        flex=3,
+        most=40,
+        keep=8,
     ),
     Column("age", "for", lambda one: [(age(one.age_s), "plain")], width=4, align="right", keep=7),
     Column(
@@ -112,7 +119,7 @@ JOB_COLUMNS: tuple[Column[GpuHolder], ...] = (
         width=4,
         keep=3,
     ),
-    Column("project", "project", lambda one: [(_project(one), "muted")], width=10, flex=2, keep=2),
+    Column("project", "project", lambda one: [(_project(one), "muted")], width=10, flex=2, most=24, keep=2),
     Column(
         "user",
         "user",

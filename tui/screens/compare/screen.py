@@ -157,7 +157,8 @@ class CompareRunsScreen(AppScreen):
         reading = [one for one in runs if one.state in ("waiting", "reading")]
         if reading:
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
-            facts.append([(f"↻ reading {len(reading)} logs, {percent(sum(parts) / len(parts))}", "accent")])
+            logs = "a log" if len(reading) == 1 else f"{len(reading)} logs"
+            facts.append([(f"↻ reading {logs}, {percent(sum(parts) / len(parts))}", "accent")])
         drawn = [AXIS_WORDS[view.axis]]
         if view.smoothing:
             drawn.append(f"smooth {view.smoothing:g}")

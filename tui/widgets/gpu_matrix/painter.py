@@ -125,16 +125,18 @@ class MatrixPainter:
             axis = begin + " " * gap + self.frame.end_label if gap > 0 else ""
             return [(" " * left + axis, "header")]
         row = next((row for row in self.rows if row.name == cursor), self.rows[0])
-        facts = "  ".join(
-            f"{title} {inert(value)}" for title, value in zip(self.frame.facts, row.facts, strict=False)
-        )
         name = clip(inert(row.name), MAX_NAME_CELLS)
         note = inert(row.label_note)
+        room = self._room[0] - cell_len(f"{name} {self._unit(row.mean)} {note}")
+        facts = ""
+        for title, value in zip(self.frame.facts, row.facts, strict=False):
+            fact = f"  {title} {inert(value)}"
+            facts += fact if cell_len(facts + fact) <= room else ""  # whole or not at all
         return [
             (f"{name} ", "name"),
             (self._unit(row.mean), "value"),
             (f" {note}" if note else "", "note"),
-            (f"  {facts}" if facts else "", "header"),
+            (facts, "header"),
         ]
 
     def line(self, number: int, cursor: str | None) -> list[Glyph]:
