@@ -241,7 +241,8 @@ class Soak:
         made = Counter(told["created"])
         done = [name for name, code in self.pushes.items() if code == 0]
         is_once = all(made[name] == 1 for name in done) and all(made[name] <= 1 for name in self.pushes)
-        measured = f"{len(done)} of {len(self.pushes)} said done; most jobs of one push: {max(made.values())}"
+        most = max(made.values(), default=0)
+        measured = f"{len(done)} of {len(self.pushes)} said done; most jobs of one push: {most}"
         faults = sum(told["faults"].values())
         asked = sum(told["asked"].values())
         return [
