@@ -136,6 +136,20 @@ class TestLogin:
         assert stat.S_IMODE(trussrc.stat().st_mode) == 0o600
         assert cli("projects", "--remote", "acme", environ={}).code == 0
 
+    def test_a_team_that_there_is_is_kept_and_another_named(self, cli, stranger, trussrc, type_key):
+        user(stranger)
+        stranger.on(
+            "GET", "/v1/teams", Answer(body={"teams": [{"id": "t1", "name": "Vision", "default": True}]})
+        )
+        for team, code in (("Visoin", 7), ("Vision", 0)):
+            type_key(stranger.key)
+            result = cli(
+                *("login", "--remote-url", stranger.url, "--team", team, "--api-key-stdin"), environ={}
+            )
+            assert result.code == code
+            assert trussrc.exists() == (code == 0)
+        assert "team = Vision" in trussrc.read_text()
+
     def test_a_refused_key_is_not_kept(self, cli, stranger, trussrc, type_key):
         type_key("wrong-key-55")
 

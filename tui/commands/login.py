@@ -48,12 +48,14 @@ class _KeyOption(click.Option):
     epilog=examples(
         "bt-tui login",
         "bt-tui login --remote staging --remote-url https://app.staging.baseten.co",
+        "bt-tui login --team Research",
         "pass show baseten | bt-tui login --api-key-stdin",
     ),
 )
 @click.option(
     "--remote-url", metavar="URL", help="Address of the app (default: the section's own, or Baseten)."
 )
+@click.option("--team", metavar="TEAM", help="The team to submit to where a config names none.")
 @click.option(
     "--api-key-stdin", is_flag=True, help="Read the key from standard input instead of asking for it."
 )
@@ -62,7 +64,11 @@ class _KeyOption(click.Option):
 @remote_option
 @click.pass_obj
 def login(
-    settings: Settings, remote_url: str | None, api_key_stdin: bool, stray: tuple[str, ...]
+    settings: Settings,
+    remote_url: str | None,
+    team: str | None,
+    api_key_stdin: bool,
+    stray: tuple[str, ...],
 ) -> ExitCode:
     """Set the key of a remote: it is verified against the server and kept in ~/.trussrc.
 
@@ -91,7 +97,9 @@ def login(
 
     async def verify_and_keep(client: TrainingClient, output: Output) -> ExitCode:
         who = await _verified(client)
-        _keep(path, remote)
+        if team is not None:
+            await _check_team(client, team)
+        _keep(path, remote, team)
         output.remark(f"logged in to {remote.app_url}{who}; the key is kept in {path} [{name}]")
         if _environment_goes_first():
             output.remark(
@@ -149,7 +157,19 @@ async def _verified(client: TrainingClient) -> str:
     return (f" as {who}" if who else "") + (f" ({user.workspace_name})" if user.workspace_name else "")
 
 
-def _keep(path: Path, remote: Remote) -> None:
+async def _check_team(client: TrainingClient, team: str) -> None:
+    """Raise CommandFailed for a team that the key cannot see; a server that lists none is believed."""
+    from api_client.errors import BadRequest, NotFound, Unauthorized
+
+    try:
+        names = sorted(one.name for one in await client.account.teams())
+    except (NotFound, BadRequest, Unauthorized):
+        return
+    if names and team not in names:
+        raise CommandFailed(f"no team {team!r}; there are: {', '.join(names)}", ExitCode.NOT_FOUND)
+
+
+def _keep(path: Path, remote: Remote, team: str | None) -> None:
     from api_client.remotes.keyring_entries import TRUSS_SERVICE, delete_entry
     from api_client.remotes.trussrc_writing import set_section
 
@@ -160,6 +180,8 @@ def _keep(path: Path, remote: Remote) -> None:
         "auth_type": "api_key",
         "api_key": remote.key.get_secret_value(),
     }
+    if team is not None:
+        values["team"] = team
     set_section(path, remote.name, values, without=SECRET_FIELDS)
     # What an earlier login left there would be worth nothing but trouble.
     delete_entry(TRUSS_SERVICE, remote.name, os.environ)
