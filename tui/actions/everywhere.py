@@ -10,7 +10,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("command_palette", Scope.APP, "colon,ctrl+p", "commands", "Find any action by its name."),
     Action("show_downloads", Scope.APP, "T", "downloads", "What is being downloaded, and how far it is."),
     Action("go_back", Scope.APP, "alt+left,backspace", "go back", "The screen before, as in a browser."),
-    Action("go_forward", Scope.APP, "alt+right,F", "go forward", "Forward again to the screen gone back from."),
+    Action(
+        "go_forward", Scope.APP, "alt+right,F", "go forward", "Forward again to the screen gone back from."
+    ),
     Action(
         "switch_project",
         Scope.APP,

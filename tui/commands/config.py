@@ -41,7 +41,11 @@ def config() -> None:
     """
 
 
-@config.command("show", short_help="Every setting, its value, and where that came from.")
+@config.command(
+    "show",
+    short_help="Every setting, its value, and where that came from.",
+    epilog=examples("bt-tui config show", "bt-tui config show -o json"),
+)
 @format_option(TABLE, JSON)
 @click.option("--changed", is_flag=True, help="Only what is not the default.")
 @click.pass_obj
@@ -73,7 +77,7 @@ def show(settings: Settings | None, output_format: str, changed: bool) -> ExitCo
     return ExitCode.OK
 
 
-@config.command("path", short_help="Where the file is, or would be.")
+@config.command("path", short_help="Where the file is, or would be.", epilog=examples("bt-tui config path"))
 @click.pass_obj
 def path(settings: Settings | None) -> ExitCode:
     """Print where the file is, or would be."""
@@ -81,7 +85,11 @@ def path(settings: Settings | None) -> ExitCode:
     return ExitCode.OK
 
 
-@config.command("validate", short_help="Check a file: unknown settings and bad values, by line.")
+@config.command(
+    "validate",
+    short_help="Check a file: unknown settings and bad values, by line.",
+    epilog=examples("bt-tui config validate", "bt-tui config validate draft.toml"),
+)
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.pass_obj
 def validate(settings: Settings | None, file: Path | None) -> ExitCode:
@@ -98,7 +106,11 @@ def validate(settings: Settings | None, file: Path | None) -> ExitCode:
     return _report(check_file(chosen), chosen, settings)
 
 
-@config.command("edit", short_help="Open the file in your editor, then check it.")
+@config.command(
+    "edit",
+    short_help="Open the file in your editor, then check it.",
+    epilog=examples("bt-tui config edit", "EDITOR=nano bt-tui config edit"),
+)
 @click.pass_obj
 def edit(settings: Settings | None) -> ExitCode:
     """Open the file in $VISUAL or $EDITOR, then check it; a new one has every setting in it as a comment."""

@@ -200,7 +200,10 @@ running_data_option = click.option(
 )
 
 
-@emulator.command(short_help="Say which emulators run, and where.")
+@emulator.command(
+    short_help="Say which emulators run, and where.",
+    epilog=examples("bt-tui emulator status", "bt-tui emulator status -o json | jq -r '.[].url'"),
+)
 @running_data_option
 @format_option(TABLE, JSON)
 @click.pass_obj
@@ -226,7 +229,10 @@ def status(settings: Settings, data_dir: Path | None, output_format: str) -> Exi
     return ExitCode.OK if found else ExitCode.NOT_FOUND
 
 
-@emulator.command(short_help="Stop the emulators of this machine, and their jobs.")
+@emulator.command(
+    short_help="Stop the emulators of this machine, and their jobs.",
+    epilog=examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab"),
+)
 @running_data_option
 @click.pass_obj
 def stop(settings: Settings, data_dir: Path | None) -> ExitCode:

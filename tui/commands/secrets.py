@@ -72,7 +72,13 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
     return run_on_remote(context.ensure_object(Settings), show)
 
 
-@secrets.command("set", short_help="Set a secret, from standard input or asked for.")
+@secrets.command(
+    "set",
+    short_help="Set a secret, from standard input or asked for.",
+    epilog=examples(
+        "bt-tui secrets set hf_access_token", "pass show hf | bt-tui secrets set hf_access_token"
+    ),
+)
 @click.argument("name", metavar="NAME")
 @click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
 @team_option
@@ -99,7 +105,9 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
     return run_on_remote(context.ensure_object(Settings), act)
 
 
-@secrets.command("delete", short_help="Delete a secret.")
+@secrets.command(
+    "delete", short_help="Delete a secret.", epilog=examples("bt-tui secrets delete hf_access_token")
+)
 @click.argument("name", metavar="NAME")
 @team_option
 @yes_option
