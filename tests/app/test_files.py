@@ -20,6 +20,7 @@ from support.worlds import JOBS, ONE_O_CLOCK
 from tui.feeds.checkpoint_files import FilesSnapshot
 from tui.feeds.file_look import FileLook
 from tui.messages import DownloadRequested
+from tui.screens.files.look_lines import directory_lines
 from tui.screens.files.screen import FilesScreen
 from tui.widgets.file_tree import FileTreeView
 
@@ -132,6 +133,11 @@ async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
         text = text_of(app)
         assert "BF16 3,000,000,000" in text and "192 B of headers" in text
         assert "[b]model-3 is named by the index but is not there" in text
+
+
+def test_one_file_is_not_called_files() -> None:
+    line = directory_lines(Weights((ReadShard(FILES[0], header(1_000)),), ()))[0]
+    assert "".join(text for text, _ in line).endswith("in 1 tensor of 1 file")
 
 
 async def test_a_file_that_cannot_be_read_says_so_and_is_tried_again() -> None:

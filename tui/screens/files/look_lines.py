@@ -110,14 +110,18 @@ def directory_lines(weights: Weights | str) -> list[Line]:
     """What the weights of a directory hold together, or why that cannot be told."""
     if isinstance(weights, str):
         return [[(f"✗ {weights}", "bad")]]
-    shards = len(weights.shards)
+    shards, tensors = len(weights.shards), len(weights.tensors)
     by_dtype = ", ".join(
         f"{inert(dtype)} {count(parameters)}" for dtype, parameters in weights.parameters_by_dtype.items()
     )
     lines: list[Line] = [
         [
             (f"{count(weights.parameter_count)} parameters", "strong"),
-            (f" in {count(len(weights.tensors))} tensors of {count(shards)} files", "plain"),
+            (
+                f" in {count(tensors)} tensor{'' if tensors == 1 else 's'}"
+                f" of {count(shards)} file{'' if shards == 1 else 's'}",
+                "plain",
+            ),
         ],
         _fact("by type", by_dtype or UNKNOWN),
         _fact("read", f"{bytes_iec(weights.bytes_read)} of headers, no weights"),
