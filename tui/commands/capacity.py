@@ -172,7 +172,7 @@ def _cells(row: CapacityRow, *, with_team: bool) -> list[Cell]:
     from tui.commands.tables import Cell
 
     tone = "caution" if row.share >= 1 else None
-    from tui.widgets.share_bar import share_bar
+    from tui.insight.share_bar import share_bar
 
     bar = share_bar(row.share, BAR_CELLS)
     figures = (row.baseline, row.limit, row.on_demand, row.spot, row.free)

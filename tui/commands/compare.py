@@ -149,8 +149,8 @@ def _print_data(
 def _draw(output: Output, runs: Sequence[ComparedRun], x_axis: str, smoothing: float) -> None:
     from tui.commands.text_chart import clock_label, draw_chart
     from tui.insight.comparison import curves, throughput_unit
+    from tui.insight.shaping import smoothed
     from tui.insight.units import count, duration, number
-    from tui.widgets.charts.shaping import smoothed
 
     axis = X_AXES[x_axis]
     loss, speed = curves(runs, "loss", axis), curves(runs, "throughput", axis)

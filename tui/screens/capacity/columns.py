@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tui.insight.capacity_view import CapacityRow, GpuHolder
+from tui.insight.share_bar import share_bar
 from tui.insight.status import status_view
 from tui.insight.text import inert
 from tui.insight.units import age
 from tui.widgets.row_table import Column
-from tui.widgets.share_bar import share_bar
 from tui.widgets.tones import Span
 
 BAR_CELLS = 12

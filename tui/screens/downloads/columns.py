@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from api_client.downloads.records import FileProgress, FileState
+from tui.insight.share_bar import share_bar
 from tui.insight.text import inert
 from tui.insight.transfers import (
     FILE_STATE_VIEWS,
@@ -17,7 +18,6 @@ from tui.insight.transfers import (
 )
 from tui.insight.units import bytes_iec, percent
 from tui.widgets.row_table import Column
-from tui.widgets.share_bar import share_bar
 from tui.widgets.tones import Span
 
 BAR_CELLS = 12

@@ -17,10 +17,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.insight.series import Series
+from tui.insight.shaping import Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
 from tui.widgets.charts.chart_messages import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.picture import ChartSpec, Line, Picture, picture
-from tui.widgets.charts.shaping import Shaper
 from tui.widgets.charts.ticks import XAxis
 from tui.widgets.palette import SERIES_COLOURS, series_classes, series_css
 

@@ -9,6 +9,7 @@ from math import log10
 from rich.cells import cell_len
 
 from tui.insight.series import Series, latest
+from tui.insight.shaping import Shaper
 from tui.insight.text import clip, inert
 from tui.insight.units import number
 from tui.widgets.charts import braille
@@ -16,7 +17,6 @@ from tui.widgets.charts.axes import mark_at, time_lines, value_labels
 from tui.widgets.charts.legend import header
 from tui.widgets.charts.legend_table import legend_table
 from tui.widgets.charts.raster import draw_raster, is_crowd
-from tui.widgets.charts.shaping import Shaper
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Role, Run
 from tui.widgets.charts.ticks import default_label, log_ticks, value_ticks
 from tui.widgets.charts.trace import trace

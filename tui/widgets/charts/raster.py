@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tui.insight.series import Series
+from tui.insight.shaping import Shaper
 from tui.widgets.charts import braille
 from tui.widgets.charts.band import BAND_LINES, dotted, is_band, mean_spans
 from tui.widgets.charts.legend import letter
-from tui.widgets.charts.shaping import Shaper
 from tui.widgets.charts.spec import ChartSpec, Line, Role
 from tui.widgets.palette import SERIES_COLOURS
 

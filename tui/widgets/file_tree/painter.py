@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tui.insight.file_tree import VisibleRows
+from tui.insight.share_bar import share_bar
 from tui.insight.text import cell_width, clip, inert
 from tui.insight.units import age, bytes_iec, count, percent
 from tui.widgets.file_tree.layout import BAR_CELLS, GAP, TreeLayout
-from tui.widgets.share_bar import share_bar
 from tui.widgets.tones import Span
 
 INDENT_CELLS = 2
