@@ -1,101 +1,227 @@
-"""Every command's stdout is its format alone: whatever the width, the colours, the noise on stderr."""
+"""Every command's stdout is its format alone: whatever the width, the noise on stderr, who reads it."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import subprocess
+import logging
+import re
+import sys
+import tarfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-import click
 import pytest
+from every_command import (
+    CHANGING,
+    ENDED,
+    JOB,
+    MACHINE_FORMATS,
+    READING,
+    WAITING,
+    WITHOUT_FORMAT,
+    commands,
+    formats_of,
+)
 
-from support.stranger import job, line, project
-from support.stranger_runs import serve_capacity
-from tui.cli import cli as program
+from api_client.emulator.backend import StoredFile
+from api_client.emulator.store.artifacts import ObjectName
+from api_client.emulator.store.blobs import BUCKET
+from api_client.models import CachedFile, JobStatus
+from support.fake_backend import START
+from support.faulty import FaultyServer, faulty_server
+from support.served_platform import KEY, Served, served_platform
 
 WIDTHS = ("20", "500")
-MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
-READING = {
-    "projects": (),
-    "jobs": (),
-    "job": ("job1",),
-    "view": (),
-    "logs": ("job1",),
-    "metrics": ("--job-id", "job1"),
-    "progress": ("job1",),
-    "health": ("job1",),
-    "compare": ("job1", "job2"),
-    "capacity view": (),
-    "checkpoints list": ("--job-id", "job1"),
-    "cache summarize": ("llama-sft",),
-    "sessions": ("--job-id", "job1"),
-    "secrets": (),
-    "remotes": (),
-    "config show": (),
-    "emulator status": (),
-    "init": ("--list-examples",),
-    "wait": ("job1",),
-}
-"""Commands that only read, with what they need; the others answer in the tests of their own."""
+NOISE = "429(retry-after=0);times=3"
+"""The first requests are turned away: even one that changes something may be sent again then."""
+
+ASKS_NOBODY = frozenset({"remotes", "config show", "emulator status", "init"})
+CONFIG = """import os, sys, warnings
+from truss_train import Compute, Image, Runtime, TrainingJob, TrainingProject
+from truss.base.truss_config import AcceleratorSpec
+print("words of the config")
+os.system("echo words of its child")
+print("more words", file=sys.__stdout__, flush=True)
+compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", count=8))
+job = TrainingJob(image=Image(base_image="x"), compute=compute, runtime=Runtime(start_commands=["true"]))
+project = TrainingProject(name="llama-sft", job=job)
+"""
+STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+OUTCOMES = {"health": (0, 10, 11), "emulator status": (7,)}
+"""What a command that works may exit with, if it is not 0 alone: these tell what they found."""
 
 
-def formats() -> list[tuple[str, str]]:
-    found = []
-    for words in READING:
-        command: click.Command = program
-        for word in words.split():
-            assert isinstance(command, click.Group)
-            command = command.commands[word]
-        for option in command.params:
-            if option.name == "output_format" and isinstance(option.type, click.Choice):
-                found += [
-                    (words, str(one)) for one in option.type.choices if one in ("json", "csv", "ndjson")
-                ]
-    return found
+@pytest.fixture(scope="module")
+def faulty() -> Iterator[FaultyServer]:
+    with faulty_server() as server:
+        yield server
 
 
 @pytest.fixture
-def world(stranger):
-    stranger.projects = [project()]
-    stranger.jobs = [job("job1", name="grüße\x1b[31m\n你好"), job("job2")]
-    stranger.logs["job1"] = [line("{'loss': 1.5, 'step': 1}"), line("two\x1b]0;x\x07")]
-    serve_capacity(stranger)
-    return stranger
+def world(faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """A platform with something for every command, behind a server that is in trouble at first."""
+    faulty.set_faults("")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "config.py").write_text(CONFIG)
+    (tmp_path / "platform").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with served_platform(faulty, tmp_path / "platform") as served:
+        furnish(served)
+        faulty.set_faults(NOISE)
+        yield {
+            "BASETEN_API_KEY": KEY,
+            "BASETEN_REMOTE_URL": faulty.url,
+            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": faulty.url,
+            "NO_COLOR": "1",
+            "BT_TUI_DEBUG": "1",
+        }
 
 
-def parse(text: str, output_format: str) -> None:
+def furnish(served: Served) -> None:
+    """Jobs that run, have ended and wait; a log, files, a cache and an archive, all with strange words."""
+    backend, stores = served.backend, served.platform.stores
+    served.clock.moment = now = datetime.now(UTC)
+    times = {"created_at": now - timedelta(hours=1), "updated_at": now}
+    backend.add(JOB, served.project_id, name="grüße\x1b[31m\n你好", **times)
+    backend.add(ENDED, served.project_id, JobStatus.COMPLETED, **times)
+    backend.add(WAITING, served.project_id, JobStatus.PENDING, **times)
+    stamp = int((now - timedelta(minutes=30)).timestamp() * 1e9)
+    backend.lines[JOB] = backend.lines[ENDED] = [
+        {"timestamp": str(stamp + number), "message": text, "replica": "node-0"}
+        for number, text in enumerate(("{'loss': 1.5, 'step': 1}", "two\x1b]0;x\x07\x9b31m", '"a",\r\nb'))
+    ]
+    backend.stored_files[JOB] = [
+        StoredFile(f"checkpoint-100/{name}", 0, 9, START.isoformat(), synthetic_seed=1)
+        for name in ("notes.txt", "a,b\x1b[2J.bin")
+    ]
+    backend.caches[served.project_id] = [CachedFile(path='hub/"model\x1b[1m,é.bin', size_bytes=3)]
+    with stores.blobs.receive(BUCKET, "code.tgz") as incoming:
+        incoming.write(archive())
+        incoming.keep()
+    stores.artifacts.set(JOB, [ObjectName(BUCKET, "code.tgz")])
+
+
+def archive() -> bytes:
+    packed, member = io.BytesIO(), tarfile.TarInfo("train.py")
+    with tarfile.open(fileobj=packed, mode="w:gz") as bundle:
+        bundle.addfile(member)
+    return packed.getvalue()
+
+
+@pytest.fixture
+def noisy_stderr() -> Iterator[None]:
+    """Whatever anything logs goes to stderr as well, as with a debugging script around."""
+
+    class ToStderr(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sys.stderr.write(self.format(record) + "\n")
+
+    root, handler = logging.getLogger(), ToStderr()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield
+    root.removeHandler(handler)
+    root.setLevel(before)
+
+
+def check(text: str, output_format: str) -> None:
+    """It can be read as that; only ``raw`` may hold what moves a terminal, as it is no terminal's."""
     if output_format == "csv":
         rows = list(csv.reader(io.StringIO(text)))
-        assert len({len(row) for row in rows if row}) <= 1
+        assert len({len(row) for row in rows if row}) == 1
     elif output_format == "ndjson":
-        for each in text.splitlines():
-            json.loads(each)
-    else:
-        json.loads(text)
+        assert all(isinstance(json.loads(each), dict) for each in text.splitlines())
+    elif output_format == "json":
+        assert isinstance(json.loads(text), dict | list)
+    assert output_format == "raw" or not STEERING.search(text)
 
 
-@pytest.mark.parametrize(("words", "output_format"), formats())
-def test_stdout_is_its_format_alone_at_any_width(cli, world, words, output_format):
-    written = set()
+def runs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    """Each of the commands with each of its formats."""
+    return [
+        (words, output_format)
+        for words, command in commands()
+        if words in table
+        for output_format in formats_of(command)
+    ]
+
+
+def test_no_command_and_no_format_is_left_out() -> None:
+    formats = {words: formats_of(command) for words, command in commands()}
+    assert {words for words, found in formats.items() if found} == {*READING, *CHANGING}
+    assert {words for words, found in formats.items() if not found} == set(WITHOUT_FORMAT)
+    assert all(MACHINE_FORMATS & set(found) for found in formats.values() if found)
+
+
+@pytest.mark.usefixtures("noisy_stderr")
+@pytest.mark.parametrize(("words", "output_format"), runs(READING))
+def test_what_only_reads_prints_its_format_alone_at_any_width(cli, world, faulty, words, output_format):
+    written = []
     for width in WIDTHS:
-        environ = {**world.environ(), "COLUMNS": width, "NO_COLOR": "1", "BT_TUI_DEBUG": "1"}
-        result = cli(*words.split(), *READING[words], "-o", output_format, environ=environ)
-        if result.code not in (0, 7, 10, 11):
-            pytest.fail(f"{words}: {result.code}: {result.err}")
-        if result.out:
-            parse(result.out, output_format)
-        assert "\x1b" not in result.out + result.err
-        written.add(len(result.out.splitlines()))
-    assert len(written) == 1
+        faulty.set_faults(NOISE)
+        result = cli(*words.split(), *READING[words], "-o", output_format, environ=world | {"COLUMNS": width})
+        assert result.code in OUTCOMES.get(words, (0,)), result.err
+        check(result.out, output_format)
+        assert words in ASKS_NOBODY or "bt-tui: waiting" in result.err
+        assert "\x1b" not in result.err
+        assert KEY not in result.out + result.err
+        written.append(len(result.out.splitlines()))
+    assert written[0] == written[1]
 
 
-@pytest.mark.parametrize("words", ["jobs", "remotes", "init"])
-def test_a_reader_that_leaves_at_once_is_no_error(cli_process, world, words):
-    with cli_process(*words.split(), *READING[words], "-o", "json") as process:
-        process.stdout.close()
-        code = process.wait(60)
-        assert process.stderr is not None
-        remarks = process.stderr.read()
-    assert (code, "Traceback" in remarks) == (0, False)
-    assert isinstance(process, subprocess.Popen)
+@pytest.mark.usefixtures("noisy_stderr")
+@pytest.mark.parametrize(("words", "output_format"), runs(CHANGING))
+def test_what_changes_something_prints_its_format_alone(cli, world, words, output_format):
+    arguments = (*words.split(), *CHANGING[words], "-o", output_format)
+    result = cli(*arguments, environ=world | {"COLUMNS": "20"})
+
+    assert result.code in OUTCOMES.get(words, (0,)), result.err
+    check(result.out, output_format)
+    assert words in ASKS_NOBODY or "bt-tui: waiting" in result.err
+    assert "\x1b" not in result.err
+    assert KEY not in result.out + result.err
+
+
+TELLING: dict[str, tuple[str, ...]] = {
+    "config validate": ("config", "validate"),
+    "secrets delete": ("secrets", "delete", "hf", "--yes"),
+    "logout": ("logout", "--remote", "one"),
+    "emulator stop": ("emulator", "stop"),
+}
+
+
+@pytest.mark.parametrize("words", TELLING)
+def test_what_only_tells_leaves_stdout_empty(cli, world, tmp_path, words):
+    (tmp_path / "trussrc").write_text("[one]\napi_key = k\n")
+    result = cli(*TELLING[words], environ=world)
+
+    assert (result.out, bool(result.err)) == ("", True)
+
+
+class LeftPipe(io.StringIO):
+    """A stdout that nobody reads any more, as when ``head`` has seen enough."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self.descriptor = descriptor
+
+    def write(self, text: str, /) -> int:
+        raise BrokenPipeError
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+
+@pytest.mark.parametrize("words", [*READING, "completion", "ssh-config", "checkpoints snippet"])
+def test_a_reader_that_leaves_at_once_is_no_error(cli, world, tmp_path, monkeypatch, words):
+    others = {"completion": ("bash",), "checkpoints snippet": ("--job-id", JOB), "ssh-config": ()}
+    with (tmp_path / "spare").open("w") as spare:
+        monkeypatch.setattr(sys, "stdout", LeftPipe(spare.fileno()))
+        result = cli(*words.split(), *(READING | others)[words], environ=world)
+
+    assert result.code in OUTCOMES.get(words, (0,)), result.err
+    assert "Traceback" not in result.err

@@ -1,0 +1,126 @@
+"""Every command of the program: what it takes to run it, or why it prints no data in a format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from tui.cli import cli as program
+
+MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
+JOB, ENDED, WAITING = "job00001", "job00002", "job00003"
+PROJECT = "llama-sft"
+OF_JOB = ("--job-id", JOB)
+SERVED = (
+    *OF_JOB,
+    "--checkpoint",
+    "checkpoint-100",
+    "--model-name",
+    "m",
+    "--gpu",
+    "H100:1",
+    "--lora-rank",
+    "16",
+)
+
+READING: dict[str, tuple[str, ...]] = {
+    "projects": (),
+    "jobs": (),
+    "job": (JOB,),
+    "view": (),
+    "logs": (JOB,),
+    "metrics": OF_JOB,
+    "progress": (JOB,),
+    "health": (JOB,),
+    "compare": (JOB, ENDED),
+    "capacity view": (),
+    "checkpoints list": OF_JOB,
+    "checkpoints files": OF_JOB,
+    "checkpoints show": ("checkpoint-100", *OF_JOB),
+    "cache summarize": (PROJECT,),
+    "sessions": OF_JOB,
+    "isession": OF_JOB,
+    "secrets": (),
+    "remotes": (),
+    "config show": (),
+    "emulator status": (),
+    "init": ("--list-examples",),
+    "wait": (ENDED,),
+    "push": ("code/config.py", "--dry-run"),
+    "workstation": ("--gpu-count", "2", "--dry-run"),
+    "deploy_checkpoints": (*SERVED, "--dry-run"),
+    "deploy-checkpoints": (*SERVED, "--dry-run"),
+    "deploy": (*SERVED, "--dry-run"),
+}
+"""What only reads, tried at every width."""
+
+CHANGING: dict[str, tuple[str, ...]] = {
+    "stop": (JOB,),
+    "recreate": (JOB,),
+    "update": (WAITING, "--priority", "3"),
+    "push": ("code/config.py", "--yes"),
+    "workstation": ("--gpu-count", "2", "--yes"),
+    "deploy_checkpoints": (*SERVED, "--yes"),
+    "download": (JOB,),
+    "checkpoints download": (*OF_JOB, "--existing", "overwrite"),
+    "init": ("my-run",),
+}
+"""What changes something, here or there, tried once."""
+
+ONE_VALUE = "prints one thing that another program reads: a path, a script, a block of a file"
+TELLS_ONLY = "has no data: what it did is a remark on stderr"
+A_SCREEN = "is a screen or a server, for people"
+WITHOUT_FORMAT: dict[str, str] = {
+    "": A_SCREEN,
+    "watch": A_SCREEN,
+    "demo": A_SCREEN,
+    "serve": A_SCREEN,
+    "serve-page": A_SCREEN,
+    "emulator": A_SCREEN,
+    "emulator stop": TELLS_ONLY,
+    "login": TELLS_ONLY,
+    "logout": TELLS_ONLY,
+    "secrets set": TELLS_ONLY,
+    "secrets delete": TELLS_ONLY,
+    "capacity update": "says what the official command says",
+    "update_session": TELLS_ONLY,
+    "config edit": TELLS_ONLY,
+    "config validate": TELLS_ONLY,
+    "config path": ONE_VALUE,
+    "completion": ONE_VALUE,
+    "checkpoints urls": ONE_VALUE,
+    "get_checkpoint_urls": ONE_VALUE,
+    "checkpoints snippet": ONE_VALUE,
+    "ssh-config": ONE_VALUE,
+    "ssh": "prints what the command on the node prints",
+    "ssh-proxy": "passes on what ssh says",
+    "ssh-sign": "is called by ssh, which reads the certificate from its file",
+}
+"""Commands without ``-o``, and why."""
+
+
+def commands(
+    command: click.Command = program, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command that can be called, hidden ones too, by its words."""
+    if not isinstance(command, click.Group):
+        yield " ".join(words), command
+        return
+    if command.invoke_without_command:
+        yield " ".join(words), command
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from commands(found, (*words, name))
+
+
+def formats_of(command: click.Command) -> tuple[str, ...]:
+    """What its ``-o`` may be; a file for ``logs`` is none of them."""
+    for option in command.params:
+        if "-o" in option.opts:
+            if isinstance(option.type, click.Choice):
+                return tuple(map(str, option.type.choices))
+            return ("text", "ndjson", "raw")
+    return ()
