@@ -1,0 +1,110 @@
+"""Each published exit code, and no other, has a way to come by it; README and ``--help`` list the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.stranger import Answer, Asked, Stranger, job
+from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
+from tui.commands.exit_codes import MEANINGS, ExitCode
+
+README = Path(__file__).parents[2] / "README.md"
+FOLLOW = ("logs", "job1", "--follow", "--drain", "0")
+Provoke = Callable[[Stranger], tuple[str, ...]]
+
+
+def ended(status: str, *words: str) -> Provoke:
+    """The job is followed to that end."""
+
+    def provoke(stranger: Stranger) -> tuple[str, ...]:
+        stranger.jobs = [job("job1", status)]
+        return words
+
+    return provoke
+
+
+def answered(status: int) -> Provoke:
+    def provoke(stranger: Stranger) -> tuple[str, ...]:
+        stranger.on("GET", "/v1/training_projects", Answer(status, {"message": "no"}))
+        return ("projects",)
+
+    return provoke
+
+
+def watched(use: float, silent_s: float) -> Provoke:
+    """``health`` of a run whose GPUs are that busy and whose log has been silent for that long."""
+
+    def provoke(stranger: Stranger) -> tuple[str, ...]:
+        now_s = time.time()
+        begin_s = now_s - silent_s - 3600
+        stranger.jobs = [job("job1", "RUNNING", created_at=iso(begin_s), updated_at=iso(now_s), node_count=1)]
+        training_log(stranger, "job1", begin_s, [3.0 - step / 200 for step in range(360)], total=10_000)
+        serve_metrics(stranger, metrics_of(node("node-0", [use] * 60, end_s=now_s)))
+        return ("health", "job1")
+
+    return provoke
+
+
+def interrupted(stranger: Stranger) -> tuple[str, ...]:
+    """Ctrl-c comes while an answer is waited for."""
+
+    def press(_asked: Asked) -> Answer:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Answer(hangs=True)
+
+    stranger.on("GET", "/v1/training_projects", press)
+    return ("projects",)
+
+
+def nowhere(_stranger: Stranger) -> tuple[str, ...]:
+    return ("job", "nosuch")
+
+
+WAYS: list[tuple[ExitCode, Provoke]] = [
+    (ExitCode.OK, ended("COMPLETED", *FOLLOW)),
+    (ExitCode.OK, ended("COMPLETED", "wait", "job1")),
+    (ExitCode.UNEXPECTED, answered(422)),
+    (ExitCode.USAGE, ended("RUNNING", "--readonly", "stop", "job1")),
+    (ExitCode.JOB_FAILED, ended("FAILED", *FOLLOW)),
+    (ExitCode.JOB_FAILED, ended("FAILED", "wait", "job1")),
+    (ExitCode.JOB_FAILED, ended("OF_THE_FUTURE", *FOLLOW)),
+    (ExitCode.JOB_STOPPED, ended("STOPPED", *FOLLOW)),
+    (ExitCode.JOB_STOPPED, ended("PREEMPTED", "wait", "job1")),
+    (ExitCode.DEPLOY_FAILED, ended("DEPLOY_FAILED", *FOLLOW)),
+    (ExitCode.AUTH, answered(401)),
+    (ExitCode.AUTH, answered(403)),
+    (ExitCode.NOT_FOUND, nowhere),
+    (ExitCode.UNREACHABLE, answered(503)),
+    (ExitCode.TIMED_OUT, ended("RUNNING", "wait", "job1", "--timeout", "0s")),
+    (ExitCode.WARNING, watched(use=0.0, silent_s=0)),
+    (ExitCode.CRITICAL, watched(use=0.95, silent_s=1800)),
+    (ExitCode.INTERRUPTED, interrupted),
+]
+
+
+@pytest.mark.parametrize(("code", "provoke"), WAYS)
+def test_the_code_of(cli, stranger, monkeypatch, code: ExitCode, provoke: Provoke) -> None:
+    monkeypatch.setattr("api_client.clock.SystemClock.sleep", _no_sleep)
+    result = cli(*provoke(stranger))
+
+    assert result.code == code, result.err
+    assert "Traceback" not in result.err
+
+
+async def _no_sleep(_clock: object, _seconds: float) -> None:
+    """The waits before retries are none of this test's."""
+
+
+def test_every_code_has_a_way_and_is_published() -> None:
+    rows = re.search(r"^\| Exit code \|.*?\n\n", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert rows is not None
+    cells = re.findall(r"^\| ([\d, ]+) \|", rows[0], re.MULTILINE)
+    told = {int(number) for cell in cells for number in cell.split(",")}
+    assert told == set(MEANINGS) == {code for code, _ in WAYS} == set(ExitCode)
