@@ -12,7 +12,7 @@ from tui.feeds.fleet import FleetFeed
 from tui.feeds.session import Session
 from tui.insight.cost import price_of
 from tui.insight.fleet import FleetSnapshot
-from tui.insight.fleet_cost import jobs_cost
+from tui.insight.fleet_cost import charge, charges_cost
 
 PATIENCE_S = 60.0
 
@@ -46,4 +46,5 @@ async def test_home_totals_by_ones_own_price_where_there_is_one() -> None:
     assert all(price_of(job, fleet.prices) == listed[job.instance_type.name].price for job in others)
     # By hand: minutes since each was created × nodes × the price.
     minutes = sum((fleet.at - job.created_at).total_seconds() / 60 * (job.node_count or 1) for job in on_mine)
-    assert jobs_cost(on_mine, fleet.prices, fleet.at).usd == pytest.approx(minutes * 0.125)
+    charges = [charge(job, fleet.at) for job in on_mine]
+    assert charges_cost(charges, fleet.prices).usd == pytest.approx(minutes * 0.125)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 CONFIG_VARIABLE = "BT_TUI_CONFIG"
-REMOTE_VARIABLE = "BT_TUI_REMOTE"
 FILE_NAME = "config.toml"
 APPLICATION = "bt-tui"
 

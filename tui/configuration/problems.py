@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -115,13 +115,3 @@ def _names_of(kind: Any) -> list[str]:
 def as_lines(problems: Iterable[Problem]) -> str:
     """One a line."""
     return "\n".join(map(str, problems))
-
-
-def table_at(data: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
-    """The table at a path, or an empty one."""
-    for part in path:
-        below = data.get(part)
-        if not isinstance(below, Mapping):
-            return {}
-        data = below
-    return data

@@ -6,7 +6,7 @@ The API names neither the start nor the end of a run: the status history does, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,16 +46,6 @@ class Cost:
     usd_per_checkpoint: float | None = None
     price_per_minute: float | None = None
     of: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TotalCost:
-    """Of several jobs. ``unpriced`` jobs ran without a known price: ``usd`` leaves them out."""
-
-    jobs: int = 0
-    gpu_hours: float = 0.0
-    usd: float | None = None
-    unpriced: int = 0
 
 
 def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime) -> RunningTime:
@@ -134,17 +124,3 @@ def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> st
     if price_per_minute is None:
         return f"{nodes}, {counted}; no price is known"
     return f"estimate: ${price_per_minute:g} a minute and node (list price) × {nodes}, {counted}"
-
-
-def total_cost(costs: Iterable[Cost]) -> TotalCost:
-    """The sum of several runs, such as those of a project; money only of those with a price."""
-    jobs = unpriced = 0
-    gpu_hours, usd = 0.0, None
-    for cost in costs:
-        jobs += 1
-        gpu_hours += cost.gpu_hours or 0.0
-        if cost.usd is not None:
-            usd = (usd or 0.0) + cost.usd
-        else:
-            unpriced += 1
-    return TotalCost(jobs, gpu_hours, usd, unpriced)

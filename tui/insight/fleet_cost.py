@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from api_client.models import RUNNABLE_STATUSES, JobStatus, TrainingJob
-from tui.insight.cost import TotalCost, listed_price
+from tui.insight.cost import listed_price
 
 _SECONDS_PER_HOUR = 3600.0
 _SECONDS_PER_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class TotalCost:
+    """Of several jobs. ``unpriced`` jobs ran without a known price: ``usd`` leaves them out."""
+
+    jobs: int = 0
+    gpu_hours: float = 0.0
+    usd: float | None = None
+    unpriced: int = 0
 
 
 class Machine(NamedTuple):
@@ -41,16 +52,11 @@ def charge(job: TrainingJob, now: datetime) -> Charge | None:
     return Machine(kind.id, kind.name, kind.gpu_count or 0), seconds * (job.node_count or 1)
 
 
-def jobs_cost(jobs: Iterable[TrainingJob], prices: Mapping[str, float], now: datetime) -> TotalCost:
-    """GPU-hours and money of all these jobs: at most so much; see ``charge``.
-
-    Jobs that have not run yet count nothing, and ``unpriced`` those whose price nobody knows.
-    """
-    return charges_cost((charge(job, now) for job in jobs), prices)
-
-
 def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:
-    """The same of what is known already: summed up by machine, as there may be ten thousand jobs."""
+    """GPU-hours and money of all these charges: at most so much; see ``charge``.
+
+    Summed up by machine, as there may be ten thousand jobs. Jobs that have not run yet, None, count nothing.
+    """
     machines: defaultdict[Machine, list[float]] = defaultdict(list)
     for charged in charges:
         if charged is not None:

@@ -138,10 +138,6 @@ class LocalBackend:
         await self._services.logs.close()
         self._services.gpus.close()
 
-    async def wait_changed(self) -> None:
-        """Return at the next change of any job: status, lines, samples."""
-        await self._changes.wait()
-
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Return as soon as the condition holds; it is looked at now and after every change."""
         await self._changes.wait_until(condition)

@@ -220,7 +220,7 @@ async def test_gaps_are_seen() -> None:
 
 async def test_nodes_and_text_filter_together() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
-        view.set_visible_nodes({"node-1"})
+        view.set_filter(replace(view.filter, nodes=frozenset({"node-1"})))
         view.set_filter(replace(view.filter, pattern=LogPattern("line 3")))
         view.flush()
         await pilot.pause()
@@ -229,11 +229,10 @@ async def test_nodes_and_text_filter_together() -> None:
         assert messages(view)[-1] == f"line {kept[-1]}"
         await give(view, pilot, [line(400, "line 3x", 2), line(401, "line 3y", 1)])
         assert messages(view)[-1] == "line 3y"
-        view.set_visible_nodes(set())
+        view.set_filter(replace(view.filter, nodes=frozenset()))
         view.flush()
         await pilot.pause()
         assert any("no line passes the filter" in row for row in shown(view))
-        view.set_visible_nodes(None)
         view.set_filter(LineFilter())
         assert view.shown_count == view.line_count == 402
 
@@ -241,19 +240,19 @@ async def test_nodes_and_text_filter_together() -> None:
 async def test_the_reader_keeps_the_time_when_the_filter_changes() -> None:
     async with running(list(lines(0, 400))) as (view, pilot, _):
         view.go_to_time(START_NS + 100 * NS_PER_S)
-        view.set_visible_nodes({"node-2"})
+        view.set_filter(replace(view.filter, nodes=frozenset({"node-2"})))
         view.flush()
         await pilot.pause()
         assert messages(view)[0] == "line 102"
-        view.set_visible_nodes(None)
+        view.set_filter(replace(view.filter, nodes=None))
         view.flush()
         await pilot.pause()
         assert messages(view)[0] == "line 100"
         # A line gone to while others are hidden stays where it is as they come back: what is around it?
-        view.set_visible_nodes({"node-2"})
+        view.set_filter(replace(view.filter, nodes=frozenset({"node-2"})))
         await pilot.press("j", "j", "j")
         assert messages(view)[3] == "line 114"
-        view.set_visible_nodes(None)
+        view.set_filter(replace(view.filter, nodes=None))
         view.flush()
         await pilot.pause()
         assert messages(view)[3] == "line 114"

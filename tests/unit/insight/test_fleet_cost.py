@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from support.worlds import ONE_O_CLOCK, job
-from tui.insight.fleet_cost import jobs_cost
+from tui.insight.fleet_cost import charge, charges_cost
 
 
 def test_gpu_hours_and_money_of_all_that_ran() -> None:
@@ -15,13 +15,13 @@ def test_gpu_hours_and_money_of_all_that_ran() -> None:
         job("waits", "PENDING", hours_ago=5.0),
         job("cpu", hours_ago=1.0, gpus=(None, 0), node_count=1),
     ]
-    cost = jobs_cost(jobs, {"H100:8": 0.5}, ONE_O_CLOCK)
+    cost = charges_cost((charge(one, ONE_O_CLOCK) for one in jobs), {"H100:8": 0.5})
     assert cost.gpu_hours == pytest.approx(4 * 8 * 2 + 8 * 3)
     assert cost.usd == pytest.approx(0.5 * 60 * (4 * 2 + 3))
     assert (cost.jobs, cost.unpriced) == (3, 1)
 
 
 def test_no_price_no_money() -> None:
-    cost = jobs_cost([job("runs", hours_ago=1.0)], {}, ONE_O_CLOCK + timedelta(hours=1))
+    cost = charges_cost([charge(job("runs", hours_ago=1.0), ONE_O_CLOCK + timedelta(hours=1))], {})
     assert cost.gpu_hours == pytest.approx(4 * 8 * 2)
     assert cost.usd is None

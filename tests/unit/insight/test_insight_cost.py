@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
-from tui.insight.cost import Cost, cost_of, price_of, running_time, total_cost
+from tui.insight.cost import Cost, price_of
 from tui.insight.progress import ProgressSnapshot
 from tui.insight.run import RunSnapshot
 
@@ -141,13 +141,3 @@ def test_prices_by_id_or_name_and_the_users_own_first():
     assert price_of(job(), {"h100-8": 0.65}) == 0.65
     assert price_of(job(), {"h100-8": 0.65}, {"H100 x8": 0.4}) == 0.4
     assert price_of(job(), {"a10g": 0.1}) is None
-
-
-def test_a_project_is_the_sum_of_its_jobs_and_says_what_it_leaves_out():
-    ran = running_time(job("COMPLETED", updated_min=60), [], NOON)
-    priced = cost_of(job("COMPLETED"), ran, node_count=1, price_per_minute=1.0)
-    unpriced = cost_of(job("COMPLETED"), ran, node_count=2)
-    total = total_cost([priced, priced, unpriced])
-    assert (total.jobs, total.usd, total.unpriced) == (3, pytest.approx(120), 1)
-    assert total.gpu_hours == pytest.approx(8 + 8 + 16)
-    assert total_cost([unpriced]).usd is None

@@ -92,7 +92,6 @@ def test_opening_and_closing_keep_the_rows_of_a_tree_that_was_flattened_whole() 
     again = VisibleRows(build(list(reversed(HUB))))
     finish(again.show_steps(open_paths=kept))
     assert names(again.tree, again.nodes) == names(tree, rows.nodes)
-    assert finish(again.reveal_steps(node_at(again.tree, "hub/qwen/model.safetensors"))) is not None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.insight.log_text.ansi import AnsiStyle, styled_runs
-from tui.insight.log_text.progress_bars import bar_key, is_progress_bar, last_state, progress_bar
+from tui.insight.log_text.progress_bars import progress_bar
 from tui.insight.log_text.repeats import banner_key
 from tui.insight.log_text.structured import pretty_rows
 from tui.insight.text import inert
@@ -96,23 +96,18 @@ BARS = [
 @pytest.mark.parametrize(("text", "key", "done"), BARS)
 def test_a_bar_is_known_by_what_stays(text, key, done):
     assert progress_bar(text) == (key, done)
-    assert bar_key(text) == key
 
 
 def test_torchtune_s_title_counts_but_is_one_bar():
     states = [f"1|{step}|Loss: 0.{step}:  {step}%|██  | {step}/100 [00:10<00:12]" for step in (40, 41)]
-    assert bar_key(states[0]) == bar_key(states[1])
+    assert {progress_bar(state).key for state in states} == {"#|#|Loss: #|100"}
 
 
 @pytest.mark.parametrize(
     "text", ["━━━━━━━━━━━", "| a | b |", "100% done", "[===]", "[======]", "loss 0.3", "", "a %| b", "┏━━━━┓"]
 )
 def test_rulers_and_ordinary_lines_are_no_bars(text):
-    assert not is_progress_bar(text)
-
-
-def test_the_last_state_of_what_overwrote_itself():
-    assert last_state("a\rb\rc\r\n") == "c"
+    assert progress_bar(text) is None
 
 
 @given(st.text(st.sampled_from("1/%|━[=] .G\r\x1bm")))

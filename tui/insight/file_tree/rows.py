@@ -111,12 +111,6 @@ class VisibleRows:
         """The paths of the open directories, to open them again in a newer tree."""
         return {self.tree.path(node) for node in self.open_nodes}
 
-    def reveal_steps(self, node: int) -> Steps[int | None]:
-        """Open whatever hides the node; returns its row, None if the filter hides it."""
-        self.open_nodes.update(self.tree.ancestors(node))
-        self.nodes = yield from self._flatten_steps(ROOT)
-        return self.row_of(node)
-
     def _open_by_path_steps(self, wanted: set[str]) -> Steps[None]:
         """Open directories by their paths, from the top down: in a closed one nothing is open."""
         tree, cost = self.tree, 0

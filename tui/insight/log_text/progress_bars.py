@@ -35,22 +35,6 @@ class BarState(NamedTuple):
     done: float
 
 
-def last_state(text: str) -> str:
-    r"""What a terminal would show last of text that overwrote itself with ``\r``."""
-    return last_carriage_segment(text)
-
-
-def is_progress_bar(text: str) -> bool:
-    """Whether a line is a state of a progress bar."""
-    return progress_bar(text) is not None
-
-
-def bar_key(text: str) -> str | None:
-    """The bar whose state a line is; None for any other line."""
-    bar = progress_bar(text)
-    return None if bar is None else bar.key
-
-
 def progress_bar(text: str) -> BarState | None:
     """The state that a line shows; None for any other line, which costs a few searches for a text."""
     if len(text) > _LONGEST:

@@ -75,10 +75,6 @@ class ChartDeck(Container, can_focus=True):
         """The widget that shows a chart."""
         return self._charts.get(chart_id)
 
-    def data_of(self, widget: LineChart) -> ChartData | None:
-        """What a chart's widget shows."""
-        return next((one for one in self._shown if self._charts.get(one.id) is widget), None)
-
     def next(self) -> None:
         """Bring the next chart with data to the front."""
         ids = [data.id for data in self._data if data.has_data]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
-
 from api_client.streams.records import NS_PER_S, LogEntry
 from tui.insight.log_pattern import LogPattern
 from tui.widgets.log_view.hits import Hits
@@ -38,10 +35,6 @@ class LogFinder(LogReader):
             self._build()
             if self._model.hits is not None:
                 self._start_count()
-
-    def set_visible_nodes(self, nodes: Collection[str | None] | None) -> None:
-        """Show only lines of these replicas; None shows all."""
-        self.set_filter(replace(self.filter, nodes=None if nodes is None else frozenset(nodes)))
 
     # --- search -------------------------------------------------------------------------------
 
@@ -199,11 +192,6 @@ class LogFinder(LogReader):
             self._ask_older()
 
     # --- bookmarks ----------------------------------------------------------------------------
-
-    @property
-    def bookmark_count(self) -> int:
-        """How many lines are marked."""
-        return len(self._model.store.bookmarks)
 
     def toggle_bookmark(self) -> bool | None:
         """Mark the reader's line or take its mark away; returns whether it is marked, None without a line."""

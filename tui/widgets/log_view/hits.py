@@ -151,17 +151,6 @@ class Hits:
                 break
         return self.is_final
 
-    def next_counted(self, seq: int, *, backwards: bool) -> tuple[int, bool] | None:
-        """The match after (or before) a line, and whether that is around an end; of those counted."""
-        counted = self._counted
-        if not counted:
-            return None
-        if backwards:
-            at = counted.index_of(seq) - 1
-            return counted[at], at < 0
-        at = counted.count_to(seq)
-        return (counted[0], True) if at == len(counted) else (counted[at], False)
-
     # --- what becomes of the store ------------------------------------------------------------
 
     def recount(self) -> None:

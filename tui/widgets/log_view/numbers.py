@@ -64,10 +64,6 @@ class Numbers:
             return self._count_before + bisect_left(self._items, number)
         return bisect_left(self._whole(), number)
 
-    def count_to(self, number: int) -> int:
-        """How many are not greater."""
-        return bisect_right(self._whole(), number)
-
     def between(self, low: int, high: int) -> array[int]:
         """Those that are ``low <= number < high``."""
         items = self._items if self._is_late(low) else self._whole()

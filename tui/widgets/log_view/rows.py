@@ -64,11 +64,6 @@ class VisibleRows:
         """Whether every line has been filtered and folded."""
         return self._rows is None or self._low <= self._store.first
 
-    @property
-    def is_identity(self) -> bool:
-        """Whether every line passes."""
-        return self._passing is None
-
     def seq(self, row: int) -> int:
         """The number of the line that a row shows. Raises IndexError."""
         if self._rows is not None:

@@ -26,11 +26,6 @@ RANK_WORDS = (
     "[rank{rank}] reduce_scatter 2.1 GB in {ms} ms",
     "[rank{rank}] allocator: {count} MiB reserved, 0 retries",
 )
-ONE_GPU_WORDS = (
-    "dataloader: prefetched {n} batches, queue depth 4",
-    "allocator: {count} MiB reserved, 0 retries",
-    "prepared {count} features in {ms} ms",
-)
 WARNINGS = (
     "WARNING: token sequence longer than the maximum (131072), truncated: sample {count}",
     "WARNING: dataloader waited {ms} ms for /app/data/shard-0{local}.parquet",
