@@ -180,6 +180,12 @@ def test_saved_to_a_file_and_never_over_another(cli, filled, tmp_path):
     assert (nowhere.code, nowhere.out) == (2, "")
 
 
+def test_a_full_disk_is_told_as_what_it_is(cli, filled):
+    full = cli("logs", "job1", "--save", "/dev/full", "--force")
+
+    assert (full.code, full.err) == (1, "bt-tui: cannot write /dev/full: No space left on device\n")
+
+
 def test_the_newest_job_of_a_project(cli, stranger):
     stranger.projects = [project(), project("proj2", "other")]
     stranger.jobs = [

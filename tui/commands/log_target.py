@@ -17,7 +17,7 @@ import click
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.options import NDJSON, TEXT
-from tui.commands.output import Output
+from tui.commands.output import Output, cannot_write
 
 RAW = "raw"
 FORMATS = (TEXT, NDJSON, RAW)
@@ -66,5 +66,8 @@ def opened(target: Target, output: Output) -> Iterator[Output]:
         raise CommandFailed(message, ExitCode.USAGE) from None
     except OSError as error:
         raise CommandFailed(f"cannot write {target.file}: {error.strerror}", ExitCode.USAGE) from None
-    with handle:
-        yield Output(stdout=handle)
+    try:
+        with handle:
+            yield Output(stdout=handle)
+    except OSError as error:  # what could not be written is tried again as the file is closed
+        raise cannot_write(target.file, error) from None

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
 from tui.insight.text import inert
 
 DELETE = "\x7f"
@@ -63,13 +65,15 @@ class Output:
     def data(self, text: str) -> None:
         """Write to stdout at once; the caller ends its lines.
 
-        Raises OutputClosed when nobody reads any more.
+        Raises OutputClosed when nobody reads any more, CommandFailed where it cannot be written.
         """
         try:
             self._stdout.write(text)
             self._stdout.flush()
         except BrokenPipeError:
             raise OutputClosed from None
+        except OSError as error:
+            raise cannot_write(self._stdout.name.strip("<>"), error) from None
 
     def json(self, value: Any) -> None:
         """Write one JSON document, indented, in ASCII."""
@@ -87,6 +91,11 @@ class Output:
         """``text`` in the colour of ``tone`` where colours are wanted."""
         sgr = SGR_OF_TONE.get(tone or "") if self.has_colour else None
         return f"\x1b[{sgr}m{text}\x1b[0m" if sgr and text else text
+
+
+def cannot_write(name: object, error: OSError) -> CommandFailed:
+    """What to raise where a stream or a file takes no more: its disk is full, most often."""
+    return CommandFailed(f"cannot write {name}: {error.strerror or error}", ExitCode.UNEXPECTED)
 
 
 def ascii_json(value: Any, indent: int | None = None) -> str:
