@@ -9,13 +9,24 @@ from textual.screen import Screen
 
 from support.dashboard import Dashboard, home, settle, text_of
 from support.worlds import StubRunFeed, run
+from tui.actions import Scope, actions_of
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
 SIZE = (100, 30)
 
 
-@pytest.mark.parametrize("key", ["s", "R", "X"])
+def changing(scope: Scope) -> list[str]:
+    """The first key of each action that would change something on the server."""
+    return [action.keys.split(",")[0] for action in actions_of(scope) if action.dangerous]
+
+
+def test_the_table_knows_what_changes_something() -> None:
+    assert {"s", "R", "X", "n", "d"} <= set(changing(Scope.HOME))
+    assert {"s", "R", "d"} <= set(changing(Scope.JOB))
+
+
+@pytest.mark.parametrize("key", changing(Scope.HOME))
 async def test_home_refuses(key: str) -> None:
     app = home(readonly=True)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
@@ -26,7 +37,7 @@ async def test_home_refuses(key: str) -> None:
         assert "read-only" in text_of(app)
 
 
-@pytest.mark.parametrize("key", ["s", "R"])
+@pytest.mark.parametrize("key", changing(Scope.JOB))
 async def test_the_job_refuses(key: str) -> None:
     def first() -> Screen[None]:
         shown = run()
@@ -39,3 +50,19 @@ async def test_the_job_refuses(key: str) -> None:
         await settle(pilot)
         assert isinstance(app.screen, JobScreen)
         assert "read-only" in text_of(app)
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+async def test_help_and_palette_say_what_is_off(readonly: bool) -> None:
+    app = home(readonly=readonly)
+    async with app.run_test(size=(100, 50)) as pilot:
+        await settle(pilot)
+        offered = {command.title: command.help for command in app.get_system_commands(app.screen)}
+        await pilot.press("question_mark")
+        await settle(pilot)
+        text = text_of(app)
+        for sentence in ("Submit a new job from a config file.", "Sort by the next column;"):
+            assert sentence in text
+        assert ("config file. Off: read-only." in text) is readonly
+        assert offered["Stop"].endswith("Off: read-only.") is readonly
+        assert not offered["Sort"].endswith("Off: read-only.")

@@ -26,13 +26,18 @@ class Scope(StrEnum):
     APP = "app"  # the same everywhere
 
 
+OFF = "Off: read-only."
+"""Said of a dangerous action in a read-only dashboard."""
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One thing a person can do.
 
     ``keys`` are textual's key names, separated by commas; ``label`` is the footer's word, ``help`` a
     full sentence. ``in_footer`` asks for a place in the footer, where room is scarce. ``dangerous``
-    ones ask before they act, and are off when the dashboard is read-only. What is typed after one that
+    ones change something on the server: they ask before they do, and are off when the dashboard is
+    read-only. What is typed after one that
     ``opens_field`` goes into the field, however fast it comes.
     """
 
@@ -44,6 +49,10 @@ class Action:
     in_footer: bool = False
     dangerous: bool = False
     opens_field: bool = False
+
+    def sentence(self, *, read_only: bool) -> str:
+        """The help; in a read-only dashboard, of what would change something, that it is off."""
+        return f"{self.help} {OFF}" if read_only and self.dangerous else self.help
 
 
 SCOPE_TITLES: dict[Scope, str] = {

@@ -30,7 +30,15 @@ ACTIONS: tuple[Action, ...] = (
         in_footer=True,
     ),
     Action("reverse_sort", Scope.HOME, "V", "reverse", "Turn the order of the sort around."),
-    Action("new_job", Scope.HOME, "n", "new", "Submit a new job from a config file.", in_footer=True),
+    Action(
+        "new_job",
+        Scope.HOME,
+        "n",
+        "new",
+        "Submit a new job from a config file.",
+        in_footer=True,
+        dangerous=True,
+    ),
     Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the list of projects."),
     Action(
         "open_cache",
@@ -39,7 +47,14 @@ ACTIONS: tuple[Action, ...] = (
         "cache",
         "The cache of the project that is chosen, or of the job under the cursor.",
     ),
-    Action("deploy", Scope.HOME, "d", "deploy", "Deploy checkpoints of the job under the cursor."),
+    Action(
+        "deploy",
+        Scope.HOME,
+        "d",
+        "deploy",
+        "Deploy checkpoints of the job under the cursor.",
+        dangerous=True,
+    ),
     Action(
         "stop_job",
         Scope.HOME,

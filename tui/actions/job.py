@@ -23,7 +23,9 @@ ACTIONS: tuple[Action, ...] = (
         in_footer=True,
     ),
     Action("previous_node", Scope.JOB, "left_square_bracket", "previous node", "The previous node alone."),
-    Action("deploy", Scope.JOB, "d", "deploy", "Deploy this job's checkpoints.", in_footer=True),
+    Action(
+        "deploy", Scope.JOB, "d", "deploy", "Deploy this job's checkpoints.", in_footer=True, dangerous=True
+    ),
     Action("stop_job", Scope.JOB, "s", "stop", "Stop this job.", in_footer=True, dangerous=True),
     Action("recreate_job", Scope.JOB, "R", "run again", "Start a new job like this one.", dangerous=True),
     Action("open_cache", Scope.JOB, "C", "cache", "The cache of the job's project."),

@@ -205,7 +205,9 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, RemoteKeeper):
 
     def action_help(self) -> None:
         """The keys that work here."""
-        self.push_screen(HelpScreen(self._scopes(self.screen), self._keys))
+        self.push_screen(
+            HelpScreen(self._scopes(self.screen), self._keys, read_only=bool(self._read_only_by))
+        )
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
@@ -220,7 +222,11 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, RemoteKeeper):
                     continue
                 owner = "app" if scope is Scope.APP else "screen"
                 title = action.label[:1].upper() + action.label[1:]
-                yield SystemCommand(title, action.help, partial(self.run_action, f"{owner}.{action.id}"))
+                yield SystemCommand(
+                    title,
+                    action.sentence(read_only=bool(self._read_only_by)),
+                    partial(self.run_action, f"{owner}.{action.id}"),
+                )
         yield SystemCommand("Theme", "Choose another theme, dark or light.", self.action_change_theme)
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG.", self.save_screen)
 

@@ -13,7 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.actions import SCOPE_TITLES, Scope, actions_of
+from tui.actions import SCOPE_TITLES, Action, Scope, actions_of
 from tui.keymap import key_signs, keys_of
 from tui.widgets.tones import tone_styles
 
@@ -35,8 +35,11 @@ class HelpScreen(ModalScreen[None]):
         Binding("k", "scroll(-1)", show=False),
     ]
 
-    def __init__(self, scopes: Sequence[Scope], changes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, scopes: Sequence[Scope], changes: Mapping[str, str] | None = None, *, read_only: bool = False
+    ) -> None:
         super().__init__()
+        self._read_only = read_only
         self._scopes = tuple(scopes)
         self._changes = changes or {}
 
@@ -47,11 +50,13 @@ class HelpScreen(ModalScreen[None]):
             with VerticalScroll(id="keys"):
                 for scope in filter(actions_of, self._scopes):
                     yield Static(Text(HEADINGS[scope]), classes="heading")
-                    rows = [(key_signs(keys_of(one, self._changes)), one.help) for one in actions_of(scope)]
-                    yield Static(self._table(rows))
+                    yield Static(self._table([self._row(action) for action in actions_of(scope)]))
                 yield Static(Text("Moving about"), classes="heading")
                 yield Static(self._table(MOVING))
             yield Static(Text("esc closes"), id="hint")
+
+    def _row(self, action: Action) -> tuple[str, str]:
+        return key_signs(keys_of(action, self._changes)), action.sentence(read_only=self._read_only)
 
     def _table(self, rows: Sequence[tuple[str, str]]) -> Table:
         tones = tone_styles(self.app)
