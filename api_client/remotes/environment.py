@@ -77,8 +77,12 @@ class Environment:
         return self._remote(self.app_url, APP_URL_VARIABLE, API_KEY_VARIABLE)
 
     def rest_base(self, app_url: str, source: str) -> tuple[str, str]:
-        """The REST base and its origin: the override if there is one, else what belongs to the app host."""
-        if self.api_url is not None:
+        """The REST base and its origin: the override if there is one, else what belongs to the app host.
+
+        Where there is a key alone too, the override says where that one goes; the pair's goes to its host.
+        """
+        is_of_another_key = source == TRUSS_URL_VARIABLE and self._value(API_KEY_VARIABLE) is not None
+        if self.api_url is not None and not is_of_another_key:
             return str(parse_base_url(self.api_url, source=API_URL_VARIABLE)), API_URL_VARIABLE
         return rest_url(app_url, source=source), DERIVED_ORIGIN
 

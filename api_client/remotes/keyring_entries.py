@@ -77,7 +77,7 @@ def parse_entry(text: str, source: str) -> dict[str, object]:
     """The JSON object of an entry. Raises ConfigurationError, which quotes nothing of it."""
     try:
         entry = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         entry = None
     if not isinstance(entry, dict):
         raise ConfigurationError(

@@ -167,7 +167,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     except OSError as error:
         problem = error.strerror or "it cannot be opened"
-    except ValueError:
+    except (ValueError, RecursionError):
         problem = "it is not JSON"
     else:
         if isinstance(content, dict):

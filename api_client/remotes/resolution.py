@@ -67,6 +67,11 @@ class Sources:
             )
         if self.profiles.current is not None:
             return PROFILE, self.profiles.current
+        if self.profiles.names:
+            raise ConfigurationError(
+                f"none of the profiles in {self.profiles.path} ({', '.join(self.profiles.names)}) is the"
+                " current one: choose one with --remote NAME"
+            )
         raise RemoteNotConfigured(
             f"no remote is configured: set {API_KEY_VARIABLE}, or log in with 'bt-tui login' ({self.path})"
         )
