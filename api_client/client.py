@@ -16,24 +16,24 @@ from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.remotes import Remote
-from api_client.resources.account import Account
-from api_client.resources.blobs import Blobs
-from api_client.resources.cache import Cache
-from api_client.resources.capacity import Capacity
-from api_client.resources.checkpoints import Checkpoints
-from api_client.resources.graphql import Graphql
 from api_client.resources.jobs import Jobs
-from api_client.resources.logs import Logs
-from api_client.resources.metrics import Metrics
-from api_client.resources.models import Models
 from api_client.resources.projects import Projects
-from api_client.resources.sessions import Sessions
 
 if TYPE_CHECKING:
     from api_client.checkpoint_files.reading import CheckpointContents
     from api_client.definitions import TrainingProject
     from api_client.downloads.service import Downloads
     from api_client.objects.client import Objects
+    from api_client.resources.account import Account
+    from api_client.resources.blobs import Blobs
+    from api_client.resources.cache import Cache
+    from api_client.resources.capacity import Capacity
+    from api_client.resources.checkpoints import Checkpoints
+    from api_client.resources.graphql import Graphql
+    from api_client.resources.logs import Logs
+    from api_client.resources.metrics import Metrics
+    from api_client.resources.models import Models
+    from api_client.resources.sessions import Sessions
     from api_client.submission.archive import ArchivePlan
     from api_client.submission.overrides import Overrides
     from api_client.submission.submitting import OnProgress, Submission
@@ -74,23 +74,83 @@ class TrainingClient:
             http_transport=http_transport,
             read_only_by=read_only_by,
         )
-        self._transport = transport
+        self._transport, self._http_transport = transport, http_transport
+        self._clock, self._retry = clock, retry
         self.remote = remote
         self.projects = Projects(transport)
         self.jobs = Jobs(transport, self.projects, clock)
-        self.logs = Logs(transport, self.jobs, clock)
-        self.metrics = Metrics(transport, self.jobs, clock)
-        self.checkpoints = Checkpoints(transport)
-        self.cache = Cache(transport, self.projects)
-        self.sessions = Sessions(transport)
-        self.capacity = Capacity(transport)
-        self.account = Account(transport)
-        self.models = Models(transport)
-        self.blobs = Blobs(transport, clock, http_transport)
-        self.graphql = Graphql(transport, remote)
-        self._clock, self._retry = clock, retry
 
-    # What few need is imported and made when it is asked for: a short command starts without it.
+    # The rest is imported and made when it is asked for: a short command needs one or two of them.
+
+    @cached_property
+    def logs(self) -> Logs:
+        """Log lines: exact reads of a time range, and following."""
+        from api_client.resources.logs import Logs
+
+        return Logs(self._transport, self.jobs, self._clock)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """GPU, CPU, memory and disk use."""
+        from api_client.resources.metrics import Metrics
+
+        return Metrics(self._transport, self.jobs, self._clock)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints and their files."""
+        from api_client.resources.checkpoints import Checkpoints
+
+        return Checkpoints(self._transport)
+
+    @cached_property
+    def cache(self) -> Cache:
+        """What a project's cache holds."""
+        from api_client.resources.cache import Cache
+
+        return Cache(self._transport, self.projects)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Interactive sessions, and the ways into a job."""
+        from api_client.resources.sessions import Sessions
+
+        return Sessions(self._transport)
+
+    @cached_property
+    def capacity(self) -> Capacity:
+        """GPU limits and use of the teams."""
+        from api_client.resources.capacity import Capacity
+
+        return Capacity(self._transport)
+
+    @cached_property
+    def account(self) -> Account:
+        """The user, teams and secrets."""
+        from api_client.resources.account import Account
+
+        return Account(self._transport)
+
+    @cached_property
+    def models(self) -> Models:
+        """Served models and their deployments."""
+        from api_client.resources.models import Models
+
+        return Models(self._transport)
+
+    @cached_property
+    def blobs(self) -> Blobs:
+        """Uploads to the object store behind the API."""
+        from api_client.resources.blobs import Blobs
+
+        return Blobs(self._transport, self._clock, self._http_transport)
+
+    @cached_property
+    def graphql(self) -> Graphql:
+        """The two calls that only the app's GraphQL has."""
+        from api_client.resources.graphql import Graphql
+
+        return Graphql(self._transport, self.remote)
 
     @cached_property
     def objects(self) -> Objects:

@@ -1,58 +1,20 @@
 """The command line: ``bt-tui`` opens the dashboard, ``bt-tui COMMAND`` is its headless twin.
 
-Only click is imported here. httpx, pydantic and textual come in where a command needs them.
+Only click is imported here. Each command, and httpx, pydantic and textual, come in where they are needed.
 """
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 from collections.abc import Sequence
 
 import click
 
-from tui.commands.cache import cache
-from tui.commands.capacity import capacity
-from tui.commands.checkpoint_urls import ALIAS as URLS_ALIAS
-from tui.commands.checkpoint_urls import urls
-from tui.commands.checkpoints import checkpoints
-from tui.commands.compare import compare
-from tui.commands.completion import completion
-from tui.commands.config import config
-from tui.commands.dashboard import open_dashboard, watch
-from tui.commands.demo import demo
-from tui.commands.deploy import ALIASES as DEPLOY_ALIASES
-from tui.commands.deploy import deploy_checkpoints
-from tui.commands.download import download
-from tui.commands.emulator import emulator
+from tui.commands.catalogue import Catalogue
 from tui.commands.exit_codes import MEANINGS, ExitCode
-from tui.commands.failures import explain, wants_details
-from tui.commands.health import health
-from tui.commands.init import init
-from tui.commands.job import job
-from tui.commands.jobs import jobs
-from tui.commands.login import login
-from tui.commands.logout import logout
-from tui.commands.logs import logs
-from tui.commands.metrics import metrics
 from tui.commands.options import Settings, examples, readonly_option, remote_option
 from tui.commands.output import Output, OutputClosed
-from tui.commands.progress import progress
-from tui.commands.projects import projects
-from tui.commands.push import push
-from tui.commands.recreate import recreate
-from tui.commands.remotes import remotes
-from tui.commands.secrets import secrets
-from tui.commands.serve import serve, serve_page
-from tui.commands.sessions import ISESSION_ALIAS, sessions, update_session
-from tui.commands.ssh import ssh
-from tui.commands.ssh_config import ssh_config, ssh_proxy, ssh_sign
-from tui.commands.stop import stop
-from tui.commands.update import update
-from tui.commands.view import view
-from tui.commands.wait import wait
-from tui.commands.workstation import workstation
 
 PROGRAM = "bt-tui"
 DISTRIBUTION = "bt-tui"
@@ -80,6 +42,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 
 
 @click.group(
+    commands=Catalogue(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
@@ -105,58 +68,10 @@ def cli(context: click.Context) -> ExitCode | None:
     other hosts), or ~/.trussrc, where --remote NAME chooses a section.
     """
     if context.invoked_subcommand is None:
+        from tui.commands.dashboard import open_dashboard
+
         return open_dashboard(context.find_object(Settings) or Settings())
     return None
-
-
-def _hidden(command: click.Command) -> click.Command:
-    """The same command, left out of the list of commands."""
-    twin = copy.copy(command)
-    twin.hidden = True
-    return twin
-
-
-_JOB_COMMANDS = (
-    projects,
-    jobs,
-    job,
-    logs,
-    metrics,
-    progress,
-    health,
-    compare,
-    capacity,
-    push,
-    workstation,
-    recreate,
-    stop,
-    update,
-    wait,
-    sessions,
-    ssh,
-    cache,
-    checkpoints,
-    download,
-    deploy_checkpoints,
-)
-_ACCOUNT_COMMANDS = (
-    completion,
-    remotes,
-    login,
-    logout,
-    secrets,
-    ssh_config,
-    ssh_sign,
-    ssh_proxy,
-    update_session,
-)
-for _command in (*_JOB_COMMANDS, init, watch, serve, serve_page, demo, emulator, config, *_ACCOUNT_COMMANDS):
-    cli.add_command(_command)
-for _alias in DEPLOY_ALIASES:
-    cli.add_command(_hidden(deploy_checkpoints), _alias)
-cli.add_command(_hidden(view))
-cli.add_command(_hidden(urls), URLS_ALIAS)
-cli.add_command(_hidden(sessions), ISESSION_ALIAS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -183,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(error: Exception) -> int:
+    from tui.commands.failures import explain, wants_details
+
     message, code = explain(error)
     if wants_details():
         from tui.insight.crash_text import crash_text

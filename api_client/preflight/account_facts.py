@@ -31,11 +31,16 @@ T = TypeVar("T")
 class AccountReader(Protocol):
     """The resources that are read; a TrainingClient has them."""
 
-    account: Account
-    cache: Cache
-    capacity: Capacity
-    jobs: Jobs
-    projects: Projects
+    @property
+    def account(self) -> Account: ...  # noqa: D102
+    @property
+    def cache(self) -> Cache: ...  # noqa: D102
+    @property
+    def capacity(self) -> Capacity: ...  # noqa: D102
+    @property
+    def jobs(self) -> Jobs: ...  # noqa: D102
+    @property
+    def projects(self) -> Projects: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)

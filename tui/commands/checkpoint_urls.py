@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import TrainingJob
 
-ALIAS = "get_checkpoint_urls"
-"""The official name of ``checkpoints urls``."""
-
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME = 120
 PRIVATE_MODE = 0o600

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tui.wizard.given import Given, Lack
     from tui.wizard.state import WizardState
 
-ALIASES = ("deploy-checkpoints", "deploy")
-
 
 @click.command(
     "deploy_checkpoints",

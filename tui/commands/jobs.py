@@ -50,7 +50,7 @@ def jobs(
         found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
         kept = running_first(job for job in found if not wanted or job.current_status in wanted)
         if output_format == JSON:
-            output.json([job.model_dump(mode="json") for job in kept])
+            output.models(kept)
             return ExitCode.OK
         from tui.commands.tables import render_table
 

@@ -10,12 +10,15 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
-from typing import Any, TextIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.insight.text import inert
+
+if TYPE_CHECKING:
+    from api_client.models import ApiModel
 
 DELETE = "\x7f"
 """The only control character that JSON's ASCII form lets through."""
@@ -78,6 +81,17 @@ class Output:
     def json(self, value: Any) -> None:
         """Write one JSON document, indented, in ASCII."""
         self.data(ascii_json(value, indent=2) + "\n")
+
+    def models(self, answers: Sequence[ApiModel]) -> None:
+        """Write answers of the API as one JSON document: as ``json`` does, in a sixth of the time."""
+        from pydantic_core import PydanticSerializationError, to_json
+
+        try:
+            document = to_json(answers, indent=2, by_alias=False, ensure_ascii=True).decode("ascii")
+        except PydanticSerializationError:  # half a character, which only Python's own encoder can escape
+            self.json([each.model_dump(mode="json") for each in answers])
+        else:
+            self.data(document.replace(DELETE, "\\u007f") + "\n")
 
     def remark(self, text: str) -> None:
         """Write one line for the person to stderr; whatever goes wrong with that is not worth an error."""

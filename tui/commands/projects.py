@@ -30,7 +30,7 @@ def projects(settings: Settings, output_format: str) -> ExitCode:
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         found = await client.projects.list()
         if output_format == JSON:
-            output.json([project.model_dump(mode="json") for project in found])
+            output.models(found)
             return ExitCode.OK
         from tui.commands.rows import PROJECT_COLUMNS, project_row
         from tui.commands.tables import render_table

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 FOREVER_MINUTES = -1
 MINUTES = click.IntRange(min=FOREVER_MINUTES)
-ISESSION_ALIAS = "isession"
 
 
 @click.command(

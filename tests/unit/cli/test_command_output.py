@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from api_client.models import TrainingJob
 from tui.commands.output import Output, OutputClosed, ascii_json
 
 
@@ -63,3 +64,27 @@ def test_a_closed_stderr_is_no_error():
 
 def test_json_is_ascii_whatever_is_inside():
     assert ascii_json({"é": "\x7f\x9b\u2028"}) == '{"\\u00e9": "\\u007f\\u009b\\u2028"}'
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", 'é "quoted" \\ \u2028 😀', "\x7f\x9b\x1b[2J\x00", "half \ud83d of a pair"]
+)
+def test_answers_are_written_as_any_other_json(text):
+    jobs = [
+        TrainingJob.model_validate(
+            {
+                "id": text,
+                "current_status": "X",
+                "created_at": "2025-03-01T12:00:00.5Z",
+                "later": {"a": [], "b": {}, "c": [1e22, 0.1, None]},
+            }
+        )
+    ]
+    ours, plain = io.StringIO(), io.StringIO()
+
+    Output(stdout=ours).models(jobs)
+    Output(stdout=plain).json([job.model_dump(mode="json") for job in jobs])
+
+    assert ours.getvalue() == plain.getvalue()
+    assert ours.getvalue().isascii()
+    assert "\x7f" not in ours.getvalue()

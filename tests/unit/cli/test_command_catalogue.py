@@ -1,0 +1,38 @@
+"""The table of commands: each is where it says, and only the one that is named is imported."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from tui.cli import cli
+from tui.commands.catalogue import OTHER_WORDS, PLACES
+
+
+@pytest.mark.parametrize("name", [*PLACES, *OTHER_WORDS])
+def test_each_command_is_found(name):
+    context = click.Context(cli)
+
+    assert isinstance(cli.get_command(context, name), click.Command)
+
+
+def test_other_words_are_in_no_list():
+    context = click.Context(cli)
+
+    listed = {name for name in cli.list_commands(context) if not cli.get_command(context, name).hidden}
+
+    assert listed & OTHER_WORDS.keys() == set()
+    assert {"jobs", "push", "demo"} < listed
+
+
+def test_the_words_of_one_command_import_no_other(pytestconfig):
+    program = (
+        "import sys; from tui.cli import main; main(['jobs', '--help']); print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=pytestconfig.rootpath, capture_output=True, text=True, check=True
+    )
+
+    assert "tui.commands.jobs" in done.stderr.split()
+    assert "tui.commands.push" not in done.stderr.split()
