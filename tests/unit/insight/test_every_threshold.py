@@ -1,0 +1,183 @@
+"""Each threshold of ``[health]`` in the settings, moved, brings or takes away a finding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_insight_health_rules import (
+    GIB,
+    checkpoint,
+    look,
+    metrics,
+    moment,
+    series,
+    steps,
+    told,
+)
+
+from api_client.models import QueueContext, QueueEvent
+from api_client.streams.records import LogLine
+from tui.configuration.loading import load
+from tui.insight.health import Finding, HealthRules
+from tui.insight.progress import ProgressFold
+
+Look = Callable[[HealthRules], tuple[Finding, ...]]
+Lines = Iterable[tuple[float, str]]
+
+
+def seen(at_s: float = 3600, **given: Any) -> Look:
+    """A look at a run at that second of it."""
+    return lambda rules: look(at_s, rules=rules, **given)
+
+
+def logged(lines: Lines, at_s: float) -> Look:
+    return seen(at_s, progress=told(lines))
+
+
+def measured(*nodes: dict[str, Any], at_s: float = 3600, **given: Any) -> Look:
+    return seen(at_s, vitals=metrics(*nodes), **given)
+
+
+def pausing() -> list[tuple[float, str]]:
+    """A pause of ten minutes every hundred steps."""
+    lines, at = [], 0.0
+    for step in range(1, 301):
+        at += 600 if step % 100 == 0 else 5
+        lines.append((at, f"step={step} loss=1.0"))
+    return lines
+
+
+def losing(usual: Callable[[int], float], then: float, last: int, of: int = 200) -> Look:
+    """So many losses as usual, the last of them at another level."""
+    return logged(steps(of * 5, loss=lambda step: usual(step) if step <= of - last else then), of * 5)
+
+
+def quiet(step: int) -> float:
+    return 1.0 + 0.02 * (step % 5)
+
+
+def noisy(step: int) -> float:
+    return 1 + 0.3 * ((step * 31) % 11 - 5) / 5
+
+
+def norms() -> Lines:
+    return [(n * 5.0, f"step={n}/9000 loss=1.0 grad_norm={0.5 if n <= 180 else 5.0}") for n in range(1, 201)]
+
+
+def ranks() -> ProgressFold:
+    folding = ProgressFold()
+    for rank, step_s in enumerate((1.0, 1.02, 1.6, 0.99)):
+        start_ns = round(moment(0).timestamp() * 1e9)
+        folding.add(
+            LogLine(start_ns + at * 10**9, f"step={at} loss=1 step_time_s={step_s}", f"node-{rank}", None)
+            for at in range(1, 60)
+        )
+    return folding
+
+
+def then(before: float, after: float, at_s: float) -> Callable[[float], float]:
+    """One level, and from that second on another."""
+    return lambda at: before if at < at_s else after
+
+
+def rising(level: float, an_hour: float, from_s: float = 0.0) -> Callable[[float], float]:
+    return lambda at: level + max(0.0, at - from_s) / 3600 * an_hour
+
+
+TALKING = [*steps(600), *((600 + n * 10, f"heartbeat {n} ok") for n in range(200))]
+READING_ALOUD = [(n * 30.0, f"scored {n} answers") for n in range(100)]
+SAVED = tuple(checkpoint(n * 1000, n * 200) for n in range(1, 5))
+RESTARTED = QueueContext(
+    target_job_id="j",
+    events=[
+        QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(n * 500))
+        for n in range(3)
+    ],
+)
+WELL = series(gpu=0.95)
+LEAK = series(gpu_memory=lambda at: rising(40, 10)(at) * GIB)
+LATE_LEAK = series(gpu_memory=lambda at: rising(40, 30, 2880)(at) * GIB)
+WAVERING = metrics(*[WELL] * 3, series(gpu=0.785))
+SLOW = look(vitals=metrics(*[WELL] * 3, series(gpu=0.74)))
+FAILED = sorted([*steps(3600), (3300.0, "ValueError: no")])
+
+CHANGES: dict[str, tuple[object, str, Look]] = {
+    "off": (["straggler"], "straggler", measured(WELL, WELL, WELL, series(gpu=0.5))),
+    "release": (0.0, "straggler", seen(3700, vitals=WAVERING, previous=SLOW)),
+    "stall_after_s": (60.0, "stalled", logged(steps(600), 700)),
+    "stall_steps": (10.0, "stalled", logged(steps(600, every_s=30), 800)),
+    "stall_pause_factor": (1.0, "stalled", logged(pausing(), pausing()[-1][0] + 700)),
+    "stall_talking_s": (600.0, "stalled", logged(TALKING, 1400)),
+    "stall_talking_steps": (300.0, "stalled", logged(TALKING, 1600)),
+    "stall_unread_s": (900.0, "stalled", logged(READING_ALOUD, 3970)),
+    "loss_readings": (3, "loss-exploding", losing(quiet, 40.0, last=2)),
+    "loss_history": (10, "loss-exploding", losing(quiet, 40.0, last=5, of=25)),
+    "loss_spreads": (2.0, "loss-exploding", losing(noisy, 2.2, last=20)),
+    "loss_factor": (1.2, "loss-exploding", losing(quiet, 1.45, last=20)),
+    "grad_norm_factor": (5.0, "loss-exploding", logged(norms(), 1000)),
+    "idle_below": (0.1, "gpu-idle", measured(series(gpu=then(0.95, 0.08, 1200)))),
+    "idle_after_s": (60.0, "gpu-idle", measured(series(gpu=then(0.95, 0.0, 3480)))),
+    "idle_never_s": (600.0, "gpu-idle", measured(series(range(0, 1260, 60), gpu=0.0), at_s=1200)),
+    "active_from": (0.1, "gpu-idle", measured(series(gpu=then(0.15, 0.0, 2400)))),
+    "straggler_share": (0.4, "straggler", measured(WELL, WELL, WELL, series(gpu=0.5))),
+    "straggler_window_s": (120.0, "straggler", measured(WELL, WELL, WELL, series(gpu=then(0.95, 0.5, 3420)))),
+    "straggler_busy": (0.1, "straggler", measured(*[series(gpu=0.15)] * 3, series(gpu=0.08))),
+    "straggler_step_time": (2.0, "straggler", seen(61, progress=ranks().snapshot())),
+    "missing_after_s": (1200.0, "node-missing", measured(WELL, series(range(0, 3000, 60)))),
+    "missing_start_s": (
+        *(60.0, "node-missing"),
+        measured(*[series(range(0, 240, 60))] * 2, at_s=240, job={"node_count": 3}),
+    ),
+    "gpu_memory_share": (0.95, "gpu-memory", measured(series(gpu_memory=77 * GIB))),
+    "gpu_memory_after_s": (60.0, "gpu-memory", measured(series(gpu_memory=then(60 * GIB, 79.2 * GIB, 3540)))),
+    "leak_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),
+    "leak_share": (0.1, "memory-leak", measured(LEAK)),
+    "leak_full_within_s": (3600.0, "memory-leak", measured(LEAK)),
+    "disk_share": (0.99, "disk-filling", measured(series(disk=0.97))),
+    "disk_window_s": (480.0, "disk-filling", measured(series(disk=rising(0.5, 0.4, 3000)))),
+    "disk_growth": (0.3, "disk-filling", measured(series(disk=rising(0.5, 0.2)))),
+    "disk_full_within_s": (1800.0, "disk-filling", measured(series(disk=rising(0.5, 0.2)))),
+    "checkpoint_factor": (
+        *(2.0, "checkpoint-overdue"),
+        seen(5600, checkpoints=SAVED, progress=told(steps(5600))),
+    ),
+    "checkpoint_grace_s": (
+        *(1000.0, "checkpoint-overdue"),
+        seen(5600, checkpoints=SAVED, progress=told(steps(5600))),
+    ),
+    "checkpoint_intervals": (
+        *(1, "checkpoint-overdue"),
+        seen(5600, checkpoints=SAVED[:2], progress=told(steps(5600))),
+    ),
+    "restarts": (3, "restarts", seen(1100, queue=RESTARTED)),
+    "restarts_within_s": (50.0, "restarts", seen(1100, queue=RESTARTED)),
+    "errors_within_s": (60.0, "errors", logged(FAILED, 3600)),
+    "queued_after_s": (
+        *(3600.0, "queued"),
+        seen(1560, status="PENDING", job={"created_at": moment(0)}),
+    ),
+}
+"""A threshold: another value, and the finding that is there with one of the two and not with the other."""
+
+
+def test_no_threshold_is_left_out() -> None:
+    assert set(CHANGES) == {one.name for one in fields(HealthRules)}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_threshold_moved_changes_what_is_found(name: str, tmp_path: Path) -> None:
+    value, kind, run = CHANGES[name]
+    file = tmp_path / "config.toml"
+    file.write_text(f"[health]\n{name} = {json.dumps(value)}\n")
+    moved = load({"BT_TUI_CONFIG": str(file)}).configuration.health
+
+    assert kinds(run(HealthRules())) ^ kinds(run(moved)) == {kind}
+
+
+def kinds(found: tuple[Finding, ...]) -> set[str]:
+    return {one.kind.value for one in found}
