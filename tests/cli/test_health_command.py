@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from support.stranger import job
+from support.stranger import Answer, job
 from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
 
 NOW = time.time()
@@ -89,3 +89,29 @@ def test_of_several_jobs_the_gravest_counts_and_none_named_means_all_that_run(cl
     assert [one["job_id"] for one in json.loads(named.out)] == ["well", "over", "hangs"]
     assert {one["job_id"] for one in json.loads(everything.out)} == {"well", "hangs"}
     assert cli("health", "well", "over").code == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Answer(200, {"cpu_usage": "soon"}), 1),
+        (Answer(403, {"code": "NO", "message": "not for you"}), 6),
+    ],
+    ids=["garbage", "refused"],
+)
+def test_a_run_whose_metrics_cannot_be_read_is_not_called_healthy(cli, stranger, answer, code):
+    stranger.jobs = []
+    running(stranger, "well", STEADY)
+    running(stranger, "nan", [*STEADY, *["nan"] * 60])
+    stranger.on("GET", r".*/jobs/\w+/metrics", answer)
+
+    alone = cli("health", "well")
+    both = cli("health", "-o", "json")
+
+    assert alone.code == code
+    assert "healthy" not in alone.out and "metrics could not be read" in alone.out
+    assert "metrics of well could not be read" in alone.err
+    assert both.code == 11, "what its log tells of the other is told all the same"
+    told = {one["job_id"]: one for one in json.loads(both.out)}
+    assert told["well"]["verdict"] == "unknown" and told["well"]["unread"] == ["metrics"]
+    assert "loss-not-finite" in {one["kind"] for one in told["nan"]["findings"]}

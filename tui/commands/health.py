@@ -9,6 +9,7 @@ import click
 
 from tui.commands.configured import configuration_if_any
 from tui.commands.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.failures import explain
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
@@ -25,6 +26,9 @@ GRAVITY = (
     ExitCode.DEPLOY_FAILED,
     ExitCode.JOB_STOPPED,
     ExitCode.WARNING,
+    ExitCode.AUTH,
+    ExitCode.UNREACHABLE,
+    ExitCode.UNEXPECTED,
     ExitCode.OK,
 )
 """Of several jobs the gravest code is the command's."""
@@ -50,7 +54,8 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
 
     The exit code is 0 for healthy, 10 where something wants a look, 11 where a job burns money for nothing
     (stalled, NaN …). A job that has ended gives the code of its end: 0 completed, 3 failed, 4 stopped or
-    preempted, 5 deploy failed. Of several jobs the gravest counts: 11, 3, 5, 4, 10, 0.
+    preempted, 5 deploy failed. Of several jobs the gravest counts: 11, 3, 5, 4, 10, 0. Where nothing is found
+    but the metrics could not be read, nobody can tell: 6 (refused), 8 or 1.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -71,7 +76,7 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
         else:
             for reading, found in looked_at:
                 _print(output, reading, found)
-        codes = [_code(reading.run.job, found) for reading, found in looked_at]
+        codes = [_code(reading, found) for reading, found in looked_at]
         return min(codes, key=GRAVITY.index, default=ExitCode.OK)
 
     return run_on_remote(settings, show)
@@ -86,20 +91,26 @@ async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[Training
     return [job for job in found if not job.is_finished]
 
 
-def _code(job: TrainingJob, found: Sequence[Finding]) -> ExitCode:
-    if job.is_finished:
-        return outcome_exit_code(job.current_status)
+def _code(reading: RunReading, found: Sequence[Finding]) -> ExitCode:
+    if reading.run.job.is_finished:
+        return outcome_exit_code(reading.run.job.current_status)
     severities = {one.severity for one in found}
     if "critical" in severities:
         return ExitCode.CRITICAL
-    return ExitCode.WARNING if "warning" in severities else ExitCode.OK
+    if "warning" in severities:
+        return ExitCode.WARNING
+    return min(
+        (explain(error)[1] for error in reading.unread.values()), key=GRAVITY.index, default=ExitCode.OK
+    )
 
 
-def _verdict(job: TrainingJob, found: Sequence[Finding]) -> str:
-    if job.is_finished:
+def _verdict(reading: RunReading, found: Sequence[Finding]) -> str:
+    """``critical``, ``warning``, ``healthy``, ``finished``; ``unknown`` where not all could be looked at."""
+    if reading.run.job.is_finished:
         return "finished"
-    code = _code(job, found)
-    return {ExitCode.CRITICAL: "critical", ExitCode.WARNING: "warning"}.get(code, "healthy")
+    code = _code(reading, found)
+    known = {ExitCode.CRITICAL: "critical", ExitCode.WARNING: "warning", ExitCode.OK: "healthy"}
+    return known.get(code, "unknown")
 
 
 def _record(reading: RunReading, found: Sequence[Finding]) -> dict[str, Any]:
@@ -110,8 +121,9 @@ def _record(reading: RunReading, found: Sequence[Finding]) -> dict[str, Any]:
         "job_id": job.id,
         "name": job.name,
         "current_status": job.current_status,
-        "verdict": _verdict(job, found),
+        "verdict": _verdict(reading, found),
         "log_gaps": reading.gap_count,
+        "unread": sorted(reading.unread),
         "findings": [
             {
                 "kind": str(one.kind),
@@ -133,11 +145,14 @@ def _print(output: Output, reading: RunReading, found: Sequence[Finding]) -> Non
 
     job = reading.run.job
     view = status_view(job.current_status)
-    verdict = _verdict(job, found)
+    verdict = _verdict(reading, found)
     if job.is_finished:
         said = output.paint(f"{view.sign} {view.word}", view.tone)
     elif verdict == "healthy":
         said = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
+    elif verdict == "unknown":
+        parts = " and ".join(sorted(reading.unread))
+        said = output.paint(f"? unknown: its log tells nothing bad, its {parts} could not be read", "caution")
     else:
         sign, tone = SIGNS[verdict]
         said = output.paint(f"{sign} {verdict}", tone)

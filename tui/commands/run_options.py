@@ -38,7 +38,7 @@ async def read_with_line(
     with_vitals: bool = False,
     stream: str | None = None,
 ) -> RunReading:
-    """Read a run, telling how far that is. Raises RequestError; gaps of the log are remarked."""
+    """Read a run, telling how far that is. Raises RequestError; what could not be read of it is remarked."""
     from tui.feeds.run_reading import read_run
 
     own = configuration_if_any()
@@ -62,4 +62,6 @@ async def read_with_line(
     if reading.gap_count:
         what = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
         output.remark(f"{what} of the log of {job.id} could not be read")
+    for part, error in reading.unread.items():
+        output.remark(f"the {part} of {job.id} could not be read: {error}")
     return reading

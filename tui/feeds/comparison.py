@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
-from api_client.errors import NotFound, RequestError
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.streams.records import LogEnd, LogGap, LogLine
 from tui.feeds.publisher import Publisher
@@ -153,7 +153,8 @@ class ComparisonFeed:
             on_part=on_part,
         )
         run = ComparedRun(job, "read", reading.run, gap_count=reading.gap_count)
-        self._memory.keep(run)
+        if not reading.unread:
+            self._memory.keep(run)
         self._change(run)
 
     async def _follow(self, job: TrainingJob) -> None:
@@ -222,7 +223,10 @@ class _LiveRun:
     async def look(self) -> None:
         """Status, checkpoints, history; and how many nodes there are, where the job does not say."""
         client, now = self._session.client, self._session.clock.now()
-        vitals = None if self._job.node_count else await vitals_of(client, self._job, now)
+        vitals = None
+        if not self._job.node_count:
+            with suppress(ErrorAnswer, InvalidAnswer):
+                vitals = await vitals_of(client, self._job, now)
         self._run = replace(
             self._run,
             job=await client.jobs.get(self._job.project_id, self._job.id),

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from api_client.errors import ErrorAnswer, InvalidAnswer
 from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
 from tui.feeds.glance_log import GlanceLog
 from tui.feeds.run_reading import checkpoints_of, history_of
@@ -148,6 +150,12 @@ class Glancer:
         return watched.glance
 
     async def _read_metrics(self, watched: _Watched, job: TrainingJob) -> MetricsSnapshot:
+        """The samples that are known, with the new ones unless the server fails: the log tells too."""
+        with suppress(ErrorAnswer, InvalidAnswer):
+            await self._read_new_metrics(watched, job)
+        return watched.metrics.snapshot
+
+    async def _read_new_metrics(self, watched: _Watched, job: TrainingJob) -> None:
         """The last hour and what was before it; then what is new."""
         client, now = self._session.client, self._session.clock.now()
         if not watched.has_earlier:
@@ -162,13 +170,14 @@ class Glancer:
             recent = await read_recent(
                 client, job, now, VITALS_SPAN if silent is None else silent + INCREMENT
             )
-        return await asyncio.to_thread(watched.metrics.fold, recent)
+        await asyncio.to_thread(watched.metrics.fold, recent)
 
     async def _read_checkpoints(self, watched: _Watched, job: TrainingJob) -> None:
         """Listed anew once in a while: to see one that is overdue."""
         now = self._session.clock.monotonic()
         if watched.checkpoints_at is None or now - watched.checkpoints_at >= CHECKPOINTS_AGE_S:
-            watched.checkpoints = await checkpoints_of(self._session.client, job)
+            with suppress(ErrorAnswer):
+                watched.checkpoints = await checkpoints_of(self._session.client, job)
             watched.checkpoints_at = now
 
     async def _read_queue(self, watched: _Watched, job: TrainingJob) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from api_client.client import TrainingClient
-from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
+from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError, Unauthorized
 from api_client.models import Checkpoint, QueueContext, TrainingJob
 from api_client.streams.records import LogGap, LogLine
 from tui.feeds.vitals import read_vitals
@@ -21,6 +21,8 @@ from tui.insight.run import RunSnapshot
 CLOCK_SKEW = timedelta(minutes=5)
 UNKNOWN_AGE = timedelta(days=7)
 """How far back to read for a job whose creation time the server does not tell."""
+METRICS = "metrics"
+"""The name of that part in ``RunReading.unread``."""
 LINES_AT_ONCE = 250
 """Lines folded in one turn of the event loop."""
 
@@ -30,11 +32,16 @@ OnPart = Callable[[float | None, int], object]
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
-    """A run as it was read, how many lines its log had, and how many stretches could not be read."""
+    """A run as it was read, how many lines its log had, and how many stretches could not be read.
+
+    ``unread`` are the parts beside the log that the server was asked for in vain, by name, and why: what is
+    said of the run is said without them.
+    """
 
     run: RunSnapshot
     line_count: int
     gap_count: int
+    unread: Mapping[str, RequestError] = field(default_factory=dict)
 
 
 def beginning_of(job: TrainingJob, now: datetime) -> datetime:
@@ -84,16 +91,11 @@ async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext |
         return None
 
 
-async def vitals_of(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot | None:
-    """What health is judged by (of a finished job: what the server chooses); None without any."""
-    try:
-        if not job.is_finished:
-            return await read_vitals(client, job, now)
-        answer = await client.metrics.get(job.project_id, job.id)
-    except (ErrorAnswer, InvalidAnswer) as error:
-        if error.retryable:
-            raise
-        return None
+async def vitals_of(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
+    """What health is judged by (of a finished job: what the server chooses). Raises RequestError."""
+    if not job.is_finished:
+        return await read_vitals(client, job, now)
+    answer = await client.metrics.get(job.project_id, job.id)
     return await asyncio.to_thread(MetricsFold().fold, answer)
 
 
@@ -115,7 +117,8 @@ async def read_run(
     ``patterns`` read the lines of the user's own trainers, ``own_prices`` come before the listed ``prices``.
     ``stream`` chooses whose progress counts (``ProgressFold.choose``). The metrics are read where
     ``with_vitals``, or where nothing else tells how many nodes there are.
-    Raises RequestError; parts that a server does not have are left out.
+    Raises RequestError; parts that a server does not have are left out. Metrics that it fails to answer do
+    not hide what the log tells: they are named in ``RunReading.unread``.
     """
     now = datetime.now(UTC)
     fold = ProgressFold(max_points=max_points, patterns=patterns)
@@ -124,7 +127,10 @@ async def read_run(
     log = asyncio.create_task(_read_log(client, job, fold, since or beginning_of(job, now), on_part))
     listing = asyncio.create_task(checkpoints_of(client, job))
     history = asyncio.create_task(history_of(client, job))
-    vitals = asyncio.create_task(vitals_of(client, job, now) if wants_vitals else _nothing())
+    unread: dict[str, RequestError] = {}
+    vitals = asyncio.create_task(
+        _noting(unread, METRICS, vitals_of(client, job, now)) if wants_vitals else _nothing()
+    )
     parts = (log, listing, history, vitals)
     try:
         await asyncio.gather(*parts)
@@ -145,6 +151,7 @@ async def read_run(
         ),
         lines,
         gaps,
+        unread,
     )
 
 
@@ -187,6 +194,20 @@ async def fold_in_slices(fold: ProgressFold, lines: Sequence[LogLine]) -> None:
 
 async def _nothing() -> None:
     return None
+
+
+async def _noting(
+    unread: dict[str, RequestError], part: str, reading: Awaitable[MetricsSnapshot]
+) -> MetricsSnapshot | None:
+    """What is read; None, and a note of the error, where the server answers something else."""
+    try:
+        return await reading
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if isinstance(error, Unauthorized) and error.status == 401:  # the key itself is refused
+            raise
+        if not isinstance(error, NotFound):  # a server without that part has nothing to hide
+            unread[part] = error
+        return None
 
 
 async def _read_log(

@@ -295,7 +295,7 @@ def brief(finding: Finding, now: datetime) -> str:
         case FindingKind.LOSS_EXPLODING:
             return f"loss explodes{since}"
         case FindingKind.GPU_IDLE:
-            return f"{node} GPUs idle{since}".lstrip()
+            return inert(finding.short).replace(" for ", " ")  # all of them, a node's, or some of a node
         case FindingKind.STRAGGLER:
             return f"{node or 'a node'} slow"
         case FindingKind.NODE_MISSING:

@@ -12,6 +12,7 @@ from api_client.models import Checkpoint, InstanceType, QueueContext, QueueEvent
 from api_client.streams.records import LogLine
 from tui.insight.clock_offset import ClockOffset
 from tui.insight.finding import SHORT_CHARACTERS
+from tui.insight.fleet import brief
 from tui.insight.health import Finding, FindingKind, HealthRules, health
 from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress import ProgressFold, ProgressSnapshot
@@ -213,7 +214,11 @@ def test_one_gpu_that_does_nothing_beside_others_that_work():
     (found,) = look(vitals=metrics(dead))
     assert (found.kind, found.text) == (
         FindingKind.GPU_IDLE,
-        "node-0: GPU 1 does nothing while 1 others work",
+        "node-0: GPU 1 does nothing while another works",
+    )
+    assert found.short.startswith("node-0 GPU 1 idle for ")
+    assert brief(found, datetime.fromtimestamp(START_S + HOUR[-1], UTC)).startswith("node-0 GPU 1 idle "), (
+        "not the whole node"
     )
 
 

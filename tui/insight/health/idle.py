@@ -33,12 +33,14 @@ def idle_gpus(context: Context) -> Iterator[Finding]:
     with_gpus = sum(len(node.mean_utilization) > 0 for node in metrics.nodes)
     if idle and len(idle) == with_gpus:
         since = max(idle.values())
-        text = f"GPUs idle ({told}) for {duration(at - since)}"
-        yield finding(FindingKind.GPU_IDLE, "warning", text, since_s=since)
+        how_long = duration(at - since)
+        text, short = f"GPUs idle ({told}) for {how_long}", f"GPUs idle for {how_long}"
+        yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, since_s=since)
         return
     for name, since in idle.items():
-        text = f"{name}: GPUs idle ({told}) for {duration(at - since)}"
-        yield finding(FindingKind.GPU_IDLE, "warning", text, node=name, since_s=since)
+        how_long = duration(at - since)
+        text, short = f"{name}: GPUs idle ({told}) for {how_long}", f"{name} GPUs idle for {how_long}"
+        yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=name, since_s=since)
     for node in metrics.nodes:
         if node.name not in idle:
             yield from _idle_among_busy(context, node, at)
@@ -99,7 +101,10 @@ def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterato
         if gpu in still:
             since = min(since, _still_since(series, rules.idle_below, rules.active_from) or since)
     if len(still) == 1:
-        text = f"{node.name}: GPU {still[0]} does nothing while {len(busy)} others work"
+        others = "another works" if len(busy) == 1 else f"{len(busy)} others work"
+        text = f"{node.name}: GPU {still[0]} does nothing while {others}"
+        short = f"{node.name} GPU {still[0]} idle for {duration(at - since)}"
     else:
         text = f"{node.name}: {len(still)} of {len(node.gpus)} GPUs do nothing"
-    yield finding(FindingKind.GPU_IDLE, "warning", text, node=node.name, since_s=since)
+        short = f"{node.name} {len(still)} of {len(node.gpus)} GPUs idle for {duration(at - since)}"
+    yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=node.name, since_s=since)
