@@ -139,6 +139,14 @@ TOLD = [
     ("step=100, train/loss=0.5, train/lr=1e-4, perf/tokens_per_sec=1234", {"loss": 0.5, "tokens_per_s": 1234.0}),
     ("12:00:00    INFO [trainer] Step 10 | Time: 12.31s | Loss: 0.0012 | Entropy: 0.41 | Grad. Norm: 0.1231 | LR: 1.00e-06 | Throughput: 12345 tokens/s",
      {"step": 10, "loss": 0.0012, "learning_rate": 1e-6, "tokens_per_s": 12345.0}),
+    # counted in brackets and in round numbers: tutorials of PyTorch, CLU, Levanter
+    ("[1,  2000] loss: 2.173", {"epoch": 1.0, "loss": 2.173}),
+    ("loss: 1.231452  [12864/60000]", {"loss": 1.231452}),
+    ("I0601 10:00:00.123456 140012 logging_writer.py:48] [120] learning_rate=0.000121, loss=4.312, steps_per_sec=3.2",
+     {"step": 120, "loss": 4.312, "learning_rate": 0.000121}),
+    ("Progress on:train 9.21kit/10.0kit rate:2.0it/s remaining:06:12 elapsed:1:12:02 postfix:loss=2.31",
+     {"step": 9210, "total_steps": 10000, "loss": 2.31, "step_time_s": 0.5}),
+    ("INFO:__main__:Model saved to /mnt/ckpts/model.pt", {"checkpoint": "model.pt"}),
 ]  # fmt: skip
 
 
@@ -223,6 +231,14 @@ INFO 11-21 12:00:00 metrics.py:455] Avg prompt throughput: 120.1 tokens/s, Avg g
 Scheduler: step 100 lr 0.0001
 ==================== Step 4: configure ====================
     train/precision=16
+Progress on:eval 12it/81it rate:4.1it/s remaining:00:17 elapsed:00:03 postfix:loss=2.4
+I0601 10:00:00.123456 140012 logging_writer.py:64] [0] Got texts: {'config': 'loss=4'}.
+Saving checkpoints every 500 steps
+Saving a checkpoint every 10 minutes to /mnt/ckpts
+Saving checkpoints to /mnt/ckpts
+The checkpoint was saved by an older version of this library
+Only the last 3 saved checkpoints are kept
+Saving memory by activation checkpointing
 """.strip().splitlines()
 
 

@@ -12,11 +12,19 @@ _SAVING = re.compile(
     re.IGNORECASE,
 )
 _SAVING_MODEL = re.compile(
-    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)? (?:to|in|at)\b", re.IGNORECASE
+    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)? (?:to|in|at)\b"
+    r"|\bmodel saved (?:to|in|at) /",
+    re.IGNORECASE,
 )
 _SAVED_AFTER = re.compile(
     r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
     r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b",
+    re.IGNORECASE,
+)
+_ANNOUNCED = re.compile(
+    # What is to come, or was long ago: "every 500 steps", "saving checkpoints to …", "was saved by".
+    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)|\bwas saved (?:by|with|from)\b"
+    r"|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint|\d saved checkpoints",
     re.IGNORECASE,
 )
 _SAVED_PATH = re.compile(
@@ -61,6 +69,8 @@ def read(text: str) -> Reading | None:
         or _VERL_FOLDER in text
     )
     if not about_saving or _NOT_SAVING.search(text):
+        return None
+    if _ANNOUNCED.search(text) and not _NAMED.search(text):
         return None
     return Reading(checkpoint=_name(text)[:_MAX_NAME])
 
