@@ -34,6 +34,15 @@ E queue.Empty
 . Epoch: 3""")
 
 
+def test_a_bar_that_goes_on_after_the_exception_is_none_of_it():
+    check("""B Traceback (most recent call last):
+i   File "a.py", line 3, in f
+E ValueError: no sample 7, the next one is taken
+i   more of the message
+.  46%|####5     | 4120/9000 [6:10:38<7:17:27,  5.39s/it]
+.  47%|####5     | 4121/9000 [6:10:43<7:17:22,  5.39s/it]""")
+
+
 def test_a_chain_is_one():
     check("""B Traceback (most recent call last):
 i   File "a.py", line 3, in f

@@ -40,6 +40,8 @@ _NATIVE = re.compile(
     r"|Compile with|Current thread 0x|Thread 0x|\[[^\]]{1,80}\] \[ ?\d+\]|\[[^\]]{1,80}\] \*\*\*"
     r"|PC: @|@ +0x|Extension modules:"
 )
+_TQDM = "%|"
+"""In a line of tqdm's, which begins with a space below 100 %: the run went on after the exception."""
 _RULER = 20
 """As many equal signs make a ruler of torchrun's banner."""
 
@@ -186,7 +188,7 @@ def _after_end(known: _Open, body: str) -> TracebackPart | None:
     if body.startswith(_CHAINED):
         known.chained = True
         return TracebackPart.INSIDE
-    if not body.strip() or (body[0].isspace() and not known.chained):
+    if not body.strip() or (body[0].isspace() and not known.chained and _TQDM not in body):
         return TracebackPart.INSIDE
     return None
 
