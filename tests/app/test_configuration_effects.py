@@ -1,17 +1,24 @@
 """Every setting has an effect that a person sees; notifications have tests of their own."""
 
-from dataclasses import asdict
+import asyncio
+import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from alert_places import settings
 from textual.pilot import Pilot
 
+from api_client.clock import SystemClock
+from api_client.streams.records import LogLine
 from support.dashboard import Dashboard, home, settle, text_of
-from support.stranger import Stranger
-from support.worlds import StubFleetFeed, StubRunFeed, fleet, job, run
+from support.remotes import remote_of
+from support.stranger import Answer, Stranger
+from support.stranger import job as stranger_job
+from support.stranger_runs import metrics_of, node, serve_metrics
+from support.waiting import until
+from support.worlds import ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, job, run
 from tui.app import BtTuiApp
 from tui.configuration.loading import Loaded, load_or_defaults
 from tui.configuration.memory import Memory
@@ -50,7 +57,7 @@ def feeds(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         made.append({"span": span, **given})
         return StubRunFeed(run(job), job, publish=publish, on_log=on_log, on_gone=on_gone, span=span)
 
-    monkeypatch.setattr("tui.app.opening.RunFeed", make)
+    monkeypatch.setattr("tui.feeds.run.RunFeed", make)
     return made
 
 
@@ -147,8 +154,31 @@ async def test_rates_thresholds_patterns_and_prices_reach_the_feed_of_a_job(
     assert made["patterns"][0].read("it 12").step == 12
 
 
-async def test_how_the_log_begins(feeds: list[dict[str, Any]]) -> None:
-    wanted = {
+def telling_lines() -> tuple[LogLine, ...]:
+    """Lines that look different in each way of showing a log."""
+    texts = (
+        " 10%|#         | 10/100 [00:10<01:30]",
+        " 20%|##        | 20/100 [00:20<01:20]",
+        "Traceback (most recent call last):",
+        '  File "loader.py", line 7, in read',
+        "ValueError: no data",
+        "a long line " + 130 * "-" + " its end",
+    )
+    start_ns = int((ONE_O_CLOCK - timedelta(minutes=5)).timestamp() * 1e9)
+    grave = [LogLine(start_ns + n, text, "node-0", "WARNING") for n, text in enumerate(texts)]
+    return (*grave, LogLine(start_ns + len(texts), "small talk", "node-0", "DEBUG"))
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_how_the_log_begins(
+    monkeypatch: pytest.MonkeyPatch, feeds: list[dict[str, Any]], is_changed: bool
+) -> None:
+    def make(_session: object, job: Any, **given: Any) -> Any:
+        wanted = {name: given[name] for name in ("publish", "on_log", "on_gone", "span")}
+        return StubRunFeed(run(job), job, lines=telling_lines(), **wanted)
+
+    monkeypatch.setattr("tui.feeds.run.RunFeed", make)
+    changes = {
         "time": "elapsed",
         "wrap": True,
         "min_level": "WARNING",
@@ -156,31 +186,53 @@ async def test_how_the_log_begins(feeds: list[dict[str, Any]]) -> None:
         "collapse_progress": False,
         "fold_tracebacks": False,
     }
-    app = Opened(settings(logs=wanted))
+    app = Opened(settings(logs=changes) if is_changed else settings())
     async with app.run_test(size=SIZE) as pilot:
         pane = (await open_first_job(pilot)).query_one(LogPane)
-        assert asdict(pane.ways()) == {
-            **{k: v for k, v in wanted.items() if k != "max_lines_in_memory"},
-            "max_lines": 5_000,
-        }
-        assert "≥ WARNING" in text_of(app)
+        await pilot.press("2")
+        await settle(pilot)
+        text = text_of(app)
+        assert pane.ways().max_lines == (5_000 if is_changed else 200_000)
+    shown_if_changed = {
+        "0:19:00 n0": True,  # the job was made 24 minutes before one o'clock, the lines are of 12:55
+        "12:55:00 n0": False,
+        "its end": True,
+        "small talk": False,
+        "10/100": True,
+        "loader.py": True,
+    }
+    assert {words: words in text for words in shown_if_changed} == {
+        words: there == is_changed for words, there in shown_if_changed.items()
+    }
+    assert "20/100" in text
 
 
-async def test_the_rate_of_home_is_that_of_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    heard: list[float] = []
+class PatientClock(SystemClock):
+    """Real time, but waits of an hour's order never end; which there were is kept."""
+
+    waits_s: ClassVar[set[float]] = set()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds >= 1000:
+            self.waits_s.add(seconds)
+            await asyncio.Event().wait()
+        await super().sleep(seconds)
+
+
+async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.feeds.session.SystemClock", PatientClock)
+    PatientClock.waits_s.clear()
+    rates = {"fleet_s": 1111.0, "status_s": 1222.0, "metrics_s": 1333.0, "checkpoints_s": 1444.0}
     with Stranger() as server:
-        from support.remotes import remote_of
-
-        app = BtTuiApp(remote_of(server), settings=settings(refresh={"fleet_s": 1.0}))
-        feed: Any = None
+        server.jobs = [stranger_job("job1", "RUNNING")]
+        serve_metrics(server, metrics_of(node("node-0", [0.9] * 5, end_s=time.time())))
+        of_job = "/v1/training_projects/[^/]+/jobs/job1/checkpoints"
+        server.on("GET", of_job, Answer(body={"training_job": server.jobs[0], "checkpoints": []}))
+        app = BtTuiApp(remote_of(server), settings=settings(refresh=rates))
         async with app.run_test(size=SIZE) as pilot:
-            await settle(pilot)
-            screen = app.screen
-            assert isinstance(screen, HomeScreen)
-            feed = screen._feed
-            heard.append(feed._list_interval_s)
-    assert heard == [1.0]
+            await until(pilot, lambda: PatientClock.waits_s == {rates["fleet_s"]})
+            await pilot.press("enter")
+            await until(pilot, lambda: PatientClock.waits_s == set(rates.values()))
 
 
 async def test_a_broken_file_is_told_and_the_dashboard_starts_with_the_defaults(tmp_path: Path) -> None:

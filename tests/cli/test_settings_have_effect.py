@@ -1,7 +1,9 @@
-"""No setting is without a test that shows what it does."""
+"""No setting is without a test that changes it and sees what it does."""
 
 from __future__ import annotations
 
+import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,26 +12,76 @@ from tui.configuration.environment import setting_names
 
 TESTS = Path(__file__).parents[1]
 EFFECTS = "app/test_configuration_effects.py"
-SHOWN_IN = {
-    "remote": "cli/test_config_command.py",
-    "readonly": EFFECTS,
-    "theme": EFFECTS,
-    "refresh": EFFECTS,
-    "notifications": "app/test_alerts.py",
-    "logs": EFFECTS,
-    "keys": EFFECTS,
-    "health": "unit/insight/test_insight_health_rules.py",
-    "prices": EFFECTS,
-    "patterns": EFFECTS,
-    "demo": "cli/test_settings_have_effect.py",
+ALERTS = "app/test_alerts.py"
+COMMANDS = "cli/test_config_command.py"
+LOG_BEGINS = (EFFECTS, "test_how_the_log_begins")
+RATES = (EFFECTS, "test_the_rates_are_those_of_the_requests")
+CHOSEN = (ALERTS, "test_what_is_told_can_be_chosen")
+FOCUS = (ALERTS, "test_bell_and_terminal_only_while_it_has_not_the_focus")
+THRESHOLDS = ("unit/insight/test_every_threshold.py", "test_no_threshold_is_left_out")
+SHOWN_BY = {
+    "remote": (COMMANDS, "test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another"),
+    "readonly": (EFFECTS, "test_readonly"),
+    "theme.name": (EFFECTS, "test_the_theme"),
+    "theme.no_color": (EFFECTS, "test_no_color"),
+    "refresh.fleet_s": RATES,
+    "refresh.status_s": RATES,
+    "refresh.metrics_s": RATES,
+    "refresh.checkpoints_s": RATES,
+    "notifications.toast": CHOSEN,
+    "notifications.bell": FOCUS,
+    "notifications.title": (ALERTS, "test_the_title_can_be_left_alone"),
+    "notifications.osc": FOCUS,
+    "notifications.only_when_unfocused": FOCUS,
+    "notifications.min_severity": CHOSEN,
+    "notifications.job_end": CHOSEN,
+    "notifications.snooze_minutes": (
+        ALERTS,
+        "test_snoozing_silences_the_header_the_title_and_what_comes_again_until_it_is_woken",
+    ),
+    "notifications.command": (ALERTS, "test_the_users_program_gets_json_on_its_standard_input_and_no_key"),
+    "notifications.webhook": (ALERTS, "test_the_webhook_gets_json_without_a_key_and_is_tried_again"),
+    "logs.time": LOG_BEGINS,
+    "logs.wrap": LOG_BEGINS,
+    "logs.min_level": LOG_BEGINS,
+    "logs.max_lines_in_memory": LOG_BEGINS,
+    "logs.collapse_progress": LOG_BEGINS,
+    "logs.fold_tracebacks": LOG_BEGINS,
+    "keys": (EFFECTS, "test_keys_move_in_footer_help_and_under_the_fingers"),
+    "prices": (COMMANDS, "test_the_users_own_price_comes_before_the_listed_one"),
+    "patterns": (COMMANDS, "test_thresholds_and_patterns_count_without_a_screen_too"),
+    "demo.speed": (
+        "cli/test_settings_have_effect.py",
+        "test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it",
+    ),
 }
-"""Where the effect of each section's settings is shown."""
+"""The test that changes each setting; those of ``health`` are all in one file, which counts them itself."""
 
 
-@pytest.mark.parametrize("setting", [name for name, _ in setting_names() if not name.startswith("health.")])
-def test_the_effect_of_every_setting_is_shown(setting: str) -> None:
-    section, _, name = setting.partition(".")
-    assert (name or section) in (TESTS / SHOWN_IN[section]).read_text(encoding="utf-8")
+@cache
+def sources_of(file: str) -> dict[str, str]:
+    """The source of every test of a file, its parameters included, by name."""
+    source = (TESTS / file).read_text(encoding="utf-8")
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {
+        node.name: "\n".join(
+            ast.get_source_segment(source, part) or "" for part in (*node.decorator_list, node)
+        )
+        for node in ast.parse(source).body
+        if isinstance(node, functions) and node.name.startswith("test_")
+    }
+
+
+def test_no_setting_is_left_out() -> None:
+    names = {name for name, _ in setting_names()}
+    assert {name for name in names if not name.startswith("health.")} == set(SHOWN_BY)
+    assert THRESHOLDS[1] in sources_of(THRESHOLDS[0])
+
+
+@pytest.mark.parametrize("setting", SHOWN_BY)
+def test_the_test_of_a_setting_sets_it(setting: str) -> None:
+    file, test = SHOWN_BY[setting]
+    assert setting.rpartition(".")[2] in sources_of(file)[test]
 
 
 def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(cli, monkeypatch) -> None:
@@ -50,7 +102,7 @@ def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(
 
     monkeypatch.setattr(child, "EmulatorChild", NoChild)
     monkeypatch.setattr(demo, "need_terminal", lambda: None)
-    environ = {"BT_TUI_DEMO_SPEED": "25"}
+    environ = {"BT_TUI_DEMO_SPEED": "25"}  # of demo.speed
     assert cli("demo", environ=environ).code == 1
     assert cli("demo", "--speed", "3", environ=environ).code == 1
     assert speeds == [25.0, 3.0]
