@@ -166,3 +166,41 @@ async def test_the_place_is_kept_when_a_newer_checkpoint_comes() -> None:
         await settle(pilot)
         assert pane.chosen is not None and pane.chosen.name == "checkpoint-200"
         assert [one.name for one in pane.marked] == ["checkpoint-200"]
+
+
+async def test_who_opens_the_tab_finds_the_cursor_on_the_newest_whatever_came_first() -> None:
+    app = job_view(run(checkpoints=THREE[:1], progress=LOSSES))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        screen = app.screen
+        screen.snapshot = run(checkpoints=THREE, progress=LOSSES)  # type: ignore[attr-defined]
+        await settle(pilot)
+        await pilot.press("4")
+        await settle(pilot)
+        chosen = screen.query_one(CheckpointPane).chosen
+        assert chosen is not None
+        assert chosen.name == "checkpoint-300"
+
+
+async def test_what_comes_while_somebody_looks_moves_no_cursor() -> None:
+    app = tab(THREE[:2])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        app.screen.snapshot = run(checkpoints=THREE, progress=LOSSES)  # type: ignore[attr-defined]
+        await settle(pilot)
+        chosen = app.screen.query_one(CheckpointPane).chosen
+        assert chosen is not None
+        assert chosen.name == "checkpoint-200"
+
+
+async def test_a_cursor_that_was_put_somewhere_stays_there_while_the_tab_is_away() -> None:
+    app = tab(THREE[:2])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("j", "1")
+        app.screen.snapshot = run(checkpoints=THREE, progress=LOSSES)  # type: ignore[attr-defined]
+        await settle(pilot)
+        await pilot.press("4")
+        chosen = app.screen.query_one(CheckpointPane).chosen
+        assert chosen is not None
+        assert chosen.name == "checkpoint-100"

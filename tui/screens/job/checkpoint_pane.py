@@ -40,6 +40,8 @@ class CheckpointPane(Vertical):
         self._order = ORDERS[0]
         self._now: datetime | None = None
         self._made_of: tuple[object, ...] = ()
+        self._left_on: str | None = None
+        """Where the cursor is as long as nobody moves it."""
 
     def compose(self) -> ComposeResult:
         """The summary, the table, and what to say without checkpoints."""
@@ -87,8 +89,17 @@ class CheckpointPane(Vertical):
     def _fill(self) -> None:
         if self._now is None:
             return
-        self._table.sort_mark = self._order
-        self._table.set_rows(rows_of(self._facts, self._order, frozenset(self._marked), self._now))
+        table = self._table
+        unmoved = table.cursor_key == self._left_on
+        table.sort_mark = self._order
+        rows = rows_of(self._facts, self._order, frozenset(self._marked), self._now)
+        table.set_rows(rows)
+        # Who comes here finds the cursor on the newest, not on the one that was the first to be written; but
+        # it goes to another one only while nobody sees it.
+        if unmoved and rows and not self.is_on_screen:
+            table.move_to(rows[0].key)
+        if unmoved:
+            self._left_on = table.cursor_key
         self._show_summary()
 
     def _show_summary(self) -> None:
