@@ -9,6 +9,8 @@ from api_client.deployment.selection import kind_of
 from api_client.models import Checkpoint
 
 BYTES_PER_GB = 1_000_000_000
+LEAST_GB = 0.1
+"""Of less nobody needs to know how much."""
 BYTES_PER_WEIGHT = 2
 """Weights are served in 16 bits."""
 
@@ -56,4 +58,6 @@ def _named_bytes(checkpoint: Checkpoint) -> int | None:
 
 def _gigabytes(size_bytes: int) -> str:
     gigabytes = size_bytes / BYTES_PER_GB
+    if gigabytes < LEAST_GB:
+        return f"less than {LEAST_GB} GB"
     return f"{gigabytes:,.0f} GB" if gigabytes >= 10 else f"{gigabytes:.1f} GB"

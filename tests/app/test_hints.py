@@ -6,6 +6,7 @@ from pathlib import Path
 
 from support.dashboard import home, text_of
 from support.waiting import until
+from support.worlds import fleet
 from tui.actions import ACTIONS
 from tui.actions.hints import HINTS, MOST_TIMES_SHOWN
 from tui.app.hints import HINT_MEMORY
@@ -55,3 +56,10 @@ async def test_it_names_the_key_that_the_settings_gave() -> None:
     app = home(hints=True, settings=settings)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: f"tip  f5 {OPEN}" in text_of(app))
+
+
+async def test_without_any_job_nothing_is_said_of_the_job_under_the_cursor() -> None:
+    app = home(fleet(()), hints=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: HELP in text_of(app))
+        assert OPEN not in text_of(app)

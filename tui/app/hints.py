@@ -17,14 +17,13 @@ from tui.keymap import key_for
 from tui.messages import OpenJobRequested
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
+from tui.screens.kinds import is_job_screen
 from tui.screens.welcome.screen import WelcomeChoice
 from tui.widgets.hint_line import HintLine
 from tui.widgets.status_footer import StatusFooter
 
 HINT_MEMORY = "hints"
 LOOK_S = 1.0
-HINTED = (HomeScreen, JobScreen)
 
 
 class HintKeeper(App[WelcomeChoice]):
@@ -44,9 +43,11 @@ class HintKeeper(App[WelcomeChoice]):
     def show_hint(self) -> None:
         """Show what fits the screen that is seen, or nothing."""
         screen = self.screen if self.screen_stack else None
-        if not isinstance(screen, HINTED) or not screen.is_mounted:
+        if not (isinstance(screen, HomeScreen) or is_job_screen(screen)) or not screen.is_mounted:
             return
-        hint = next_hint((*screen.scopes, Scope.APP), self._gone())
+        # The hints of Home are about jobs: without any, only help is left to be told of.
+        empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
+        hint = next_hint((Scope.APP,) if empty else (*screen.scopes, Scope.APP), self._gone())
         line = self._line_of(screen)
         if line is not None:
             line.shown = (key_for(hint.name, self._keys), hint.words) if hint is not None else ("", "")

@@ -11,7 +11,9 @@ DEBUG_VARIABLE = "BT_TUI_DEBUG"
 NO_REMOTE_HELP = """no remote to talk to. One of these sets one:
   1. export BASETEN_API_KEY=…      (a key from your Baseten workspace's settings)
   2. bt-tui login                  asks for a key and keeps it in ~/.trussrc, which the truss CLI reads too
-  3. bt-tui demo                   a whole demo world on this machine, no account needed
+Without an account, on this machine:
+  3. bt-tui demo                   a whole demo world to look around in
+  4. bt-tui --remote local …       the same command on an emulator, which really runs what you submit
 """
 
 

@@ -259,5 +259,6 @@ def test_an_adapter_s_memory_is_its_base_model_s(base: str | None, hint: str) ->
 def test_full_weights_take_what_the_checkpoint_takes() -> None:
     assert needed_gpu_bytes([checkpoint("f", "full", size_bytes=16_000_000_000)]) == 16_000_000_000
     assert "the checkpoint is 16 GB" in memory_hint([checkpoint("f", "full", size_bytes=16_000_000_000)])
+    assert "the checkpoint is less than 0.1 GB" in memory_hint([checkpoint("f", "full", size_bytes=500)])
     assert memory_hint([checkpoint("f", "full", size_bytes=None)]) == ""
     assert memory_hint([]) == ""

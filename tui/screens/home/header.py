@@ -32,7 +32,8 @@ def header_facts(
         if alarmed:
             facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look", "warn")])
         total = len(snapshot.jobs)
-        facts.append([(f"{len(rows)} of {total} jobs" if len(rows) != total else f"{total} jobs", "muted")])
+        jobs = f"{total} job{'' if total == 1 else 's'}"
+        facts.append([(f"{len(rows)} of {jobs}" if len(rows) != total else jobs, "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])
         busy = sum(row.gpu_count for row in running)
         if busy:
