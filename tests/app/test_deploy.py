@@ -172,9 +172,11 @@ async def test_from_home_to_a_served_model_by_mouse_alone(here: Path) -> None:
             await until(pilot, lambda: isinstance(app.screen, DeployScreen) and step_of(app) == "checkpoints")
             while step_of(app) != REVIEW:
                 before = step_of(app)
-                if before == "checkpoints" and not app.screen.query_one(MarkList).marked:
-                    await pilot.click(MarkList, offset=(3, 0))
-                    await until(pilot, lambda: bool(app.screen.query_one(MarkList).marked))
+                if before == "checkpoints":
+                    await until(pilot, lambda: bool(app.screen.query(MarkList)))  # the question comes first
+                    if not app.screen.query_one(MarkList).marked:
+                        await pilot.click(MarkList, offset=(3, 0))
+                        await until(pilot, lambda: bool(app.screen.query_one(MarkList).marked))
                 await press_footer(app, pilot, "ctrl+s")
                 await until(pilot, partial(_is_elsewhere, app, before))
             await pilot.click("AnswerPane OptionList", offset=(3, 0))

@@ -1,13 +1,17 @@
 """What the wizard's screen makes of answers: the rules are the steps', the screen must show them."""
 
+from dataclasses import replace
+
 import pytest
 from textual.widgets import Input
 
 from api_client.deployment import VALID_LORA_RANKS
 from support.dashboard import deploy_view, settle, text_of
-from support.wizard_facts import checkpoint, lora, to, walk_of
+from support.wizard_facts import checkpoint, lora, state_of, to, walk_of
 from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
+from tui.wizard.given import Given, beforehand
+from tui.wizard.walk import Walk
 
 SIZE = (80, 24)
 
@@ -109,3 +113,25 @@ async def test_by_mouse_a_choice_is_taken_with_a_click() -> None:
         await pilot.click(AnswerPane, offset=(5, 2))
         await settle(pilot)
         assert step_of(app.screen) == "hf_secret"
+
+
+async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_no_further() -> None:
+    given = Given(job_id="job1", checkpoint_names=("a",))
+    facts = state_of(lora("a"), lora("b")).facts
+    app = deploy_view(Walk(replace(beforehand(given, None, facts.now), facts=facts)).started())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert step_of(app.screen) == "base_model"
+        await pilot.press("ctrl+b")
+        await settle(pilot)
+        assert step_of(app.screen) == "checkpoints"
+        assert "^b" not in text_of(app).splitlines()[-1]
+        await pilot.press("ctrl+b")
+        await settle(pilot)
+        assert step_of(app.screen) == "checkpoints"
+        await pilot.press("space", "j", "space", "ctrl+s")
+        await settle(pilot)
+        screen = app.screen
+        assert isinstance(screen, DeployScreen) and screen.snapshot.walk is not None
+        assert screen.snapshot.walk.state.answers.checkpoint_names == ("b",)
+        assert step_of(screen) == "base_model"

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from textual.pilot import Pilot
 from textual.screen import Screen
 
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
 from tui.app import BtTuiApp
-from tui.feeds.deployment import DeploySnapshot
+from tui.feeds.deployment import DeployFeed
+from tui.feeds.session import Session
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet import FleetSnapshot
 from tui.insight.run import RunSnapshot
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.wizard.step import Answer
+from tui.wizard.given import Given
 from tui.wizard.walk import Walk
 
 LIVE = Connection(Link.LIVE, answered_at=None)
@@ -67,23 +68,17 @@ def job_view(snapshot: RunSnapshot | None = None, *, tab: str = "live", **feed: 
     return Dashboard(first)
 
 
-class StubDeployFeed:
-    """Shows one place of the wizard's walk and goes on from there; no server is asked."""
+class StubDeployFeed(DeployFeed):
+    """The feed at one place of the wizard's walk, from where it goes on; no server is asked."""
 
     truss_config = ""
 
-    def __init__(self, walk: Walk, *, publish: Callable[[DeploySnapshot], object], **_others: object) -> None:
-        self._snapshot = DeploySnapshot(stage="asking", walk=walk)
-        self._publish = publish
+    def __init__(self, walk: Walk, **heard: Callable[[Any], object]) -> None:
+        super().__init__(cast(Session, None), Given(), **heard)
+        self._begun = walk
 
     async def begin(self) -> None:
-        self._publish(self._snapshot)
-
-    async def answer(self, answer: Answer) -> None:
-        walk = self._snapshot.walk
-        assert walk is not None
-        self._snapshot = DeploySnapshot(stage="asking", walk=walk.answered(answer))
-        self._publish(self._snapshot)
+        self._change(stage="asking", walk=self._begun)
 
 
 def deploy_view(walk: Walk) -> Dashboard:

@@ -123,10 +123,11 @@ class DeployFeed:
         await self._go(self._walk.answered(answer))
 
     def back(self) -> bool:
-        """The question before; whether there was one."""
-        if not self._walk.can_go_back:
+        """The question before, also that of checkpoints chosen on another screen; whether there was one."""
+        before = self._walk.back_into_given()
+        if before is self._walk:
             return False
-        self._change(stage="asking", walk=self._walk.back(), error="", note="")
+        self._change(stage="asking", walk=before, error="", note="")
         return True
 
     def change(self, step_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from api_client.models import Checkpoint, CheckpointFile
@@ -58,11 +58,18 @@ class Walk:
 
     def back(self) -> Walk:
         """The step before this one; those that were given beforehand are passed over."""
+        return self._back_over(lambda step: step.is_given and not step.problem(step.answer))
+
+    def back_into_given(self) -> Walk:
+        """The step before this one; of those given beforehand only the job is not asked for again."""
+        return self._back_over(lambda step: step.is_given and step.id == JOB)
+
+    def _back_over(self, passed: Callable[[Step], bool]) -> Walk:
         before: str | None = None
         for step in self.steps:
             if step.id == self.current:
                 break
-            if not step.is_given or step.problem(step.answer):
+            if not passed(step):
                 before = step.id
         return replace(self, current=before) if before is not None else self
 

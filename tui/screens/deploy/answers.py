@@ -16,6 +16,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from tui.insight.text import inert
+from tui.widgets.choice_list import ChoiceList
 from tui.wizard.environment import read_pair
 from tui.wizard.state import SECRETS
 from tui.wizard.step import Answer, Choice, Step
@@ -24,7 +25,7 @@ REASON_CELLS = 44
 """Reasons are broken to fit beside the way at 80 columns."""
 
 
-class MarkList(OptionList):
+class MarkList(ChoiceList):
     """Several may be marked; a mark is a sign, not a colour. Space or a click marks, enter goes on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -158,8 +159,8 @@ class AnswerPane(Vertical):
         self.give()
 
 
-def _options(step: Step) -> OptionList:
-    options = OptionList(
+def _options(step: Step) -> ChoiceList:
+    options = ChoiceList(
         *(
             Option(choice_text(choice), id=choice.value, disabled=bool(choice.disabled_reason))
             for choice in step.choices

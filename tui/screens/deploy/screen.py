@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
@@ -164,19 +166,20 @@ class DeployScreen(AppScreen):
         await box.remove_children()
         await box.mount(pane)
 
-    def _way(self, walk: Walk) -> Text:
-        """Every step with its answer; where we are is marked by more than colour."""
+    def _way(self, walk: Walk) -> Group:
+        """Every step with its answer below; where we are is marked by more than colour."""
         tones = tone_styles(self.app)
-        text = Text()
+        lines: list[RenderableType] = []
         for step in walk.steps:
             here = step.id == walk.current
             done = not here and step.id != REVIEW and (step.id in walk.visited or step.is_given)
             sign, tone = ("▸", "key") if here else ("✓", "good") if done else ("·", "muted")
-            text.append(f"{sign} ", tones[tone])
-            text.append(f"{inert(step.title)}\n", tones["strong" if here else "plain" if done else "muted"])
+            title_tone = "strong" if here else "plain" if done else "muted"
+            lines.append(Text.assemble((f"{sign} ", tones[tone]), (inert(step.title), tones[title_tone])))
             if done:
-                text.append(f"  {inert(answer_text(walk.state, step))}\n", tones["muted"])
-        return text
+                answer = Text(inert(answer_text(walk.state, step)), tones["muted"])
+                lines.append(Padding(answer, (0, 0, 0, 2)))
+        return Group(*lines)
 
     def _show_problem(self, problem: str, note: str = "") -> None:
         line = self.query_one("#problem", Static)
@@ -266,7 +269,9 @@ class DeployScreen(AppScreen):
         if action == "next":
             return self.snapshot.stage == "asking"
         if action == "previous":
-            return self.snapshot.stage in ("asking", "tried")
+            walk = self.snapshot.walk
+            asked_before = walk is not None and walk.back_into_given() is not walk
+            return self.snapshot.stage == "tried" or (self.snapshot.stage == "asking" and asked_before)
         return True
 
     def action_next(self) -> None:

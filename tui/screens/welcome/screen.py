@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from tui.actions import Scope
 from tui.keymap import bindings_of
+from tui.widgets.choice_list import ChoiceList
 
 
 class WelcomeChoice(StrEnum):
@@ -72,7 +73,7 @@ class WelcomeScreen(Screen[None]):
         with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
             yield Static(Text("The cockpit of Baseten Training in your terminal."), id="claim")
-            yield OptionList(
+            yield ChoiceList(
                 *(
                     Option(Text.assemble((label, "bold"), "\n", (words, "dim")), id=choice)
                     for choice, label, words in CHOICES
