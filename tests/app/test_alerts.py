@@ -16,7 +16,7 @@ from support.waiting import until
 from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.outside import NotDelivered, post, run_command
 from tui.insight.finding import Finding, FindingKind
-from tui.insight.fleet import fold_fleet
+from tui.insight.fleet_fold import fold_fleet
 from tui.insight.run import RunSnapshot
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen

@@ -15,7 +15,7 @@ from tui.feeds.glance_log import PAGE_LINES, GlanceLog
 from tui.feeds.session import Session
 
 NOW_MS = int(time.time() * 1000)
-EVERY_MS = 40
+EVERY_MS = 100
 OLD = 2 * PAGE_LINES + 300
 """More than two pages, three lines of each millisecond that has any."""
 

@@ -20,7 +20,8 @@ from api_client.models import (
 )
 from api_client.streams.records import LogLine
 from tui.feeds.run_log import LogPart
-from tui.insight.fleet import FleetSnapshot, Glance, fold_fleet
+from tui.insight.fleet import FleetSnapshot, Glance
+from tui.insight.fleet_fold import fold_fleet
 from tui.insight.health import Finding, FindingKind, health, nodes_found
 from tui.insight.node_metrics import MetricsFold
 from tui.insight.progress import ProgressFold, ProgressSnapshot

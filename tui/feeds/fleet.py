@@ -9,7 +9,6 @@ from contextlib import suppress
 from api_client.errors import NotFound, RequestError, Unauthorized
 from api_client.models import (
     RUNNABLE_STATUSES,
-    JobStatus,
     TrainingJob,
     TrainingProject,
 )
@@ -17,7 +16,8 @@ from tui.feeds.glances import Glancer
 from tui.feeds.publisher import Publisher
 from tui.feeds.run_reading import listed_prices
 from tui.feeds.session import Session
-from tui.insight.fleet import FleetFold, FleetSnapshot, Glance
+from tui.insight.fleet import FleetSnapshot, Glance
+from tui.insight.fleet_fold import FleetFold
 from tui.insight.health import DEFAULT_RULES, HealthRules
 from tui.insight.progress import ProgressPattern
 
@@ -68,6 +68,7 @@ class FleetFeed:
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._jobs: dict[str, TrainingJob] = {}
+        self._live: dict[str, TrainingJob] = {}  # the unfinished, and those that ended since all were listed
         self._unfinished: list[TrainingJob] = []
         self._fold = FleetFold()
         self._was_asked = False
@@ -142,10 +143,10 @@ class FleetFeed:
         self._rounds += 1
         if everything:
             self._projects = await client.projects.list()
-            self._jobs = {job.id: job for job in await self._all_jobs()}
-            await asyncio.to_thread(
-                self._fold.warm, list(self._jobs.values()), dict(self._glances), self._session.clock.now()
-            )
+            jobs = await self._all_jobs()
+            await asyncio.to_thread(self._fold.warm, jobs, dict(self._glances), self._session.clock.now())
+            self._jobs = {job.id: job for job in jobs}
+            self._live = {job.id: job for job in jobs if not job.is_finished}
             size = max(1.0, len(self._jobs) / MANY_JOBS)
             self._publisher.interval_s = PUBLISH_INTERVAL_S * min(size, SLOWER_AT_MOST)
         else:
@@ -154,16 +155,15 @@ class FleetFeed:
             if any(job.project_id not in known for job in fresh.values()):
                 self._projects = await client.projects.list()
             ended = [job for job in self._unfinished if job.id not in fresh]
-            self._jobs |= fresh
             for job in ended:
                 with suppress(NotFound):
-                    self._jobs[job.id] = await client.jobs.get(job.project_id, job.id)
-        self._unfinished = [job for job in self._jobs.values() if job.current_status in RUNNABLE_STATUSES]
+                    fresh[job.id] = await client.jobs.get(job.project_id, job.id)
+            self._jobs |= fresh
+            self._live |= fresh
+        self._unfinished = [job for job in self._live.values() if job.current_status in RUNNABLE_STATUSES]
         for gone in self._glances.keys() - self._jobs.keys():
             del self._glances[gone]
-        self._glancer.forget_all_but(
-            {job.id for job in self._unfinished if job.current_status == JobStatus.RUNNING}
-        )
+        self._glancer.watch(self._unfinished)
         self._listed.set()
         if asked:
             self._publish()  # whoever has asked does not wait until a large account's turn comes
@@ -181,7 +181,7 @@ class FleetFeed:
     def _publish(self) -> None:
         now = self._session.clock.now()
         self._publish_snapshot(
-            self._fold.fold(self._projects, self._jobs.values(), self._glances, now, self._prices)
+            self._fold.fold(self._projects, self._live.values(), self._glances, now, self._prices)
         )
 
     async def _keep_glancing(self) -> None:
@@ -189,7 +189,7 @@ class FleetFeed:
         clock = self._session.clock
         while True:
             await self._watched.wait()
-            job = self._glancer.next_due(self._unfinished)
+            job = self._glancer.next_due()
             pause_s = GLANCE_IDLE_S
             if job is not None:
                 pause_s = GLANCE_PAUSE_S if job.id in self._glances else FIRST_GLANCE_PAUSE_S
@@ -203,7 +203,7 @@ class FleetFeed:
         await self._listed.wait()
         while True:
             await self._watched.wait()
-            job = self._glancer.next_unread(self._unfinished)
+            job = self._glancer.next_unread()
             failed = False
             if job is not None:
                 try:

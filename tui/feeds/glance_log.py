@@ -10,20 +10,27 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from time import thread_time
 
 from api_client.client import TrainingClient
 from api_client.clock import Clock
 from api_client.models import LogRecord, TrainingJob
 from api_client.streams.records import NS_PER_MS, LogBatch, LogLine
-from tui.feeds.run_reading import beginning_of, fold_in_slices
+from tui.feeds.run_reading import LINES_AT_ONCE, beginning_of
 from tui.insight.progress import ProgressFold, ProgressPattern
 
 GLANCE_POINTS = 2000
 """Points kept of each curve: Home draws none, but judges the loss by them."""
-MOST_LINES = 100_000
+MOST_LINES = 50_000
 """Of a longer log only the newest so many lines are read: Home has many jobs."""
 PAUSE_S = 0.05
-"""Between two pages of the older log: whoever uses the dashboard goes first."""
+"""Between two pages of the older log: whoever uses the dashboard goes first …"""
+PAUSE_PER_SPENT = 4.0
+"""… and in proportion to the time that a page took to read: the older logs get a fifth of a core at most."""
+FLOOD_LINES = 5_000
+"""More lines than that between two looks are a flood: of it only the newest page is taken each time."""
+LOOK_EVERY_S = 30.0
+"""Looks are no closer together; with ``OVERLAP_MS`` that is the time whose lines one look reads."""
 WINDOW = timedelta(days=7)
 """The longest window of the API; a first page reaches back no further."""
 OVERLAP_MS = 60_000
@@ -41,6 +48,9 @@ class GlanceLog:
     ) -> None:
         self.fold = ProgressFold(max_points=GLANCE_POINTS, patterns=patterns)
         self.is_read = False
+        self.spent_s = 0.0
+        """CPU time that the last ``read_newest`` has spent on folding."""
+        self._floods = False
         self._client = client
         self._clock = clock
         self._job = job
@@ -50,9 +60,17 @@ class GlanceLog:
         self._recent: deque[tuple[int, int]] = deque(maxlen=MOST_REMEMBERED)
 
     async def read_newest(self) -> None:
-        """Take the lines that are new since the last time; the first time the newest page. RequestError."""
+        """Take the lines that are new since the last time; the first time, or of a flood, the newest page.
+
+        Raises RequestError.
+        """
+        self.spent_s = 0.0
         if self._first_ms is None:
-            await self._read_first()
+            self._first_ms = self._older_until_ms = await self._read_page(self._reaching_back())
+            return
+        if self._floods:
+            # Its lines are too many to be read for a look; what it tells now stands in the newest.
+            await self._read_page(_moment(self._newest_ms + 1))
             return
         start_ms = max(self._first_ms, self._newest_ms - OVERLAP_MS)
         known: dict[int, int] = {}
@@ -60,8 +78,9 @@ class GlanceLog:
             if stamp_ms >= start_ms:
                 known[number] = known.get(number, 0) + 1
         history = self._client.logs.history(self._job.project_id, self._job.id, start=_moment(start_ms))
+        taken = 0
         async for batch in _batches(history):
-            new = []
+            new: list[LogLine] = []
             for line in batch.entries:
                 if not isinstance(line, LogLine):
                     continue
@@ -71,6 +90,10 @@ class GlanceLog:
                 else:
                     new.append(line)
             await self._take(new)
+            taken += len(new)
+            if taken > FLOOD_LINES:
+                self._floods = True
+                break
 
     async def read_older(self, resume: asyncio.Event) -> None:
         """Take what is before the first page, the newest first; waits while ``resume`` is not set.
@@ -89,20 +112,23 @@ class GlanceLog:
         lines = 0
         async for batch in _batches(history):
             new = [line for line in batch.entries if isinstance(line, LogLine)]
-            await fold_in_slices(self.fold, new)
+            spent_s = await self._fold(new)
             lines += len(new)
             if new:
                 # Should the next page fail for good, another try goes on from here.
                 self._older_until_ms = min(self._older_until_ms, new[0].timestamp_ns // NS_PER_MS)
-            if lines >= MOST_LINES:
+            if lines >= (FLOOD_LINES if self._floods else MOST_LINES):
                 break
-            await self._clock.sleep(PAUSE_S)
+            await self._clock.sleep(max(PAUSE_S, PAUSE_PER_SPENT * spent_s))
             await resume.wait()
         self.is_read = True
 
-    async def _read_first(self) -> None:
+    def _reaching_back(self) -> datetime:
         now = self._clock.now()
-        start = max(beginning_of(self._job, now), now - WINDOW + timedelta(minutes=5))
+        return max(beginning_of(self._job, now), now - WINDOW + timedelta(minutes=5))
+
+    async def _read_page(self, start: datetime) -> int:
+        """Take the newest page of the lines since then; the millisecond from which on it has all of them."""
         records = await self._client.logs.page(
             self._job.project_id,
             self._job.id,
@@ -113,21 +139,35 @@ class GlanceLog:
         )
         lines = sorted(map(_line, records), key=lambda line: line.timestamp_ns)
         first_ms = _millis(start)
-        if len(lines) >= PAGE_LINES:
+        full = len(lines) >= PAGE_LINES
+        if full:
             # The millisecond that the page ends in may go on before it: the older part takes all of it.
             first_ms = lines[0].timestamp_ns // NS_PER_MS + 1
             lines = [line for line in lines if line.timestamp_ns // NS_PER_MS >= first_ms]
-        self._first_ms = self._older_until_ms = self._newest_ms = first_ms
+        self._newest_ms = max(self._newest_ms, first_ms)
         await self._take(lines)
+        lasted_ms = max(1, self._newest_ms - first_ms)
+        self._floods = full and PAGE_LINES * (OVERLAP_MS + LOOK_EVERY_S * 1000) / lasted_ms > FLOOD_LINES
+        return first_ms
 
     async def _take(self, lines: Sequence[LogLine]) -> None:
-        await fold_in_slices(self.fold, lines)
+        self.spent_s += await self._fold(lines)
         for line in lines:
             stamp_ms = line.timestamp_ns // NS_PER_MS
             self._newest_ms = max(self._newest_ms, stamp_ms)
             self._recent.append((stamp_ms, _number(line)))
         while self._recent and self._recent[0][0] < self._newest_ms - OVERLAP_MS:
             self._recent.popleft()
+
+    async def _fold(self, lines: Sequence[LogLine]) -> float:
+        """Fold lines in slices, so that others have a turn; the CPU seconds spent."""
+        spent_s = 0.0
+        for start in range(0, len(lines), LINES_AT_ONCE):
+            begun_s = thread_time()
+            self.fold.add(lines[start : start + LINES_AT_ONCE])
+            spent_s += thread_time() - begun_s
+            await asyncio.sleep(0)
+        return spent_s
 
 
 async def _batches(history: AsyncIterator[LogBatch]) -> AsyncIterator[LogBatch]:

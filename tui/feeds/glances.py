@@ -8,14 +8,14 @@ increments. So a look is two requests, and one more once in a while.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from api_client.errors import ErrorAnswer, InvalidAnswer
 from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
-from tui.feeds.glance_log import GlanceLog
+from tui.feeds.glance_log import LOOK_EVERY_S, GlanceLog
 from tui.feeds.run_reading import checkpoints_of, history_of
 from tui.feeds.session import Session
 from tui.feeds.vitals import VITALS_SPAN, VITALS_STEP_S, read_earlier, read_recent, vitals_fold
@@ -27,8 +27,12 @@ from tui.insight.node_metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress import ProgressPattern
 from tui.insight.run import RunSnapshot
 
-GLANCE_MIN_AGE_S = 30.0
-"""No job is looked at more often."""
+GLANCE_MIN_AGE_S = LOOK_EVERY_S
+"""No job is looked at more often …"""
+GLANCE_APART_S = 2.5
+"""… and where many run, the less often: so far are the looks apart, on average …"""
+GLANCE_SHARE = 1 / 60
+"""… and where reading a job's new lines has taken long: the looks at one job get so much of a core."""
 FAILED_GLANCE_AGE_S = 5.0
 """… but where a look has failed."""
 GLANCED_JOBS = 24
@@ -48,7 +52,8 @@ class _Watched:
     log: GlanceLog
     metrics: MetricsFold
     has_earlier: bool = False
-    at: float | None = None
+    due_at: float | None = None
+    """When it is to be looked at next (monotonic); None: at once."""
     checkpoints: tuple[Checkpoint, ...] | None = None
     checkpoints_at: float | None = None
     queue: QueueContext | None = None
@@ -72,32 +77,35 @@ class Glancer:
         self._patterns = tuple(patterns)
         self._offset = ClockOffset()
         self._watched: dict[str, _Watched] = {}
+        self._running: list[TrainingJob] = []
 
-    def forget_all_but(self, job_ids: Container[str]) -> None:
-        """Let go of what was known of jobs that run no more."""
-        for job_id in [job_id for job_id in self._watched if job_id not in job_ids]:
-            del self._watched[job_id]
+    def watch(self, jobs: Iterable[TrainingJob]) -> None:
+        """Look at the running ones of these jobs from now on, and let go of what was known of others."""
+        running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
+        running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
+        self._running = running[:GLANCED_JOBS]
+        kept = {job.id for job in running}
+        self._watched = {job_id: known for job_id, known in self._watched.items() if job_id in kept}
 
-    def next_due(self, jobs: Iterable[TrainingJob]) -> TrainingJob | None:
+    def next_due(self) -> TrainingJob | None:
         """The running job that has waited longest for a look; None while none is due."""
         now = self._session.clock.monotonic()
-
-        def last_at(job: TrainingJob) -> float | None:
+        chosen: TrainingJob | None = None
+        longest_s = 0.0
+        for job in self._running:
             watched = self._watched.get(job.id)
-            return None if watched is None else watched.at
+            if watched is None or watched.due_at is None:
+                return job
+            waited_s = now - watched.due_at
+            if waited_s >= longest_s:
+                chosen, longest_s = job, waited_s
+        return chosen
 
-        due = [
-            job
-            for job in _newest_running(jobs)
-            if (at := last_at(job)) is None or now - at >= GLANCE_MIN_AGE_S
-        ]
-        return min(due, key=lambda job: last_at(job) or 0.0, default=None)
-
-    def next_unread(self, jobs: Iterable[TrainingJob]) -> TrainingJob | None:
+    def next_unread(self) -> TrainingJob | None:
         """The job whose older log is to be read next: first one that may have stalled, by what is known."""
         unread = [
             job
-            for job in _newest_running(jobs)
+            for job in self._running
             if (watched := self._watched.get(job.id)) is not None
             and watched.glance.progress is not None
             and not watched.log.is_read
@@ -108,7 +116,7 @@ class Glancer:
         """Read the older part of a job's log, and have it looked at again. Raises RequestError."""
         watched = self._watched[job.id]
         await watched.log.read_older(resume)
-        watched.at = None
+        watched.due_at = None
 
     async def look(self, job: TrainingJob) -> Glance:
         """Look at a job. Raises RequestError."""
@@ -118,7 +126,7 @@ class Glancer:
             log = GlanceLog(client, clock, job, self._patterns)
             watched = self._watched[job.id] = _Watched(log, vitals_fold(job))
         now = clock.now()
-        watched.at = clock.monotonic() - GLANCE_MIN_AGE_S + FAILED_GLANCE_AGE_S  # unless all of it succeeds
+        watched.due_at = clock.monotonic() + FAILED_GLANCE_AGE_S  # unless all of it succeeds
         _, metrics, _, _ = await asyncio.gather(
             watched.log.read_newest(),
             self._read_metrics(watched, job),
@@ -145,7 +153,10 @@ class Glancer:
         if not watched.log.is_read:
             # The pauses that this run makes are not known yet.
             found = tuple(one for one in found if one.kind != FindingKind.STALLED)
-        watched.at = clock.monotonic()
+        apart_s = max(
+            GLANCE_MIN_AGE_S, GLANCE_APART_S * len(self._running), watched.log.spent_s / GLANCE_SHARE
+        )
+        watched.due_at = clock.monotonic() + apart_s
         watched.glance = Glance(run.progress, _trace(metrics), found)
         return watched.glance
 
@@ -186,12 +197,6 @@ class Glancer:
         if watched.queue_of != changed:
             watched.queue = await history_of(self._session.client, job)
             watched.queue_of = changed
-
-
-def _newest_running(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
-    running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
-    running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
-    return running[:GLANCED_JOBS]
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from operator import attrgetter
 from typing import Any
 
-from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob, TrainingProject
+from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob
 from tui.insight.export import ExportTable, Value
 from tui.insight.finding import Finding, FindingKind
 from tui.insight.fleet_cost import Charge, charge
@@ -25,9 +24,6 @@ _OUT_OF_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemory", re.IGNORECAS
 _EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 _RANK = attrgetter("rank")
-STALE_SHARE, LONGEST_STALE_S = 0.02, 600.0
-"""How far the age of an ended job's row may lag behind: by that share of it, at most by so much."""
-_STALE_STEPS = 61
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,7 @@ class Glance:
     findings: tuple[Finding, ...] = ()
 
 
-_UNSEEN = Glance()
+UNSEEN = Glance()
 """Of a job that nobody has looked at."""
 
 
@@ -66,6 +62,7 @@ class JobRow:
     trace: tuple[float | None, ...]
     age: str
     age_s: float
+    running: bool
     user: str
     spot: bool
     alarmed: bool
@@ -74,11 +71,6 @@ class JobRow:
     """Whether anybody has looked for findings yet."""
     marked: bool = False
     bookmarked: bool = False
-
-    @property
-    def running(self) -> bool:
-        """Whether the job runs now."""
-        return self.job.current_status == JobStatus.RUNNING
 
     @property
     def created_at(self) -> datetime:
@@ -113,99 +105,8 @@ class FleetSnapshot:
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """The row of a job that has ended, out of what it was made, and the epoch second it is good until."""
-
-    job: TrainingJob
-    glance: Glance
-    until_s: float
-    row: JobRow
-
-
-class FleetFold:
-    """Folds one snapshot after another; ended jobs, the bulk of a large account, are not folded each time.
-
-    Only the age of an ended job moves: its row is made anew when that is off by a fiftieth, or by
-    ``LONGEST_STALE_S``. Ten thousand jobs made anew would hold the screen up for a fifth of a second.
-    """
-
-    def __init__(self) -> None:
-        self._ended: dict[str, _Ended] = {}
-        self._projects: dict[str, tuple[TrainingProject, ProjectRow]] = {}
-
-    def warm(self, jobs: Sequence[TrainingJob], glances: Mapping[str, Glance], now: datetime) -> None:
-        """Make the rows of ended jobs that are new, and forget those that are gone; safe in a thread."""
-        kept: dict[str, _Ended] = {}
-        for index, job in enumerate(jobs):
-            if job.is_finished:
-                glance = glances.get(job.id, _UNSEEN)
-                ended = self._ended.get(job.id)
-                if ended is None or ended.job is not job or ended.glance is not glance:
-                    ended = _ended(job, glance, now, index)
-                kept[job.id] = ended
-        self._ended = kept
-
-    def fold(
-        self,
-        projects: Iterable[TrainingProject],
-        jobs: Iterable[TrainingJob],
-        glances: Mapping[str, Glance],
-        now: datetime,
-        prices: Mapping[str, float] | None = None,
-    ) -> FleetSnapshot:
-        """One snapshot out of both lists; running jobs first, then the newest."""
-        now_s, known = now.timestamp(), self._ended
-        rows: list[JobRow] = []
-        for index, job in enumerate(jobs):
-            glance = glances.get(job.id, _UNSEEN)
-            ended = known.get(job.id)
-            if ended is not None and ended.job is job and ended.glance is glance:
-                if now_s >= ended.until_s:
-                    ended = known[job.id] = _ended(job, glance, now, index)
-                rows.append(ended.row)
-            else:
-                rows.append(_job_row(job, glance, now))
-        rows.sort(key=_RANK)
-        return FleetSnapshot(self._project_rows(projects, rows), tuple(rows), now, prices or {})
-
-    def _project_rows(
-        self, projects: Iterable[TrainingProject], rows: Sequence[JobRow]
-    ) -> tuple[ProjectRow, ...]:
-        total = Counter([row.project_id for row in rows])
-        running = Counter([row.project_id for row in takewhile(lambda row: row.running, rows)])
-        before, self._projects = self._projects, {}
-        for project in projects:
-            jobs, live = total[project.id], running[project.id]
-            known = before.get(project.id)
-            if known is None or known[0] is not project or (known[1].jobs, known[1].running) != (jobs, live):
-                name, team = inert(project.name) or project.id, inert(project.team_name or "")
-                known = (project, ProjectRow(project.id, name, team, jobs, live))
-            self._projects[project.id] = known
-        found = [row for _, row in self._projects.values()]
-        return tuple(sorted(found, key=lambda project: (-project.running, project.name.lower())))
-
-
-def _ended(job: TrainingJob, glance: Glance, now: datetime, index: int) -> _Ended:
-    row = _job_row(job, glance, now)
-    # Spread, so that rows made together are not all made anew together.
-    spread = 0.5 + 0.5 * (index % _STALE_STEPS) / _STALE_STEPS
-    stale_s = min(LONGEST_STALE_S, row.age_s * STALE_SHARE) * spread
-    return _Ended(job, glance, now.timestamp() + stale_s, row)
-
-
-def fold_fleet(
-    projects: Iterable[TrainingProject],
-    jobs: Iterable[TrainingJob],
-    glances: Mapping[str, Glance],
-    now: datetime,
-    prices: Mapping[str, float] | None = None,
-) -> FleetSnapshot:
-    """A single snapshot; see ``FleetFold``."""
-    return FleetFold().fold(projects, jobs, glances, now, prices)
-
-
-def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
+def job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
+    """A job as Home shows it at that moment."""
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     note, tone = _note(job, glance, age_s, now)
     per_node = job.instance_type.gpu_count or 0
@@ -226,14 +127,24 @@ def _job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
         progress_fraction=(glance.progress.fraction if glance.progress else None) or 0.0,
         steps=_steps(glance.progress),
         trace=glance.trace,
-        age=age(age_s) if job.created_at else "–",
+        age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
+        running=job.current_status == JobStatus.RUNNING,
         user=inert((job.user.email if job.user else None) or ""),
         spot=(job.availability_model or "").lower() == "spot",
         alarmed=bool(glance.findings) and not job.is_finished,
         findings=() if job.is_finished else glance.findings,
-        judged=glance is not _UNSEEN,
+        judged=glance is not UNSEEN,
     )
+
+
+def older_row(row: JobRow, now: datetime) -> JobRow:
+    """The row of an ended job at a later moment: nothing moves but its age."""
+    created_at = row.job.created_at
+    if created_at is None:
+        return row
+    age_s = max(0.0, (now - created_at).total_seconds())
+    return replace(row, age=age(age_s), age_s=age_s)
 
 
 def silenced(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:

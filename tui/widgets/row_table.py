@@ -170,7 +170,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show these records; the cursor stays on its key, and on its line of the screen."""
         before, top = self.cursor_key, self._cursor - self.scroll_offset.y
-        seen, cursor = self._seen(), self._cursor
+        (seen, *where), cursor = self._seen(), self._cursor
         self._rows = rows
         self._index_of = {self._key(row): index for index, row in enumerate(rows)}
         found = self._index_of.get(before) if before is not None else None
@@ -178,10 +178,19 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         self.virtual_size = Size(0, len(rows) + self._heading_height)
         if found is not None and self.scroll_offset.y:
             self.scroll_to(y=max(0, self._cursor - top), animate=False, force=True)
-        if self._cursor != cursor or self._seen() != seen:
+        now_seen, *now_where = self._seen()
+        if self._cursor != cursor or now_where != where:
             self.refresh()
+        else:
+            for line, (was, now) in enumerate(zip(seen, now_seen, strict=True)):
+                if was != now:
+                    self._refresh_row(line + self.scroll_offset.y)
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
+
+    def _refresh_row(self, index: int) -> None:
+        """Paint that row's line anew, and no other."""
+        self.refresh_line(index + self._heading_height)
 
     def _seen(self) -> tuple[Sequence[Row], int, int]:
         """What decides how the lines on the screen look: their records, and how many there are in all."""
@@ -313,11 +322,12 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         index = max(0, min(index, len(self._rows) - 1))
         if not self._rows or index == self._cursor:
             return
-        self._cursor = index
+        before, self._cursor = self._cursor, index
         self.scroll_to_region(
             Region(0, index, 1, 1 + self._heading_height), animate=False, force=True, x_axis=False
         )
-        self.refresh()
+        self._refresh_row(before)
+        self._refresh_row(index)
         key = self.cursor_key
         if key is not None:
             self.post_message(self.Highlighted(self, key))
@@ -349,16 +359,18 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Show which row a click would take."""
-        index = self._line_at(event.y)
-        if index != self._hover:
-            self._hover = index
-            self.refresh()
+        self._hover_over(self._line_at(event.y))
 
     def on_leave(self) -> None:
         """The mouse is elsewhere."""
-        if self._hover is not None:
-            self._hover = None
-            self.refresh()
+        self._hover_over(None)
+
+    def _hover_over(self, index: int | None) -> None:
+        before, self._hover = self._hover, index
+        if index != before:
+            for changed in (before, index):
+                if changed is not None:
+                    self._refresh_row(changed)
 
     def on_click(self, event: events.Click) -> None:
         """A heading sorts, a row is chosen, a chosen row opens."""

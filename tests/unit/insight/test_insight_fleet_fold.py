@@ -1,0 +1,112 @@
+"""Home's fold over several snapshots: what it need not make anew, and that nothing is missed by that."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api_client.models import TrainingJob, TrainingProject
+from tui.insight import fleet_fold
+from tui.insight.fleet import FleetSnapshot, JobRow
+from tui.insight.fleet_fold import LONGEST_STALE_S, STALE_SHARE, FleetFold, fold_fleet
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PROJECTS = [
+    TrainingProject.model_validate({"id": f"p{number}", "name": f"project {number}"}) for number in (0, 1)
+]
+ENDED = 200
+
+
+def job(number: int, status: str = "COMPLETED", **fields: Any) -> TrainingJob:
+    created = NOON - timedelta(hours=1 + number)
+    return TrainingJob.model_validate(
+        {
+            "id": f"job-{number:03}",
+            "name": f"run {number}",
+            "training_project_id": f"p{number % 2}",
+            "current_status": f"TRAINING_JOB_{status}",
+            "created_at": created.isoformat(),
+            "updated_at": (created + timedelta(minutes=30)).isoformat(),
+            "instance_type": {"id": "i", "name": "H100x8", "gpu_type": "H100", "gpu_count": 8},
+        }
+        | fields
+    )
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the jobs whose rows were made from the beginning."""
+    ids: list[str] = []
+    make = fleet_fold.job_row
+
+    def counted(job: TrainingJob, *rest: Any) -> JobRow:
+        ids.append(job.id)
+        return make(job, *rest)
+
+    monkeypatch.setattr(fleet_fold, "job_row", counted)
+    return ids
+
+
+def lists(snapshot: FleetSnapshot) -> list[str]:
+    return [row.id for row in snapshot.jobs]
+
+
+def test_after_warming_only_jobs_that_live_are_made_anew(made: list[str]) -> None:
+    running = job(0, "RUNNING")
+    everything = [running, *(job(number) for number in range(1, ENDED))]
+    expected = lists(fold_fleet(PROJECTS, everything, {}, NOON))
+    fold = FleetFold()
+    fold.warm(everything, {}, NOON)
+    made.clear()
+    for minute in range(60):
+        snapshot = fold.fold(PROJECTS, [running], {}, NOON + timedelta(minutes=minute))
+        assert lists(snapshot) == expected
+        assert [(project.jobs, project.running) for project in snapshot.projects] == [(100, 1), (100, 0)]
+    assert set(made) == {running.id}
+
+
+def test_ages_of_ended_jobs_go_on_and_lag_by_little() -> None:
+    everything = [job(number) for number in range(ENDED)]
+    fold = FleetFold()
+    fold.warm(everything, {}, NOON)
+    for minute in range(0, 600, 7):
+        now = NOON + timedelta(minutes=minute)
+        folded, fresh = (
+            {row.id: row for row in one.jobs}
+            for one in (fold.fold(PROJECTS, [], {}, now), fold_fleet(PROJECTS, everything, {}, now))
+        )
+        for job_id, row in fresh.items():
+            lag_s = row.age_s - folded[job_id].age_s
+            assert 0 <= lag_s <= min(LONGEST_STALE_S, STALE_SHARE * row.age_s)
+            if not lag_s:
+                assert folded[job_id] == row
+
+
+def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
+    running, queued = job(3, "RUNNING"), job(4, "PENDING")
+    ended = [job(number) for number in range(5, 10)]
+    fold = FleetFold()
+    fold.warm([running, queued, *ended], {}, NOON)
+    failed = job(3, "FAILED", error_message="CUDA out of memory")
+    snapshot = fold.fold(PROJECTS, [queued, failed], {}, NOON)
+    assert snapshot == fold_fleet(PROJECTS, [queued, failed, *ended], {}, NOON)
+    assert snapshot.running == 0
+
+    fold.warm([queued, failed, *ended[1:]], {}, NOON)  # one was deleted meanwhile
+    again = job(3, "RUNNING")  # as a server that is restored from an older state might say
+    assert fold.fold(PROJECTS, [queued, again], {}, NOON) == fold_fleet(
+        PROJECTS, [queued, again, *ended[1:]], {}, NOON
+    )
+
+
+def test_projects_without_jobs_are_listed_and_the_busiest_first() -> None:
+    fold = FleetFold()
+    quiet = TrainingProject.model_validate({"id": "p9", "name": "a quiet one"})
+    running = job(1, "RUNNING")
+    fold.warm([running, job(2), job(4)], {}, NOON)
+    snapshot = fold.fold([quiet, *PROJECTS], [running], {}, NOON)
+    assert [(row.id, row.jobs, row.running) for row in snapshot.projects] == [
+        ("p1", 1, 1),
+        ("p9", 0, 0),
+        ("p0", 2, 0),
+    ]
