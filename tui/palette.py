@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.command import Hit, Hits, Provider
@@ -19,7 +20,11 @@ from tui.insight.text import inert
 from tui.insight.units import bytes_iec
 from tui.messages import OpenCheckpointRequested, OpenJobRequested, OpenProjectRequested
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
+from tui.screens.kinds import is_job_screen
+
+if TYPE_CHECKING:
+    from tui.screens.job.screen import JobScreen
+
 
 OBJECTS_AT_ONCE = 200
 """Names that are looked at before others get their turn: some milliseconds."""
@@ -60,7 +65,7 @@ class LiveObjects(Provider):
 
     def _objects(self) -> Iterator[_Object]:
         for screen in reversed(self.app.screen_stack):
-            if isinstance(screen, JobScreen) and screen.snapshot is not None:
+            if is_job_screen(screen) and screen.snapshot is not None:
                 yield from _checkpoints(screen)
         for screen in self.app.screen_stack:
             if isinstance(screen, HomeScreen) and screen.snapshot is not None:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import httpx
-
 from tui.alerts.alert import Alert
 from tui.insight.text import clip, inert
 
@@ -113,6 +111,8 @@ async def run_command(
 
 async def post(url: str, body: bytes, pause_s: float) -> None:
     """POST the JSON, once more if that fails; follows no redirect. Raises NotDelivered, without the URL."""
+    import httpx
+
     problem = ""
     for attempt in range(2):
         if attempt:

@@ -35,7 +35,7 @@ from tui.keymap import key_for
 from tui.messages import FleetJudged, RunJudged, SnoozeRequested
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
+from tui.screens.kinds import is_job_screen
 from tui.screens.welcome.screen import WelcomeChoice
 
 TOAST_S = 12.0
@@ -119,13 +119,13 @@ class AlertKeeper(App[WelcomeChoice]):
         if message.settled or run.job.is_finished:
             self._tell(self.alert_book.look(run.job, run.findings, _now(), source="run"))
         front = self._front
-        if isinstance(front, JobScreen) and front.job.id == run.job.id:
+        if is_job_screen(front) and front.job.id == run.job.id:
             awake = [found for found in run.findings if (run.job.id, found.key) not in self.snoozed]
             self._show_title(run_title(run, awake))
 
     @on(FleetJudged)
     def _take_fleet(self, message: FleetJudged) -> None:
-        watched = {screen.job.id for screen in self.screen_stack if isinstance(screen, JobScreen)}
+        watched = {screen.job.id for screen in self.screen_stack if is_job_screen(screen)}
         looked, self._looked = self._looked, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
             if looked.get(id(row)) is row and not row.findings:

@@ -15,7 +15,7 @@ from tui.insight.text import inert
 from tui.messages import RecreateJobRequested, StopJobRequested
 from tui.screens.confirm.screen import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.screen import JobScreen
+from tui.screens.kinds import is_job_screen
 
 NOT_DONE_S = 10.0
 
@@ -83,5 +83,5 @@ class ChangeKeeper(BatchKeeper):
             return
         self.notify(done(job))
         for screen in self.screen_stack:
-            if isinstance(screen, HomeScreen | JobScreen):
+            if isinstance(screen, HomeScreen) or is_job_screen(screen):
                 screen.action_refresh()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.reactive import var
 
-from api_client.downloads import DownloadPlan, Existing
+from tui.actions import Scope
 from tui.app.outbox import OutboxKeeper
 from tui.app.trail import Place
-from tui.feeds.downloads import DownloadsFeed, proposed_folder
 from tui.feeds.session import Session
 from tui.insight.text import inert
 from tui.insight.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
@@ -26,9 +26,12 @@ from tui.messages import (
 )
 from tui.screens.base import AppScreen
 from tui.screens.confirm.screen import ConfirmScreen
-from tui.screens.downloads.ask import ExistingScreen, WhereScreen
-from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.kinds import shows
 from tui.widgets.download_badge import DownloadBadge
+
+if TYPE_CHECKING:
+    from api_client.downloads import DownloadPlan
+    from tui.feeds.downloads import DownloadsFeed
 
 _TONES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
 
@@ -55,6 +58,8 @@ class DownloadKeeper(OutboxKeeper):
 
     def _feed_of_downloads(self, session: Session) -> DownloadsFeed:
         if self._downloads_feed is None:
+            from tui.feeds.downloads import DownloadsFeed
+
             feed = DownloadsFeed(
                 session,
                 publish=lambda found: self.post_message(DownloadsChanged(found)),
@@ -98,6 +103,9 @@ class DownloadKeeper(OutboxKeeper):
             f"{size}It goes on in the background; {key} shows how far it is. What is cut short is"
             " gone on with when the same is downloaded into the same folder."
         )
+        from tui.feeds.downloads import proposed_folder
+        from tui.screens.downloads.ask import WhereScreen
+
         folder = await self.push_screen_wait(WhereScreen(wanted.title, about, proposed_folder(wanted)))
         if folder is None:
             return
@@ -106,6 +114,9 @@ class DownloadKeeper(OutboxKeeper):
 
     async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
         """Ask about whatever is in the way, then let it wait for its turn."""
+        from api_client.downloads import Existing
+        from tui.screens.downloads.ask import ExistingScreen
+
         plan = await feed.plan(transfer_id)
         if plan is None:
             return
@@ -158,12 +169,14 @@ class DownloadKeeper(OutboxKeeper):
 
     def action_show_downloads(self) -> None:
         """The list of downloads; back again if it is shown."""
-        if isinstance(self.screen, DownloadsScreen):
+        if shows(self.screen, Scope.DOWNLOADS):
             self.pop_screen()
         elif isinstance(self.screen, AppScreen):
             self._open_downloads()
 
     def _open_downloads(self) -> None:
+        from tui.screens.downloads.screen import DownloadsScreen
+
         self.push_app_screen(DownloadsScreen(), Place(("downloads",), self._open_downloads))
 
     async def action_quit(self) -> None:

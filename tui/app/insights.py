@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on, work
 
@@ -13,14 +14,11 @@ from api_client.models import TrainingJob
 from tui.app.downloads import DownloadKeeper
 from tui.app.trail import Place
 from tui.configuration.loading import Loaded
-from tui.feeds.capacity import CapacityFeed
-from tui.feeds.comparison import ComparisonFeed, RunMemory, job_before
 from tui.feeds.session import Session
 from tui.messages import CapacityRequested, CompareJobsRequested, ExportRequested, FilesSaved
-from tui.screens.capacity.screen import CapacityScreen
-from tui.screens.compare.screen import CompareRunsScreen
-from tui.screens.export.saving import proposed_path
-from tui.screens.export.screen import ExportScreen
+
+if TYPE_CHECKING:
+    from tui.feeds.comparison import RunMemory
 
 
 class InsightKeeper(DownloadKeeper):
@@ -38,6 +36,8 @@ class InsightKeeper(DownloadKeeper):
 
     @work(group="compare", exclusive=True)
     async def _compare_with_the_one_before(self, session: Session, job: TrainingJob) -> None:
+        from tui.feeds.comparison import job_before
+
         try:
             before = await job_before(session, job)
         except RequestError as error:
@@ -49,6 +49,9 @@ class InsightKeeper(DownloadKeeper):
             self._show_comparison(session, (before, job))
 
     def _show_comparison(self, session: Session, jobs: Sequence[TrainingJob]) -> None:
+        from tui.feeds.comparison import ComparisonFeed, RunMemory
+        from tui.screens.compare.screen import CompareRunsScreen
+
         if self._runs_read is None:
             self._runs_read = RunMemory()
         wanted = self._settings.configuration
@@ -68,6 +71,9 @@ class InsightKeeper(DownloadKeeper):
     @on(CapacityRequested)
     def _show_capacity(self) -> None:
         if self._session is not None:
+            from tui.feeds.capacity import CapacityFeed
+            from tui.screens.capacity.screen import CapacityScreen
+
             screen = CapacityScreen(self._session.place, partial(CapacityFeed, self._session))
             self.push_app_screen(screen, Place(("capacity",), self._show_capacity))
 
@@ -76,6 +82,9 @@ class InsightKeeper(DownloadKeeper):
         if not any(table.rows for table in message.tables):
             self.notify("There is nothing to save yet.")
             return
+
+        from tui.screens.export.saving import proposed_path
+        from tui.screens.export.screen import ExportScreen
 
         def saved(files: tuple[Path, ...] | None) -> None:
             if files:

@@ -22,6 +22,7 @@ from tui.app.alerts import AlertKeeper
 from tui.app.batches import READONLY_FLAG
 from tui.app.crash import CrashTeller
 from tui.app.hints import HintKeeper
+from tui.app.later import LATER_S, load_the_rest
 from tui.app.remotes import RemoteKeeper
 from tui.app.terminal import TerminalGone, drawn_on_stdout, watched_terminal
 from tui.browser import open_in_browser
@@ -115,10 +116,14 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, RemoteKeeper):
         self.begin_trail(first)
         self.push_screen(first)
         self.set_interval(REMEMBER_EVERY_S, self._memory.save)
+        self.set_timer(LATER_S, self._load_the_rest)
         if self._settings.problems:
             self._tell_problems(self._settings.problems)
         if self._job_id is not None:
             self._open_by_id(self._job_id)
+
+    def _load_the_rest(self) -> None:
+        self.run_worker(load_the_rest, name="load the rest", group="later", thread=True, exit_on_error=False)
 
     async def on_unmount(self) -> None:
         """Close the client's connections, and keep what is to be remembered."""

@@ -12,7 +12,7 @@ from tui.commands.configured import remote_of
 from tui.commands.demo import run_demo, run_local
 from tui.commands.exit_codes import ExitCode
 from tui.commands.options import Settings, examples, readonly_option, remote_option
-from tui.commands.terminal import need_terminal
+from tui.commands.terminal import need_terminal, told_that_it_opens
 
 if TYPE_CHECKING:
     from api_client.remotes import Remote
@@ -28,28 +28,32 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | 
 
     What the person chooses on the welcome screen (demo, local emulator) is started here afterwards.
     """
-    from api_client.remotes import RemoteNotConfigured
-
     need_terminal()
-    loaded = _loaded(settings)
-    named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
-    remote: Remote | None
-    try:
-        remote = remote_called(named, settings.output)
-    except RemoteNotConfigured:
-        if job_id is not None:
-            raise
-        remote = None
+    with told_that_it_opens():
+        loaded = _loaded(settings)
+        from tui.app import run_dashboard
+        from tui.commands.local_remote import started_local_remote
 
-    from tui.app import run_dashboard
-    from tui.commands.local_remote import started_local_remote
-
+    remote = _remote(settings, loaded, is_needed=job_id is not None)
     choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded, own_emulator=started_local_remote)
     if choice == START_DEMO:
         return run_demo(readonly=settings.readonly)
     if choice == START_EMULATOR:
         return run_local(readonly=settings.readonly)
     return ExitCode.OK
+
+
+def _remote(settings: Settings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
+    """The chosen remote; None, or RemoteNotConfigured where one is needed, if there is none."""
+    from api_client.remotes import RemoteNotConfigured
+
+    named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
+    try:
+        return remote_called(named, settings.output)
+    except RemoteNotConfigured:
+        if is_needed:
+            raise
+        return None
 
 
 def open_page(settings: Settings) -> ExitCode:

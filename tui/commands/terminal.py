@@ -1,8 +1,10 @@
-"""Whether there is a terminal to draw on."""
+"""The terminal, before the dashboard has it: whether there is one, and its first word."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
@@ -19,3 +21,19 @@ def need_terminal() -> None:
             " bt-tui projects, jobs, job and logs work without one",
             ExitCode.USAGE,
         )
+
+
+OPENING = "bt-tui: opening …"
+CLEAR_LINE = "\r\x1b[K"
+
+
+@contextmanager
+def told_that_it_opens() -> Iterator[None]:
+    """Show at once that the command was heard: what the dashboard is made of takes a moment to load."""
+    sys.stdout.write(OPENING)
+    sys.stdout.flush()
+    try:
+        yield
+    finally:
+        sys.stdout.write(CLEAR_LINE)
+        sys.stdout.flush()
