@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,9 @@ from support.sick_runs import sick_run
 from support.worlds import JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
 from tui.feeds.run_log import LogPart
 from tui.insight.health import Finding, FindingKind
+from tui.insight.run import RunSnapshot
 from tui.messages import StopJobRequested
+from tui.screens.job import header
 from tui.screens.job.screen import TAB_IDS, JobScreen
 
 SIZE = (80, 24)
@@ -147,6 +150,20 @@ async def test_while_the_log_is_read_nothing_is_claimed_of_it() -> None:
         assert "reading the log" in screen
         assert "no training progress" not in screen
         assert "GPU·h" not in screen
+
+
+def test_a_run_is_called_healthy_once_log_and_metrics_have_been_looked_at() -> None:
+    well = run(findings=(), slow_nodes=frozenset())
+    for seen, said in (
+        (replace(well, log_read=False), "still reading the log"),
+        (replace(well, metrics_at=None), "no metrics read yet"),
+    ):
+        assert said in _first_lines(seen) and "healthy" not in _first_lines(seen)
+    assert "✓ healthy" in _first_lines(well)
+
+
+def _first_lines(snapshot: RunSnapshot) -> str:
+    return " · ".join(span for fact in header.health(snapshot, 80) for span, _ in fact)
 
 
 async def test_a_run_that_stands_still_promises_no_end() -> None:

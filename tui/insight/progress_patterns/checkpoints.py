@@ -23,8 +23,9 @@ _SAVED_AFTER = re.compile(
 )
 _ANNOUNCED = re.compile(
     # What is to come, or was long ago: "every 500 steps", "saving checkpoints to …", "was saved by".
-    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)|\bwas saved (?:by|with|from)\b"
-    r"|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint|\d saved checkpoints",
+    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)"
+    r"|\bwas saved (?:by|with|from)\b|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint"
+    r"|\d saved checkpoints",
     re.IGNORECASE,
 )
 _SAVED_PATH = re.compile(

@@ -150,8 +150,8 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
         return [[(ONCE_IT_RUNS, "muted")], checkpoint]
     if not ordered:
         running = run.status.tone == "running"
-        well = running and run.progress is not None and run.progress.step is not None
-        return [[("✓ healthy", "good")], checkpoint] if well else [checkpoint]
+        told = running and run.progress is not None and run.progress.step is not None
+        return [_well(run), checkpoint] if told else [checkpoint]
     now = run.server_now
     room = width - (_cells(checkpoint) + SEPARATOR_CELLS if checkpoint else 0)
     told: list[Fact] = []
@@ -175,6 +175,15 @@ def _counted(told: list[Fact], many: int) -> list[Fact]:
 
 def _line_cells(facts: list[Fact]) -> int:
     return sum(_cells(fact) for fact in facts) + SEPARATOR_CELLS * (len(facts) - 1)
+
+
+def _well(run: RunSnapshot) -> Fact:
+    """That nothing is wrong, once log and metrics have been looked at."""
+    if not run.log_read:
+        return [("nothing bad so far, still reading the log", "muted")]
+    if run.vitals is None and run.metrics_at is None:
+        return [("nothing bad in the log, no metrics read yet", "muted")]
+    return [("✓ healthy", "good")]
 
 
 def _finding(finding: Finding, now: datetime, form: Form, room: int = 0) -> Fact:
