@@ -28,6 +28,8 @@ NONE_YET = (
 )
 AGES_GO_ON = timedelta(seconds=5)
 """Ages are told anew this often: thousands of rows need not be made every second."""
+CHECKPOINTS_A_SECOND = 500
+"""While the log is being read, losses come many times a second: so few rows are made anew for them."""
 
 
 class CheckpointPane(Vertical):
@@ -40,6 +42,7 @@ class CheckpointPane(Vertical):
         self._order = ORDERS[0]
         self._now: datetime | None = None
         self._made_of: tuple[object, ...] = ()
+        self._made_at: datetime | None = None
         self._left_on: str | None = None
         """Where the cursor is as long as nobody moves it."""
 
@@ -77,14 +80,23 @@ class CheckpointPane(Vertical):
         is_new = len(self._made_of) != len(made_of) or any(
             one is not other and one != other for one, other in zip(made_of, self._made_of, strict=True)
         )
+        is_new = is_new and not self._awaits_more(run)
         if is_new:
-            self._made_of = made_of
+            self._made_of, self._made_at = made_of, run.at
             found = checkpoint_facts(run.checkpoints or (), loss_by_step=losses, eval_loss_by_step=evaluated)
             self._facts = keyed(found)
             self._marked = [key for key in self._marked if key in self._facts]
         if is_new or self._now is None or run.at - self._now >= AGES_GO_ON:
             self._now = run.at
             self._fill()
+
+    def _awaits_more(self, run: RunSnapshot) -> bool:
+        """Whether nothing but the losses is new, of many checkpoints, and newer ones will follow."""
+        if not self._made_of or self._made_of[0] != run.checkpoints or self._made_at is None:
+            return False
+        follows = not run.log_read or not run.job.is_finished
+        calm_s = len(run.checkpoints or ()) / CHECKPOINTS_A_SECOND
+        return follows and calm_s > 1 and (run.at - self._made_at).total_seconds() < calm_s
 
     def _fill(self) -> None:
         if self._now is None:
