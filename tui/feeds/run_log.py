@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from api_client.models import TrainingJob
 from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+from tui.feeds.run_reading import LINES_AT_ONCE
 from tui.feeds.session import Session
 
 TAIL_SPAN = timedelta(minutes=10)
@@ -110,7 +111,7 @@ class RunLog:
             elif part.finished_job is not None:
                 self._tell_end(part.finished_job)  # stragglers may come for a minute, but why wait for them
             else:
-                self._take(part, older=False)
+                await self._take(part, older=False)
                 if part.caught_up:
                     self._unread.discard("newest")
 
@@ -126,13 +127,16 @@ class RunLog:
             )
             async with aclosing(history) as batches:
                 async for batch in batches:
-                    self._take(batch, older=True)
+                    await self._take(batch, older=True)
                     # Meanwhile the stream reads ahead, but only so far.
                     await self._session.clock.sleep(PAUSE_S)
         self._unread.discard("history")
         self._take_lines(())
         self._tell(LogPart((), older=True, read_part=1.0))
 
-    def _take(self, batch: LogBatch, *, older: bool) -> None:
-        self._take_lines(entry for entry in batch.entries if isinstance(entry, LogLine))
+    async def _take(self, batch: LogBatch, *, older: bool) -> None:
+        lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
+        for start in range(0, max(1, len(lines)), LINES_AT_ONCE):
+            self._take_lines(lines[start : start + LINES_AT_ONCE])
+            await asyncio.sleep(0)  # keys and pictures come between, a page at once would hold them up
         self._tell(LogPart(batch.entries, older=older, read_part=batch.read_part if older else None))
