@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.insight.log_levels import level_of
 from tui.insight.log_text.ansi import AnsiStyle, styled_runs
+from tui.insight.log_text.ordinary import LinesAsOne
 from tui.insight.log_text.progress_bars import progress_bar
-from tui.insight.log_text.repeats import banner_key
+from tui.insight.log_text.repeats import banner_key, banner_keys
 from tui.insight.log_text.structured import pretty_rows
 from tui.insight.text import inert
 
@@ -137,6 +139,37 @@ def test_other_numbers_tell_lines_apart():
 
 def test_rulers_and_blanks_are_not_worth_folding():
     assert banner_key("") == banner_key("   ") == banner_key("=====") == ""
+
+
+MANY = (
+    *(
+        "rank 3 is ready",
+        "12:00:00 gpu:4 Prüfpunkt",
+        "a\nnode 3\nb",
+        "",
+        "漢字 loss 0.3",
+        "x" * 600,
+        "y" * 3000,
+    ),
+    *(
+        "half \ud83d of node 3",
+        "ERROR: worker 2",
+        "7%||",
+        "50%|██ | 5/10",
+        "Traceback (most recent call last):",
+    ),
+)
+
+
+@given(st.lists(st.sampled_from(MANY), max_size=8))
+def test_many_lines_looked_at_as_one_are_told_apart(lines):
+    assert banner_keys(lines) == [banner_key(line) for line in lines]
+    whole = LinesAsOne(lines)
+    places = {place for place, line in enumerate(lines) if level_of(line)}
+    assert places <= set(whole.that_may_tell_levels())
+    assert {place for place, line in enumerate(lines) if progress_bar(line)} == set(whole.that_may_be_bars())
+    headings = {place for place, line in enumerate(lines) if line.startswith("Traceback")}
+    assert headings == set(whole.that_may_begin_tracebacks())
 
 
 # Objects

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from tui.insight import log_levels
@@ -17,47 +19,69 @@ _TIME_BEGINNING = r"\n[\d\[]"
 
 
 class LinesAsOne:
-    """What may be among some lines. A yes may be wrong, a no never is."""
+    """Which of some lines are worth a look. A line too many may be named, never one too few."""
 
     def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._begins: list[int] = []
         text = "\n".join(("", *lines))
         if len(text) > LARGEST:
             self._text: bytes | None = None
             self._is_ordinary = False
         else:
-            self._text = text.encode("utf-8", "replace")
+            self._text = _encoded(text)
             self._is_ordinary = _anything().search(self._text) is None
-
-    @property
-    def may_tell_levels(self) -> bool:
-        """Whether a line may tell its level."""
-        return self._may_hold(_levels)
-
-    @property
-    def may_begin_tracebacks(self) -> bool:
-        """Whether a traceback may begin."""
-        return self._may_hold(_tracebacks)
-
-    @property
-    def may_hold_bars(self) -> bool:
-        """Whether a line may be a progress bar's state."""
-        return self._may_hold(_bars)
 
     @property
     def may_name_speakers(self) -> bool:
         """Whether a line may begin with a time or name a rank, so that it is not its own banner's key."""
-        return self._may_hold(_speakers)
-
-    def _may_hold(self, signs: Any) -> bool:
         if self._is_ordinary:
             return False
-        return self._text is None or signs().search(self._text) is not None
+        return self._text is None or _speakers().search(self._text) is not None
+
+    def that_may_tell_levels(self) -> Collection[int]:
+        """The places of the lines that may tell their level."""
+        return self._places(_levels)
+
+    def that_may_begin_tracebacks(self) -> Collection[int]:
+        """The places of the lines with which a traceback may begin."""
+        return self._places(_tracebacks)
+
+    def that_may_be_bars(self) -> Collection[int]:
+        """The places of the lines that may be a progress bar's states."""
+        return self._places(_bars)
+
+    def _places(self, signs: Any) -> Collection[int]:
+        if self._is_ordinary:
+            return ()
+        if self._text is None:
+            return range(len(self._lines))
+        found = [match.start() for match in signs().finditer(self._text)]
+        if not found:
+            return ()
+        if not self._begins:
+            self._begins = self._line_begins(self._text)
+        begins = self._begins
+        return {bisect_right(begins, position) - 1 for position in found}
+
+    def _line_begins(self, text: bytes) -> list[int]:
+        """Where each line begins, the line end before it included, which signs may begin with."""
+        lines: Sequence[str] | list[bytes] = text.split(b"\n")[1:]
+        if len(lines) > len(self._lines):  # a line holds line ends itself
+            lines = self._lines if text.isascii() else [_encoded(line) for line in self._lines]
+        return list(accumulate([len(line) + 1 for line in lines], initial=0))[:-1]
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def _compiled(signs: Iterable[str], *expressions: str) -> Any:
     import re2  # type: ignore[import-untyped]  # one pass for all signs, however many
 
-    return re2.compile("|".join((*map(re2.escape, signs), *expressions)).encode())
+    any_of_them = "|".join((*map(re2.escape, signs), *expressions))
+    # The rest of a line with a sign is passed over: one is enough.
+    return re2.compile(rf"(?:{any_of_them})[^\n]*".encode())
 
 
 @lru_cache(maxsize=1)

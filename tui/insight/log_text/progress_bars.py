@@ -7,6 +7,7 @@ Looks known: tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from tui.insight.text import last_carriage_segment, strip_ansi
@@ -17,6 +18,7 @@ _LONGEST = 1024
 SIGNS = ("%|", "━", "╸", "[=", "[#", "[>")
 """A bar holds one of these."""
 
+_LAST_DIGITS = re.compile(r"(\d{1,3})$")
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
 _COUNT = re.compile(r"(\d[\d.,]*+)\s?([a-zA-Z]{0,3})/(\d[\d.,]*+\s?[a-zA-Z]{0,3})")
 _DRAWN = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
@@ -55,7 +57,7 @@ def _shown(text: str) -> str:
 def _tqdm(text: str) -> BarState | None:
     """``title:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]``."""
     before, found, after = text.rpartition("%|")
-    percent = re.search(r"(\d{1,3})$", before[-3:])
+    percent = _LAST_DIGITS.search(before[-3:])
     if not found or percent is None or after.count("|") < 1:
         return None
     title = before[: len(before) - len(percent[1])].strip(" :")
@@ -91,6 +93,7 @@ def _key(title: str, count: re.Match[str] | None) -> str:
     return f"{_steady(title)}|{count[3].strip() if count else ''}"
 
 
+@lru_cache(maxsize=256)
 def _steady(title: str) -> str:
     """A title without what changes from state to state: percents, counts, values after ``=``."""
     title = _COUNT.sub("", title)

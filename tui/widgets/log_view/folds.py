@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from tui.insight.log_text.ordinary import LinesAsOne
 from tui.insight.log_text.progress_bars import progress_bar
-from tui.insight.log_text.repeats import banner_key
+from tui.insight.log_text.repeats import banner_keys
 from tui.insight.log_text.tracebacks import TracebackPart, TracebackReader
 from tui.widgets.log_view.fold_book import Fold, FoldBook
 
@@ -22,7 +22,6 @@ REPEAT_WINDOW_NS = 10_000_000_000
 """Identical lines of many ranks come within this time of each other."""
 
 _REMEMBERED = 512
-_LONGEST_BANNER = 2048
 _ANEW_SHARE = 0.5
 """A bar that falls below this share of what it had done was begun anew; ranks may differ by less."""
 
@@ -65,6 +64,7 @@ class FoldReader:
         self._kinds = kinds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
+        self._in_tracebacks: set[str | None] = set()  # nodes whose next line may belong to one
         self._open: dict[tuple[str | None, str], Fold | int] = {}
         self._bars: dict[tuple[str | None, str], tuple[int, float]] = {}
         self._banners: dict[str, tuple[int, int]] = {}
@@ -75,48 +75,44 @@ class FoldReader:
     def read(self, lines: ReadLines, *, may_move: bool) -> Outcome:
         """Fold the next lines. With ``may_move``, a progress bar stands where its newest state is."""
         self._rows, self._gone, self._changed = [], [], []
-        kinds = self._wanted(lines)
-        if not any(kinds):
+        kinds, whole = self._kinds, LinesAsOne(lines.texts)
+        # After one look at all of them, most lines need none of their own.
+        begins = whole.that_may_begin_tracebacks() if kinds.tracebacks else ()
+        bars = whole.that_may_be_bars() if kinds.progress else ()
+        interrupted = self._in_tracebacks
+        names_speakers = kinds.repeats and whole.may_name_speakers
+        keys: Sequence[str] = banner_keys(lines.texts) if names_speakers else lines.texts
+        if not begins and not bars and not interrupted and (not kinds.repeats or self._are_new(lines, keys)):
             self._rows = list(lines.seqs)
             return Outcome(self._rows, [], [])
-        for seq, time_ns, replica, text in zip(*lines, strict=True):
-            if kinds.tracebacks and self._in_traceback(seq, replica, text):
+        if kinds.repeats and not names_speakers:
+            keys = banner_keys(lines.texts)
+        for place, (seq, time_ns, replica, text, key) in enumerate(zip(*lines, keys, strict=True)):
+            if (place in begins or replica in interrupted) and self._in_traceback(seq, replica, text):
                 continue
-            if kinds.progress:
+            if place in bars:
                 bar = progress_bar(text)
                 if bar is not None:
                     self._in_bar(seq, (replica, bar.key), bar.done, may_move)
                     continue
-            if kinds.repeats and len(text) <= _LONGEST_BANNER and self._is_repeat(seq, time_ns, text):
+            if kinds.repeats and key and self._is_repeat(seq, time_ns, key):
                 continue
             self._rows.append(seq)
         return Outcome(self._rows, self._gone, self._changed)
 
-    def _wanted(self, lines: ReadLines) -> FoldKinds:
-        """What has to be looked for line by line, after one look at all of them: mostly nothing."""
-        kinds, whole = self._kinds, LinesAsOne(lines.texts)
-        return FoldKinds(
-            kinds.tracebacks
-            and (any(reader.is_open for reader in self._tracebacks.values()) or whole.may_begin_tracebacks),
-            kinds.progress and whole.may_hold_bars,
-            kinds.repeats and not self._are_new(lines, whole),
-        )
-
-    def _are_new(self, lines: ReadLines, whole: LinesAsOne) -> bool:
+    def _are_new(self, lines: ReadLines, keys: Sequence[str]) -> bool:
         """Whether no line was said before, nor twice among them; they are remembered then."""
-        if whole.may_name_speakers:
-            return False
-        different = set(lines.texts)
-        if len(different) < len(lines.texts) or not different.isdisjoint(self._banners):
+        different = set(keys)
+        if len(different) < len(keys) or not different.isdisjoint(self._banners):
             return False
         newest = slice(-_REMEMBERED, None)
-        told = zip(lines.seqs[newest], lines.times_ns[newest], strict=True)
-        room = max(0, _REMEMBERED - len(lines.texts))
+        places = zip(lines.seqs[newest], lines.times_ns[newest], strict=True)
+        told = dict(zip(keys[newest], places, strict=True))
+        told.pop("", None)
+        room = _REMEMBERED - len(told)
         if len(self._banners) > room:
             self._banners = dict(list(self._banners.items())[len(self._banners) - room :])
-        for text, known in zip(lines.texts[newest], told, strict=True):
-            if len(text) <= _LONGEST_BANNER:
-                self._banners[text] = known
+        self._banners |= told
         return True
 
     def renumber(self, number: Callable[[int], int]) -> None:
@@ -132,6 +128,10 @@ class FoldReader:
         if reader is None:
             reader = self._tracebacks[replica] = TracebackReader()
         found = reader.read(text)
+        if reader.is_open:
+            self._in_tracebacks.add(replica)
+        else:
+            self._in_tracebacks.discard(replica)
         if found is None:
             return False
         key = (replica, found.lane)
@@ -167,15 +167,14 @@ class FoldReader:
             self._hide(fold, seq)
         self._bars[key] = (fold.anchor, done)
 
-    def _is_repeat(self, seq: int, time_ns: int, text: str) -> bool:
-        key = banner_key(text)
-        if not key:
-            return False
+    def _is_repeat(self, seq: int, time_ns: int, key: str) -> bool:
         banners = self._banners
         known = banners.get(key)
         if known is None or time_ns - known[1] > REPEAT_WINDOW_NS:
-            _limit(banners)
-            banners.pop(key, None)  # the newest stands last
+            if known is not None:
+                del banners[key]  # the newest stands last
+            elif len(banners) >= _REMEMBERED:
+                del banners[next(iter(banners))]
             banners[key] = (seq, time_ns)
             return False
         anchor = known[0]

@@ -62,11 +62,11 @@ class Vocabulary:
         """Entries as columns."""
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         texts = [line.message for line in lines]
-        levels: list[str]
-        if any(line.level is not None for line in lines) or LinesAsOne(texts).may_tell_levels:
-            levels = [level_of(line.message, line.level) for line in lines]
-        else:
-            levels = [""] * len(lines)
+        told = LinesAsOne(texts).that_may_tell_levels()
+        levels = [
+            level_of(line.message, line.level) if line.level is not None or place in told else ""
+            for place, line in enumerate(lines)
+        ]
         keys = [
             (line.replica, line.level, line.late, shown) for line, shown in zip(lines, levels, strict=True)
         ]
