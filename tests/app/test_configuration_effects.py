@@ -1,6 +1,8 @@
 """Every setting has an effect that a person sees; notifications have tests of their own."""
 
+import ast
 import asyncio
+import re
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -115,6 +117,54 @@ async def test_keys_move_in_footer_help_and_under_the_fingers() -> None:
         await settle(pilot)
         assert isinstance(app.screen, HelpScreen)
         assert "f7 Z" in text_of(app)
+
+
+async def test_sentences_name_the_keys_as_they_are() -> None:
+    keys = {"home.filter": "f7", "screen.back": "f12", "home.mark": "f6", "home.compare": "f5"}
+    app = home(settings=settings(keys=keys))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("f6")
+        await settle(pilot)
+        assert "f5 compares" in text_of(app).splitlines()[0]
+        await pilot.press("f6", "f7", *"no such job", "enter")
+        await settle(pilot)
+        header, *below = text_of(app).splitlines()
+        assert "f7 no such job" in header
+        assert any("f12 clears the filter" in line for line in below)
+        await pilot.press("f12")
+        await settle(pilot)
+        assert "No job matches" not in text_of(app)
+
+
+KEY_IN_WORDS = re.compile(
+    r"(?:^|[\s;.,(])(esc|enter|space|tab|\^?[a-zB-Z*/=?.&@|]) (?:once more )?"
+    r"(asks|tries|shows|clears|opens|downloads|compares|goes on|resumes|stops|marks|wakes|submits|next)\b"
+)
+FIXED = ("enter once more replaces it", "esc closes")
+"""Keys of fields and boxes, which are no actions and always the same."""
+
+
+def test_no_sentence_spells_a_key_that_may_be_another() -> None:
+    spelt = []
+    tui = Path(__file__).parents[2] / "tui"
+    for path in sorted(path for room in ("app", "screens", "widgets") for path in (tui / room).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        spelt += [
+            f"{path.name}:{node.lineno}: {node.value}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+            and KEY_IN_WORDS.search(node.value)
+            and not any(words in node.value for words in FIXED)
+        ]
+    assert spelt == []
 
 
 async def test_a_key_of_one_tab_can_be_another_actions_on_another_tab(feeds: list[dict[str, Any]]) -> None:

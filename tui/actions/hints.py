@@ -32,7 +32,7 @@ HINTS: tuple[Hint, ...] = (
     Hint(Scope.HOME, "open_job", "opens the job under the cursor: its health, speed and cost"),
     Hint(Scope.HOME, "filter", "filters the jobs, as in: llama status:running age<2d"),
     Hint(Scope.HOME, "mark", "marks jobs, to compare, stop or delete several at once"),
-    Hint(Scope.JOB, "show_logs", "shows the log over the whole screen; 1 comes back to all at a glance"),
+    Hint(Scope.JOB, "show_logs", "shows the log over the whole screen; the first tab has all at a glance"),
     Hint(Scope.LOGS, "first_error", "goes to the first error of all nodes"),
     Hint(Scope.JOB, "deploy", "makes a model of a checkpoint, question by question"),
     Hint(Scope.APP, "help", "shows every key that works here"),

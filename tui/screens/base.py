@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.reactive import var
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input
 
 from tui.actions import Scope, actions_of
@@ -45,6 +46,11 @@ class AppScreen(Screen[None]):
         """The key of the action ``scope.id`` as it is now, written for people."""
         return key_for(action_id, self._key_changes)
 
+    def key_before(self, action_id: str) -> str:
+        """The same, to stand right before what was typed: ``/llama``, but ``f7 llama``."""
+        key = self.key_for(action_id)
+        return key if len(key) == 1 and not key.isalnum() else f"{key} "
+
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """The scopes whose actions work now."""
@@ -63,3 +69,9 @@ class AppScreen(Screen[None]):
     def type_into(self, field: Input) -> None:
         """Give the field the keyboard now: ``focus`` of a widget waits a turn, and loses what is typed."""
         self.set_focus(field)
+
+
+def key_on(widget: Widget, action_id: str) -> str:
+    """The key of an action as the screen of the widget has it, written for people."""
+    screen = widget.screen
+    return screen.key_for(action_id) if isinstance(screen, AppScreen) else key_for(action_id, {})

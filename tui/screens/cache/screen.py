@@ -125,7 +125,8 @@ class CacheScreen(AppScreen):
             return ""
         if snapshot.exists is None:
             if snapshot.error:
-                return f"✗ The cache cannot be read.\n\n{snapshot.error}\n\nr asks again."
+                again = f"{self.key_for('screen.refresh')} asks again."
+                return f"✗ The cache cannot be read.\n\n{snapshot.error}\n\n{again}"
             return "Asking for the cache…"
         return EMPTY_CACHE if snapshot.exists else NO_CACHE
 
@@ -144,7 +145,7 @@ class CacheScreen(AppScreen):
         rows = self._tree.rows
         if rows is not None and rows.matches is not None and self._tree.pattern:
             matches = rows.matches
-            facts.insert(1, [("/", "key"), (inert(matches.pattern), "accent")])
+            facts.insert(1, [(self.key_before("cache.filter"), "key"), (inert(matches.pattern), "accent")])
             facts.insert(
                 2, [(f"{files_words(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")]
             )

@@ -173,17 +173,18 @@ class CompareRunsScreen(AppScreen):
             facts.append([("only those", "accent")])
         shown = len(self.query_one(RowTable).columns_shown) - 2
         if 0 < shown < len(runs):
-            facts.insert(1, [(f"{shown}/{len(runs)} shown, b next", "warn")])
+            following = self.key_for("compare.next_base")
+            facts.insert(1, [(f"{shown}/{len(runs)} shown, {following} next", "warn")])
         self.query_one("#header", FactLine).set_facts(facts)
 
     def _show_problem(self) -> None:
         """Runs that are gone, failed or told nothing are named; the others are compared all the same."""
-        said = []
+        said, again = [], self.key_for("screen.refresh")
         for one, name in zip(self.runs, labels(self.runs), strict=True):
             if one.state == "gone":
                 said.append(f"✗ {name} is gone: the server no longer has it")
             elif one.state == "failed":
-                said.append(f"✗ {name} cannot be read: {inert(one.error)} r tries again")
+                said.append(f"✗ {name} cannot be read: {inert(one.error)} {again} tries again")
             elif one.gap_count:
                 said.append(f"▲ {name}: {one.gap_count} stretches of its log could not be read")
             elif one.state == "read" and not one.has_curves:

@@ -111,7 +111,8 @@ class DownloadsScreen(AppScreen):
         elif item.note:
             about.append(f"\n{inert(item.note)}")
         if item.state in RESUMABLE:
-            about.append("\nWhat has arrived is kept; t goes on with the rest.")
+            key = self.key_for("downloads.retry_download")
+            about.append(f"\nWhat has arrived is kept; {key} goes on with the rest.")
         self.query_one("#about", Static).update(about)
 
     # Actions

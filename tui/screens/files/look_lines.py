@@ -50,10 +50,19 @@ _LABEL_CELLS = 15
 _NAME_CELLS = 44
 
 
-def look_lines(look: FileLook, tones: Mapping[str, Style]) -> list[Line]:
-    """The lines; may take a while for a long text (it is coloured), so beside the event loop."""
+def look_lines(look: FileLook, tones: Mapping[str, Style], *, again: str, download: str) -> list[Line]:
+    """The lines; may take a while for a long text (it is coloured), so beside the event loop.
+
+    ``again`` and ``download`` are the keys that do so.
+    """
     if look.error:
-        return [[("✗ It cannot be read.", "bad")], "", inert(look.error), "", [("r tries again.", "muted")]]
+        return [
+            [("✗ It cannot be read.", "bad")],
+            "",
+            inert(look.error),
+            "",
+            [(f"{again} tries again.", "muted")],
+        ]
     if look.header is not None:
         return weights_lines(look.header)
     lines: list[Line] = []
@@ -67,7 +76,7 @@ def look_lines(look: FileLook, tones: Mapping[str, Style]) -> list[Line]:
         lines += text_lines(look.text, look.file.relative_file_name, tones)
         if look.is_cut:
             rest = (look.file.size_bytes or 0) - look.read_bytes
-            lines.append([(f"… {bytes_iec(rest)} more; D downloads all of it", "muted")])
+            lines.append([(f"… {bytes_iec(rest)} more; {download} downloads all of it", "muted")])
         return lines
     if look.peek:
         return [*lines, [("Not a text. It begins with:", "muted")], "", *hex_lines(look.peek)]

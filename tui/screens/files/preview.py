@@ -17,6 +17,7 @@ from tui.insight.listed_files import epoch_s
 from tui.insight.series import Series
 from tui.insight.text import inert
 from tui.insight.units import age, bytes_iec, count
+from tui.screens.base import key_on
 from tui.screens.files.look_lines import directory_lines, look_lines
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.line import FactLine
@@ -90,7 +91,10 @@ class Preview(Vertical):
         ]
         if newest_s is not None:
             lines.append([(f"newest {age(self._now_s() - newest_s)} ago", "muted")])
-        hint: Line = [("enter opens it, D downloads it, * opens all below", "muted")]
+        into, fetch, below = (
+            key_on(self, f"files.{name}") for name in ("open_node", "download", "open_below")
+        )
+        hint: Line = [(f"{into} opens it, {fetch} downloads it, {below} opens all below", "muted")]
         head: list[list[Span]] = [[(name + "/", "strong")]]
         self._show(head, [*lines, *known, "", hint])
         if not weights or known:
@@ -128,7 +132,10 @@ class Preview(Vertical):
 
     async def _read(self, file: CheckpointFile) -> None:
         look = await self._look(file)
-        lines = await asyncio.to_thread(look_lines, look, tone_styles(self.app))
+        again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
+        lines = await asyncio.to_thread(
+            look_lines, look, tone_styles(self.app), again=again, download=download
+        )
         if not look.error:
             while len(self._looks) >= REMEMBERED:
                 del self._looks[next(iter(self._looks))]

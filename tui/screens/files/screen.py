@@ -37,7 +37,7 @@ MOST_FILES_LOOKED_THROUGH = 2000
 MOST_SHARDS_READ = 100
 """The headers of so many files are read to tell a directory's parameters."""
 FILTER_HINT = "text or pattern: adapter, *.json"
-NO_FILES = "No files are stored of this checkpoint.\n\nThey appear as they are uploaded; r asks again."
+NO_FILES = "No files are stored of this checkpoint.\n\nThey appear as they are uploaded; {key} asks again."
 
 MakeFeed = Callable[..., CheckpointFilesFeed]
 
@@ -144,9 +144,10 @@ class FilesScreen(AppScreen):
             return ""
         if snapshot.is_loading:
             return "Asking for the files…"
+        key = self.key_for("screen.refresh")
         if snapshot.error:
-            return f"✗ The files cannot be listed.\n\n{snapshot.error}\n\nr asks again."
-        return NO_FILES
+            return f"✗ The files cannot be listed.\n\n{snapshot.error}\n\n{key} asks again."
+        return NO_FILES.format(key=key)
 
     @on(FileTreeView.Arranged)
     @on(FileTreeView.MarksChanged)
@@ -162,7 +163,7 @@ class FilesScreen(AppScreen):
             facts.append([(f"✓ {count(marked)} marked", "good")])
         if rows is not None and rows.matches is not None and self._tree.pattern:
             matches = rows.matches
-            facts.append([("/", "key"), (inert(matches.pattern), "accent")])
+            facts.append([(self.key_before("files.filter"), "key"), (inert(matches.pattern), "accent")])
             facts.append([(f"{files_words(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")])
         elif tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])

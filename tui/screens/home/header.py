@@ -19,11 +19,13 @@ def header_facts(
     *,
     marked: int,
     compare_key: str,
+    filter_key: str,
     query: str,
 ) -> list[list[Span]]:
     """The facts, the most important first.
 
-    ``rows`` are the jobs that are listed, ``marked`` how many are marked; ``query`` is the filter.
+    ``rows`` are the jobs that are listed, ``marked`` how many are marked; ``query`` is the filter,
+    ``filter_key`` what stands before it.
     """
     facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {place}", "plain")]]
     if snapshot is not None:
@@ -43,7 +45,7 @@ def header_facts(
     if marked:
         facts.insert(1, [(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
     if query:
-        facts.append([("/", "key"), (query, "accent")])
+        facts.append([(filter_key, "key"), (query, "accent")])
     return facts
 
 

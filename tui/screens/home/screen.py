@@ -35,7 +35,7 @@ from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init writes a config to begin with."
-NO_MATCH = "No job matches.\n\nesc clears the filter; the first line of the projects shows all.\n"
+NO_MATCH = "No job matches.\n\n{key} clears the filter; the first line of the projects shows all.\n"
 FILTER_HINT = "words and status:running gpu:h100 project:x user:ada age<2d"
 
 MEMORY_NAME = "home"
@@ -221,6 +221,7 @@ class HomeScreen(JobActions):
             self._jobs.rows,
             marked=len(self.marked),
             compare_key=self.key_for("home.compare"),
+            filter_key=self.key_before("home.filter"),
             query=self.query_text,
         )
         self.query_one("#header", FactLine).set_facts(facts)
@@ -240,7 +241,7 @@ class HomeScreen(JobActions):
             empty.update(NO_JOBS.format(key=self.key_for("home.new_job")))
         else:
             problems = "".join(f"\n{problem}" for problem in self._query.problems)
-            empty.update(Text(f"{NO_MATCH}{problems}"))
+            empty.update(Text(f"{NO_MATCH.format(key=self.key_for('screen.back'))}{problems}"))
 
     # Moving about
 

@@ -14,6 +14,7 @@ from tui.messages import (
     DownloadRequested,
     OpenCheckpointRequested,
 )
+from tui.screens.base import key_on
 from tui.screens.job.checkpoint_pane import CheckpointPane
 
 
@@ -60,7 +61,9 @@ class CheckpointActions(Widget):
         if len(marked) == 1 and chosen is not None and chosen != marked[0]:
             marked = (*marked, chosen)
         if len(marked) != 2:
-            self.notify("Mark two checkpoints with space, then = compares them.")
+            mark = key_on(self, "checkpoints.mark_checkpoint")
+            compare = key_on(self, "checkpoints.compare_checkpoints")
+            self.notify(f"Mark two checkpoints with {mark}, then {compare} compares them.")
             return
         left, right = sorted(marked, key=lambda one: (one.step is None, one.step or 0))
         self.post_message(CompareCheckpointsRequested(self.job, left, right))

@@ -8,6 +8,7 @@ from textual.reactive import var
 from api_client.errors import RequestError
 from api_client.streams.records import LogGap, stamp_ns
 from tui.feeds.run import RunFeed
+from tui.screens.base import key_on
 from tui.screens.job.log_choice import LogChoice
 from tui.screens.job.log_error_line import FirstErrorLine
 from tui.screens.job.log_pane import LogPane
@@ -93,7 +94,8 @@ class LogActions(LogTaking):
             if not has_it:
                 view.go_to_time(stamp_ns(first))  # what the others did at that time
         if not any(went):
-            self.notify("The first error is not among the lines shown; esc shows more.")
+            key = key_on(self, "screen.back")
+            self.notify(f"The first error is not among the lines shown; {key} shows more.")
 
     def action_next_error(self) -> None:
         """The next error."""

@@ -23,7 +23,7 @@ _HEADING = "Traceback (most recent call last)"
 
 
 class FirstErrorLine(FactLine):
-    """Hidden while there is none; a click goes there, as ``e`` does."""
+    """Hidden while there is none; a click goes there, as the key does."""
 
     DEFAULT_CSS = """
     FirstErrorLine { display: none; padding: 0 1; background: $error-muted; color: $text-error; }
@@ -36,8 +36,8 @@ class FirstErrorLine(FactLine):
     _named: tuple[int, str] | None = None
     """The number of the first error, and what went wrong there, once that is known."""
 
-    def show(self, store: LogStore, time_mode: str) -> None:
-        """Tell of the first error of these lines, if there is one."""
+    def show(self, store: LogStore, time_mode: str, key: str) -> None:
+        """Tell of the first error of these lines, if there is one, and of the key that goes there."""
         seq = store.first_error
         entry = None if seq is None else store.entry(seq)
         self.set_class(isinstance(entry, LogLine), "-known")
@@ -48,7 +48,7 @@ class FirstErrorLine(FactLine):
         if said is None:
             said = exception_of(store, seq, entry)
             self._named = None if said is None else (seq, said)
-        self.set_facts([error_words(entry, said or entry.message, time_mode)])
+        self.set_facts([error_words(entry, said or entry.message, time_mode, key)])
 
     def _cut(self, room: int) -> Sequence[Sequence[Span]]:
         """What was said, cut to the room that time and node leave."""
@@ -84,9 +84,14 @@ def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
     return None
 
 
-def error_words(line: LogLine, said: str, time_mode: str) -> list[Span]:
+def error_words(line: LogLine, said: str, time_mode: str, key: str) -> list[Span]:
     """The error in one line."""
     clock = stamp_text(line.timestamp_ns, UTC if time_mode == "utc" else None)[_CLOCK]
     node = f"{inert(line.replica)} " if line.replica else ""
     first_row = inert(said.strip().split("\n", 1)[0])
-    return [("✗ first error ", "bad"), ("e ", "key"), (f"{clock} {node}", "plain"), (first_row, "strong")]
+    return [
+        ("✗ first error ", "bad"),
+        (f"{key} ", "key"),
+        (f"{clock} {node}", "plain"),
+        (first_row, "strong"),
+    ]

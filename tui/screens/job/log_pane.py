@@ -17,6 +17,7 @@ from tui.feeds.run_log import LogPart
 from tui.insight.log_moment import LogTimes, moment_of
 from tui.insight.log_pattern import LogPattern
 from tui.insight.units import count
+from tui.screens.base import key_on
 from tui.screens.job.log_bar import LogBar, LogStanding
 from tui.screens.job.log_choice import LogChoice
 from tui.screens.job.log_columns import LogColumns
@@ -284,7 +285,7 @@ class LogPane(LogShown):
             self.query_one("#no-log", Static).update(
                 "The job has ended without a line of log." if self._ended else "No log lines yet."
             )
-        self.query_one(FirstErrorLine).show(main.store, main.time_mode)
+        self.query_one(FirstErrorLine).show(main.store, main.time_mode, key_on(self, "logs.first_error"))
         self.query_one(LogBar).show(
             LogStanding(
                 choice=self._choice,
