@@ -1,5 +1,6 @@
 """projects, jobs and job against a server that we did not write."""
 
+import csv
 import json
 
 from support.stranger import Answer, job, project
@@ -40,6 +41,41 @@ def test_jobs_come_running_first_and_newest_first(cli, stranger):
     listed = json.loads(cli("jobs", "-o", "json").out)
 
     assert [each["id"] for each in listed] == ["runs", "waits", "new", "old"]
+
+
+def test_jobs_as_csv_are_a_line_each_by_the_apis_names(cli, stranger):
+    stranger.jobs = [
+        job("b", "RUNNING", name="=1+1", node_count=4),
+        job("a", "FAILED", error_message="two\nlines, and a comma"),
+    ]
+
+    result = cli("jobs", "-o", "csv")
+    running, failed = csv.DictReader(result.out.splitlines())
+
+    assert (result.code, result.err) == (0, "")
+    assert (running["id"], running["current_status"], running["node_count"]) == (
+        "b",
+        "TRAINING_JOB_RUNNING",
+        "4",
+    )
+    assert running["name"] == "'=1+1"  # no spreadsheet computes what a job is called
+    assert failed["error_message"].startswith("two")
+    assert failed["error_message"].endswith("lines, and a comma")
+
+
+def test_projects_as_csv(cli, stranger):
+    stranger.projects = [project(team_name="Research", latest_job=job("j", "RUNNING"))]
+
+    (row,) = csv.DictReader(cli("projects", "-o", "csv").out.splitlines())
+
+    assert (row["name"], row["team_name"], row["latest_job_id"]) == ("llama-sft", "Research", "j")
+    assert row["created_at"] == "2025-03-01T12:00:00Z"
+
+
+def test_no_jobs_as_csv_are_a_heading(cli, stranger):
+    stranger.jobs = []
+
+    assert cli("jobs", "-o", "csv").out.startswith("id,name,current_status,")
 
 
 def test_jobs_of_one_status_in_either_spelling(cli, stranger):

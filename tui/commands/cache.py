@@ -12,13 +12,12 @@ import click
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.official_options import (
-    CSV,
     DESCENDING,
     listing_format_option,
     order_option,
     project_named,
 )
-from tui.commands.options import JSON, Settings, examples, remote_option
+from tui.commands.options import CSV, JSON, Settings, examples, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 

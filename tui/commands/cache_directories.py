@@ -8,8 +8,7 @@ from datetime import datetime
 
 from api_client.models.cache_listing import CacheListing
 from tui.commands.cache_listing import csv_text
-from tui.commands.official_options import CSV
-from tui.commands.options import JSON
+from tui.commands.options import CSV, JSON
 from tui.commands.output import Output
 from tui.commands.tables import Cell, Column, render_table
 from tui.insight.file_tree import ROOT, FileEntry, FileTree, build

@@ -9,8 +9,8 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.official_options import CSV, job_options, listing_format_option, local_time, meant_job
-from tui.commands.options import JSON, Settings, examples, remote_option
+from tui.commands.official_options import job_options, listing_format_option, local_time, meant_job
+from tui.commands.options import CSV, JSON, Settings, examples, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 

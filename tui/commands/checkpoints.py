@@ -14,7 +14,6 @@ from tui.commands.checkpoint_show import show
 from tui.commands.checkpoint_urls import snippet, urls
 from tui.commands.exit_codes import ExitCode
 from tui.commands.official_options import (
-    CSV,
     DESCENDING,
     job_options,
     listing_format_option,
@@ -23,7 +22,7 @@ from tui.commands.official_options import (
     official_size,
     order_option,
 )
-from tui.commands.options import JSON, Settings, examples, remote_option
+from tui.commands.options import CSV, JSON, Settings, examples, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 

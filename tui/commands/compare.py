@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.official_options import CSV
-from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 

@@ -9,7 +9,7 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "bt-tui jobs",
         "bt-tui jobs --project llama-sft --status running --status pending",
+        "bt-tui jobs -o csv > jobs.csv",
         "bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'",
     ),
 )
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Only with this status, as running or TRAINING_JOB_RUNNING; repeatable.",
 )
-@format_option(TABLE, JSON)
+@format_option(TABLE, JSON, CSV)
 @remote_option
 @click.pass_obj
 def jobs(
@@ -51,6 +52,11 @@ def jobs(
         kept = running_first(job for job in found if not wanted or job.current_status in wanted)
         if output_format == JSON:
             output.models(kept)
+            return ExitCode.OK
+        if output_format == CSV:
+            from tui.commands.listing_csv import jobs_csv
+
+            output.data(jobs_csv(kept))
             return ExitCode.OK
         from tui.commands.tables import render_table
 

@@ -10,8 +10,7 @@ from typing import Protocol
 from api_client.models import JobMetrics, TrainingJob
 from tui.commands.log_filter import node_chooser
 from tui.commands.metric_samples import UNIT_OF_METRIC, SampleKey, SampleLedger
-from tui.commands.official_options import CSV
-from tui.commands.options import JSON, TABLE
+from tui.commands.options import CSV, JSON, TABLE
 from tui.commands.output import Output, ascii_json
 from tui.commands.tables import NOTHING, Cell, Column, render_table
 from tui.insight.export import csv_lines, iso_time, json_number

@@ -12,7 +12,7 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.options import JSON, TABLE
+from tui.commands.options import CSV, JSON, TABLE
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-CSV = "csv"
 OFFICIAL_TABLE = "cli-table"
 ASCENDING, DESCENDING = "asc", "desc"
 

@@ -13,7 +13,7 @@ from tui.commands.output import Output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-TABLE, JSON, TEXT, NDJSON = "table", "json", "text", "ndjson"
+TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,8 @@ def remote_option(command: Command) -> Command:
         expose_value=False,
         is_eager=True,
         callback=_set_remote,
-        help="A section of ~/.trussrc (default: the environment, else the only section).",
+        help="A section of ~/.trussrc or profile of the Go CLI, or local: an emulator on this machine"
+        " (default: the environment, else the only section).",
     )(command)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.official_options import CSV, job_options, meant_job
-from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.official_options import job_options, meant_job
+from tui.commands.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 from tui.commands.since import moment_since, since_option

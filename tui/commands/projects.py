@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         "bt-tui projects -o json | jq -r '.[].name'",
     ),
 )
-@format_option(TABLE, JSON)
+@format_option(TABLE, JSON, CSV)
 @remote_option
 @click.pass_obj
 def projects(settings: Settings, output_format: str) -> ExitCode:
@@ -31,6 +31,11 @@ def projects(settings: Settings, output_format: str) -> ExitCode:
         found = await client.projects.list()
         if output_format == JSON:
             output.models(found)
+            return ExitCode.OK
+        if output_format == CSV:
+            from tui.commands.listing_csv import projects_csv
+
+            output.data(projects_csv(found))
             return ExitCode.OK
         from tui.commands.rows import PROJECT_COLUMNS, project_row
         from tui.commands.tables import render_table
