@@ -1,0 +1,117 @@
+"""The pictures of the README: the dashboard on the demo world, as it is.
+
+``PYTHONPATH=.:tests python tests/docs/pictures.py`` makes them anew, with Chromium and the font DejaVu Sans
+Mono. What is in them is of that moment, so no test compares them: look at them before they are committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from textual.pilot import Pilot
+
+from support.chromium import chromium
+from support.dashboard import text_of
+from support.emulator import running_emulator
+from support.remotes import remote_of
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.configuration.loading import Loaded
+from tui.configuration.model import Configuration
+
+DOCUMENTS = Path(__file__).parents[2] / "docs"
+FONT = "DejaVu Sans Mono"
+SIZE_OF_SVG = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')
+FONT_FACES = re.compile(r"@font-face\s*\{[^}]*\}")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A file's name, the theme, the columns and lines of the terminal, and the way to what is shown."""
+
+    name: str
+    theme: str
+    size: tuple[int, int]
+    go: Callable[[BtTuiApp, Pilot[Any]], Awaitable[None]]
+
+
+async def live_run(app: BtTuiApp, pilot: Pilot[Any]) -> None:
+    """A run of four nodes one of which is slow, once log, metrics and findings are there."""
+    await until(pilot, lambda: "need a look" in text_of(app))
+    await pilot.press("slash", *"longctx", "enter", "enter")
+    await until(pilot, lambda: "lags behind" in text_of(app) and "3,000" in text_of(app))
+    await until(pilot, lambda: "following" in text_of(app) and "reading older" not in text_of(app))
+
+
+async def fleet(app: BtTuiApp, pilot: Pilot[Any]) -> None:
+    """All jobs, once each that is sick has been looked at."""
+    await until(pilot, lambda: "12 need a look" in text_of(app) and "step" in text_of(app))
+    await pilot.press("down")
+
+
+PICTURES = (
+    Picture("live.png", "bt-dark", (120, 36), live_run),
+    Picture("home-light.png", "bt-light", (120, 30), fleet),
+)
+
+
+async def drawn(picture: Picture) -> str:
+    """The screen as SVG."""
+    settings = Loaded(Configuration.model_validate({"theme": {"name": picture.theme}}))
+    with running_emulator("demo") as emulator:
+        app = BtTuiApp(replace(remote_of(emulator), name="demo"), demo=True, settings=settings)
+        async with app.run_test(size=picture.size) as pilot:
+            await picture.go(app, pilot)
+            return app.export_screenshot(title="bt-tui")
+
+
+def photographed(program: str, svg: str, target: Path) -> None:
+    """Draw the SVG with the font of this machine, whose blocks and dots fit together."""
+    svg = FONT_FACES.sub("", svg).replace("Fira Code", FONT)
+    found = SIZE_OF_SVG.search(svg)
+    if found is None:
+        raise ValueError("the picture has no size")
+    width, height = (round(float(number)) for number in found.groups())
+    with TemporaryDirectory() as folder:
+        page = Path(folder, "page.html")
+        style = "<style>body{margin:0}svg{display:block}</style>"
+        page.write_text(f'<meta charset="utf-8">{style}{svg}', encoding="utf-8")
+        subprocess.run(
+            [
+                program,
+                "--headless",
+                "--no-sandbox",
+                "--hide-scrollbars",
+                "--default-background-color=00000000",
+                f"--user-data-dir={folder}/profile",
+                f"--window-size={width},{height}",
+                f"--screenshot={target}",
+                page.as_uri(),
+            ],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def main(names: list[str]) -> int:
+    """Make those, or all."""
+    program = chromium()
+    if program is None:
+        sys.stderr.write("Chromium is not installed\n")
+        return 1
+    for picture in PICTURES:
+        if not names or picture.name in names:
+            photographed(program, asyncio.run(drawn(picture)), DOCUMENTS / picture.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
