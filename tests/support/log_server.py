@@ -126,6 +126,7 @@ class LogServer:
 
     def __post_init__(self) -> None:
         self._dice = random.Random(self.seed)
+        self._faults_ahead: list[str] = []
         self._lock = threading.Lock()
         self._asc = sorted(self.lines, key=lambda line: line.stamp_ns)
         self._stamps = [line.stamp_ns for line in self._asc]
@@ -213,7 +214,10 @@ class LogServer:
         with self._lock:
             if self._dice.random() >= self.fault_rate:
                 return None
-            kind = self._dice.choice(FAULTS)
+            # As from a pack of cards, so that each kind comes up, however the requests are timed.
+            if not self._faults_ahead:
+                self._faults_ahead = self._dice.sample(FAULTS, len(FAULTS))
+            kind = self._faults_ahead.pop()
             self.faults[kind] += 1
             return kind
 
