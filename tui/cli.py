@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -76,6 +77,7 @@ def cli(context: click.Context) -> ExitCode | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (``sys.argv`` by default) and return its exit code; never a traceback."""
+    _open_closed_streams()
     _never_fail_on_letters()
     try:
         result = cli.main(
@@ -90,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Output().remark("interrupted")
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):  # nobody can be told
+            error.show()
         return ExitCode.USAGE
     except Exception as error:  # noqa: BLE001 - the last stop before the person: a sentence, not a traceback
         return _fail(error)
@@ -109,6 +112,18 @@ def _fail(error: Exception) -> int:
     for line in message.splitlines():
         output.remark(line)
     return code
+
+
+def _open_closed_streams() -> None:
+    """Lead streams that were closed by whoever started us (``>&-``) nowhere.
+
+    Before a socket or a file is opened: it would get their number, and what is printed there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 def _never_fail_on_letters() -> None:

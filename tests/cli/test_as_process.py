@@ -109,6 +109,22 @@ def test_a_terminal_that_knows_ascii_only_gets_escapes_instead_of_a_crash(cli_pr
     assert "gr\\xfc\\xdfe" in out
 
 
+@pytest.mark.parametrize(("closed", "printed"), [("2>&-", "a line\n"), ("<&- >&- 2>&-", "")])
+def test_streams_that_were_closed_lead_nowhere(stranger, clean_environ, pytestconfig, closed, printed):
+    stranger.logs["job1"] = [line("a line")]
+    done = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m tui logs job1 -o raw {closed}"],
+        cwd=pytestconfig.rootpath,
+        env=clean_environ | stranger.environ(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+
+
 def test_a_reader_that_never_reads_is_no_error(cli_process):
     with cli_process("projects") as process:
         process.stdout.close()
