@@ -18,6 +18,7 @@ from api_client.emulator.child import READY_TIMEOUT_S, EmulatorFailed, child_env
 from api_client.emulator.data_folder import running_address
 
 STOP_TIMEOUT_S = 15.0
+LOOK_EVERY_S = 0.1
 CHUNK_BYTES = 4096
 LARGEST_REASON = 2000
 
@@ -72,11 +73,30 @@ def stop_running(data_dir: Path) -> bool:
     try:
         process = psutil.Process(int(address["pid"]))
         process.terminate()
-        process.wait(STOP_TIMEOUT_S)
+        gone = _wait(process)
     except psutil.NoSuchProcess:
-        pass
-    except (psutil.TimeoutExpired, psutil.AccessDenied) as error:
-        raise EmulatorFailed(f"the emulator (process {address['pid']}) does not stop") from error
+        gone = True
+    except psutil.AccessDenied:
+        gone = False
+    if not gone:
+        raise EmulatorFailed(f"the emulator (process {address['pid']}) does not stop")
+    return True
+
+
+def _wait(process: psutil.Process) -> bool:
+    """Whether it ended in time.
+
+    One that has ended stays in the list of processes for as long as a dashboard that started it lives.
+    """
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while process.status() != psutil.STATUS_ZOMBIE:
+        try:
+            process.wait(LOOK_EVERY_S)
+        except psutil.TimeoutExpired:
+            if time.monotonic() > deadline:
+                return False
+        else:
+            return True
     return True
 
 

@@ -1,8 +1,12 @@
 """``--remote local``: an emulator that is started when it is needed and goes on until it is stopped."""
 
 import json
+import subprocess
+import sys
 
 import pytest
+
+from api_client.emulator.detached import ensure_running
 
 
 @pytest.fixture
@@ -28,6 +32,19 @@ def test_it_starts_when_needed_goes_on_and_is_stopped(cli, home):
 
     assert "its data stays" in cli("emulator", "stop", environ=home).err
     assert json.loads(cli("emulator", "status", "-o", "json", environ=home).out) == []
+
+
+def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path):
+    """As a child that nobody waits for, it stays in the list of processes once it has ended."""
+    data = tmp_path / "emulator"
+    ensure_running(data)
+    stop = "import pathlib, sys; from api_client.emulator.detached import stop_running as stop; "
+
+    stopped = subprocess.run(
+        [sys.executable, "-c", stop + "sys.exit(not stop(pathlib.Path(sys.argv[1])))", str(data)], check=False
+    )
+
+    assert stopped.returncode == 0
 
 
 def test_a_section_of_that_name_goes_first(cli, stranger, clean_environ, tmp_path):
