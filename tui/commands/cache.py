@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SORTS = ("filepath", "size", "modified", "type", "permissions")
 
 
-@click.group()
+@click.group(epilog=examples("bt-tui cache summarize llama-sft", "bt-tui cache summarize --help"))
 def cache() -> None:
     """Look into the cache of a project."""
 

@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 SORTS = ("checkpoint-id", "size", "created", "type")
 
 
-@click.group()
+@click.group(
+    epilog=examples(
+        "bt-tui checkpoints list --job-id abc1234",
+        "bt-tui checkpoints show checkpoint-500 --job-id abc1234",
+        "bt-tui checkpoints download checkpoint-500 --job-id abc1234",
+    )
+)
 def checkpoints() -> None:
     """List, look into and download the checkpoints of a job."""
 

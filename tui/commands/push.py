@@ -54,6 +54,7 @@ class Wishes:
     short_help="Submit a training job.",
     epilog=examples(
         "bt-tui push config.py --tail",
+        "bt-tui --remote local push config.py --tail     on an emulator of this machine",
         "bt-tui push config.py --accelerator H100:8 --node-count 2 --job-name wider",
         "bt-tui push config.py --dry-run -o json | jq .training_job",
     ),

@@ -70,7 +70,9 @@ def sessions(
     return run_sessions(settings, job_id, minutes=minutes, trigger=trigger, output_format=output_format)
 
 
-@click.command("update_session", hidden=True)
+@click.command(
+    "update_session", hidden=True, epilog=examples("bt-tui update_session abc1234 --timeout-minutes 60")
+)
 @click.argument("job_id", metavar="JOB_ID")
 @click.option(
     "--timeout-minutes", "minutes", type=MINUTES, metavar="MINUTES", help="Extend them; -1: ten years."
