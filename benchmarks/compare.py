@@ -17,6 +17,7 @@ from harness import HEADINGS, MET, MISSED
 
 NOTEWORTHY = 0.25
 """Changes of less than a quarter are noise."""
+_AGAINST = re.compile(r"\((.+)\)$")
 _NUMBER = re.compile(r"-?[\d,]+(?:\.\d+)?")
 
 
@@ -40,7 +41,9 @@ def read(path: Path) -> dict[tuple[str, str], Figure]:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) != len(HEADINGS) or cells[0] == HEADINGS[0] or set(cells[0]) <= {"-"}:
             continue
-        name, ours, _, ratio, budget, verdict = cells
+        name, ours, theirs, ratio, budget, verdict = cells
+        against = _AGAINST.search(theirs)
+        name = f"{name} ({against[1]})" if against else name  # one figure may stand beside several programs
         number = _NUMBER.search(ratio or ours)
         if number is not None:
             found[section, name] = Figure(float(number[0].replace(",", "")), ratio or ours, budget, verdict)

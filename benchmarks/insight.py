@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+from harness import Report
 
 from api_client.emulator.fleet import FleetBackend, Tempo
 from api_client.emulator.store.database import Database
@@ -40,6 +41,10 @@ ROUNDS = 5
 GPUS = 8
 FLOOD_MINUTES = 3
 STEP_S = 60
+MIB = 2**20
+WATCHED_GROWTH, FLOOD_GROWTH = 1.5, 1.1
+SETTLED_HOURS = 48
+"""At half of so many hours every buffer is full: what grows from then on grows for ever."""
 LOOK_MIN = 10
 """Minutes between two looks at the run that is watched."""
 
@@ -71,7 +76,7 @@ def median_ms(work: Callable[[], object]) -> float:
     return sorted(times)[ROUNDS // 2]
 
 
-def judge(fleet: Fleet) -> None:
+def judge(report: Report, fleet: Fleet) -> None:
     """One look at an hour of the large run, beside one at a run of four nodes."""
     took = {}
     for name, nodes in ((f"titan-{NODES}-nodes", NODES), ("llama-70b-sft-v3", 4)):
@@ -88,10 +93,16 @@ def judge(fleet: Fleet) -> None:
         took[nodes] = median_ms(partial(health, run))
         more = median_ms(partial(fold.fold, newest))
         print(f"{nodes:3} nodes: health {took[nodes]:7.1f} ms   folding an increment {more:7.1f} ms")
-    print(f"64 nodes cost {took[NODES] / took[4]:.1f} times four nodes (16 times the GPUs)")
+    report.compare(
+        "judging 64 nodes × 8 GPUs (16 times the GPUs)",
+        took[NODES],
+        took[4],
+        against="4 nodes × 8 GPUs",
+        unit="ms",
+    )
 
 
-def watch(fleet: Fleet, hours: int) -> None:
+def watch(report: Report, fleet: Fleet, hours: int) -> None:
     """Memory after a quarter of the time and at the end, of the folds of one run that is watched on."""
     job = fleet.job("llama-70b-sft-v3")
     metrics, progress = MetricsFold(max_points=FINE_POINTS), ProgressFold()
@@ -125,12 +136,17 @@ def watch(fleet: Fleet, hours: int) -> None:
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    print(
-        f"{hours} h watched: {sizes[0] / 2**20:.1f} MiB at half time, {sizes[1] / 2**20:.1f} MiB at the end"
+    report.compare(
+        f"{hours} h watched: memory at the end",
+        sizes[1] / MIB,
+        sizes[0] / MIB,
+        against="at half time",
+        unit="MiB",
+        at_most=WATCHED_GROWTH if hours >= SETTLED_HOURS else None,
     )
 
 
-def flood(hours: int) -> None:
+def flood(report: Report, hours: int) -> None:
     """Memory of a process that folds 64 nodes of 8 GPUs at one sample and one line a second, hour by hour.
 
     Of each hour the first ``FLOOD_MINUTES`` are folded: after seventeen every buffer has turned over.
@@ -156,11 +172,20 @@ def flood(hours: int) -> None:
             )
         if hour in (hours // 3, hours // 2, hours - 1):
             gc.collect()
-            sizes[hour + 1] = process.memory_info().rss / 2**20
+            sizes[hour + 1] = process.memory_info().rss / MIB
     spent_s = time.perf_counter() - start
-    told = ", ".join(f"{size:.0f} MiB after {hour} h" for hour, size in sizes.items())
     samples = hours * FLOOD_MINUTES * 60 * NODES * (2 * GPUS + 2)
-    print(f"{NODES}×{GPUS} GPUs at 1 sample/s: {told}; {spent_s / samples * 1e6:.1f} µs a sample")
+    name = f"{NODES} × {GPUS} GPUs at a sample a second, {hours} h"
+    ended, half = sizes[hours], sizes[hours // 2 + 1]
+    report.compare(
+        f"{name}: resident memory",
+        ended,
+        half,
+        against="at half time",
+        unit="MiB",
+        at_most=FLOOD_GROWTH if hours >= SETTLED_HOURS else None,
+    )
+    report.figure(f"{name}: a sample", spent_s / samples * 1e6, unit="µs")
 
 
 def _answer(times: list[datetime]) -> JobMetrics:
@@ -176,12 +201,14 @@ def _answer(times: list[datetime]) -> JobMetrics:
 
 def main() -> None:
     """All three."""
+    report = Report("insight")
     hours = int(sys.argv[1]) if len(sys.argv) > 1 else 72
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder))
-        judge(fleet)
-        watch(fleet, hours)
-    flood(hours)
+        judge(report, fleet)
+        watch(report, fleet, hours)
+    flood(report, hours)
+    report.close()
 
 
 if __name__ == "__main__":

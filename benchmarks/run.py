@@ -38,9 +38,10 @@ NAMES = (
     "log_search",
     "log_requests",
     "downloads",
+    "insight",
 )
-"""In this order; what takes hours of simulated time (``soak``, ``insight_day``) is run on its own."""
-ARGUMENTS = {"log_requests": ["30"]}
+"""In this order; what takes hours (``soak``, ``insight_day``, ``insight`` in full) is run on its own."""
+ARGUMENTS = {"log_requests": ["30"], "insight": ["12"]}
 """Shorter than by hand: all together is to take less than ten minutes."""
 TIMEOUT_S = 240
 PACKAGES = ("textual", "httpx", "pydantic", "plotext")

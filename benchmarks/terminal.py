@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import statistics
 import struct
 import sys
 import tempfile
@@ -16,10 +17,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import psutil
+from harness import Report
 
 ROOT = Path(__file__).resolve().parent.parent
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
@@ -30,6 +33,18 @@ MIB = 1024 * 1024
 
 class NotPainted(Exception):
     """The words did not come in time."""
+
+
+@dataclass(frozen=True)
+class KeyCost:
+    """From a key press to the first bytes it makes the program write: wall time, and the CPU time it spent.
+
+    The CPU time (of all threads) is what it takes on a machine with nothing else to do, and does not move
+    with what that has: no more than the wall's.
+    """
+
+    wall_ms: float
+    cpu_ms: float
 
 
 class Terminal:
@@ -53,13 +68,14 @@ class Terminal:
                 dict(environ) | {"TERM": "xterm-256color", "COLORTERM": "truecolor"},
             )
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.process = psutil.Process(self.pid)
         self._changed = threading.Condition()
         self._written = bytearray()
         self._last_at = self.begun
+        self._last_cpu_s = 0.0
         self.bytes_written = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.process = psutil.Process(self.pid)
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +100,9 @@ class Terminal:
                 part = b""
             if not part:
                 return
+            cpu_s = self.cpu_s
             with self._changed:
+                self._last_cpu_s = cpu_s
                 self._written += part
                 self.bytes_written += len(part)
                 if len(self._written) > KEPT_BYTES:
@@ -116,17 +134,17 @@ class Terminal:
         """Type."""
         os.write(self._descriptor, keys.encode())
 
-    def key_to_paint_ms(self, keys: str, timeout_s: float = 5.0) -> float:
-        """From a key press to the first bytes that it makes the program write; wait for rest first."""
+    def key_to_paint(self, keys: str, timeout_s: float = 5.0) -> KeyCost:
+        """What a key costs to its first paint; waits for rest first. Raises NotPainted."""
         self.rest()
         with self._changed:
-            before = self.bytes_written
+            before, cpu_s = self.bytes_written, self.cpu_s
             begun = time.perf_counter()
             os.write(self._descriptor, keys.encode())
             while self.bytes_written == before:
                 if not self._changed.wait(timeout_s):
                     raise NotPainted(f"nothing was painted after {keys!r}")
-            return (self._last_at - begun) * 1000
+            return KeyCost((self._last_at - begun) * 1000, (self._last_cpu_s - cpu_s) * 1000)
 
     def rest(self, quiet_s: float = QUIET_S, most_s: float = 3.0) -> None:
         """Wait until nothing was written for a while, or not longer than ``most_s``."""
@@ -134,11 +152,22 @@ class Terminal:
         while time.perf_counter() - self._last_at < quiet_s and time.perf_counter() < deadline:
             time.sleep(0.01)
 
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of the process so far, of all its threads; 0 once it has ended."""
+        try:
+            if sys.platform == "linux":
+                # Another process's clock (clock_getcpuclockid(3)), to the ns: others tick in 10 ms.
+                return time.clock_gettime((~self.pid << 3) | 2)
+            return float(sum(self.process.cpu_times()[:2]))
+        except (OSError, psutil.Error):
+            return 0.0
+
     def cpu_percent(self, seconds: float) -> float:
         """CPU time of the process (not of its children) over so many seconds, % of a core."""
-        before, begun = sum(self.process.cpu_times()[:2]), time.perf_counter()
+        before, begun = self.cpu_s, time.perf_counter()
         time.sleep(seconds)
-        return 100 * (sum(self.process.cpu_times()[:2]) - before) / (time.perf_counter() - begun)
+        return 100 * (self.cpu_s - before) / (time.perf_counter() - begun)
 
     @property
     def resident_mib(self) -> float:
@@ -164,6 +193,15 @@ def dashboard(
         yield terminal
 
 
-def key_times_ms(terminal: Terminal, keys: Sequence[str]) -> list[float]:
-    """Key to paint of each key in turn."""
-    return [terminal.key_to_paint_ms(key) for key in keys]
+def tell_keys(
+    report: Report, name: str, terminal: Terminal, keys: Sequence[str], *, at_most_ms: float, cause: str = ""
+) -> None:
+    """Rows for the median and the worst key: the budget judges CPU time, the wall's stands beside."""
+    costs = [terminal.key_to_paint(key) for key in keys]
+    for which, choose in (("median", statistics.median), (f"worst of {len(costs)}", max)):
+        cpu_ms = choose([one.cpu_ms for one in costs])
+        wall_ms = choose([one.wall_ms for one in costs])
+        report.figure(
+            f"{name}: key to paint, {which}, CPU", cpu_ms, unit="ms", at_most=at_most_ms, cause=cause
+        )
+        report.figure(f"{name}: key to paint, {which}, wall", wall_ms, unit="ms")
