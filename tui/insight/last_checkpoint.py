@@ -10,6 +10,8 @@ from tui.insight.checkpoint_facts import sync_state
 from tui.insight.progress import NANOSECONDS
 from tui.insight.run import RunSnapshot
 
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
 Whereabouts = Literal["stored", "uploading", "log"]
 
 
@@ -34,7 +36,7 @@ class LastCheckpoint:
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """The newest that the API lists, else the newest that the log tells; None where neither tells of one."""
     if run.checkpoints:
-        newest = max(run.checkpoints, key=lambda one: one.created_at.timestamp() if one.created_at else 0.0)
+        newest = max(run.checkpoints, key=lambda one: one.created_at or _OLDEST)
         where: Whereabouts = "uploading" if sync_state(newest) == "uploading" else "stored"
         return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
     if run.progress is None or run.progress.last_checkpoint is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from tui.insight.checkpoint_facts import CheckpointFacts, SyncState
 from tui.insight.natural import natural_key
@@ -52,11 +53,15 @@ def arranged(facts: dict[str, CheckpointFacts], order: tuple[str, bool]) -> list
     """The keys in that order; what is not known comes last either way."""
     column, descending = order
     value = _VALUES[column]
-    known = [key for key in facts if value(facts[key]) is not None]
-    unknown = [key for key in facts if value(facts[key]) is None]
-    known.sort(key=lambda key: natural_key(facts[key].name))
-    known.sort(key=lambda key: value(facts[key]), reverse=descending)  # type: ignore[arg-type,return-value]
-    return known + unknown
+    values = {key: value(one) for key, one in facts.items()}
+    known = [key for key in facts if values[key] is not None]
+    unknown = [key for key in facts if values[key] is None]
+    known.sort(key=values.__getitem__, reverse=descending)  # type: ignore[arg-type]
+    placed: list[str] = []
+    for _, group in groupby(known, key=values.__getitem__):
+        equal = list(group)  # by their names, which only few need to be read for
+        placed += sorted(equal, key=lambda key: natural_key(facts[key].name)) if len(equal) > 1 else equal
+    return placed + unknown
 
 
 def _created(facts: CheckpointFacts) -> float | None:
