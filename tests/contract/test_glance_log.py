@@ -11,7 +11,7 @@ from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from support.stranger import Stranger, job, line
 from support.stranger_runs import iso
-from tui.feeds.glance_log import PAGE_LINES, GlanceLog
+from tui.feeds.glance_log import FLOOD_LINES, OVERLAP_MS, PAGE_LINES, GlanceLog
 from tui.feeds.session import Session
 
 NOW_MS = int(time.time() * 1000)
@@ -60,3 +60,52 @@ async def test_every_line_counts_once() -> None:
         finally:
             await session.client.aclose()
     assert log.fold.snapshot().step == 5000
+
+
+async def test_a_flood_is_sampled_until_it_ebbs() -> None:
+    resume = asyncio.Event()
+    resume.set()
+    with Stranger() as stranger:
+        stranger.jobs = [job("floods", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        begin_ms = NOW_MS - 3_600_000
+        stranger.logs["floods"] = lines = [
+            line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(30_000)
+        ]
+        key = SecretStr(stranger.key)
+        session = Session(
+            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
+        )
+        log = GlanceLog(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
+
+        def counted() -> int:
+            return sum(view.readings for view in log.fold.snapshot().streams) // 2
+
+        def newest() -> int | None:
+            return log.fold.snapshot().step
+
+        try:
+            await log.read_newest()
+            assert sum(one.path.endswith("/logs") for one in stranger.asked) == 1
+            assert newest() == 29_999
+            await log.read_older(resume)
+            assert log.is_read
+            assert FLOOD_LINES <= counted() <= FLOOD_LINES + 2 * PAGE_LINES
+            known = counted()
+            lines += [
+                line(f"step={place} loss=1.0", at_ms=begin_ms + place) for place in range(30_000, 39_000)
+            ]
+            await log.read_newest()
+            assert newest() == 38_999
+            assert counted() <= known + PAGE_LINES, "a page of the newest, not all that came"
+            # It ebbs: every line counts from here on, a late one too.
+            quiet_ms = begin_ms + 39_000 + OVERLAP_MS
+            lines += [line("step=50000 loss=1.0", at_ms=quiet_ms)]
+            await log.read_newest()
+            known = counted()
+            lines += [
+                line(f"step={step} loss=1.0", at_ms=quiet_ms + step - 50_005) for step in (50_001, 50_009)
+            ]
+            await log.read_newest()
+            assert (newest(), counted()) == (50_009, known + 2)
+        finally:
+            await session.client.aclose()

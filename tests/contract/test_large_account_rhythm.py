@@ -1,0 +1,65 @@
+"""How often Home asks for all jobs: every time in a small account, seldom in a large one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from pydantic import SecretStr
+
+from api_client.remotes import Remote
+from support.stranger import Stranger, job
+from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed
+from tui.feeds.session import Session
+from tui.insight.fleet import FleetSnapshot
+
+PATIENCE_S = 60.0
+ROUNDS = 20
+RUNS = "the-one-that-runs"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "between"), [(FEW_JOBS // 10, 1), (FEW_JOBS + 100, FULL_LIST_EVERY), (2 * MANY_JOBS, 12)]
+)
+async def test_the_more_jobs_the_seldomer_all_are_asked_for(jobs: int, between: int) -> None:
+    enough = asyncio.Event()
+    ended = asyncio.Event()
+    searches: list[bool] = []
+
+    def take(fleet: FleetSnapshot) -> None:
+        assert len(fleet.jobs) == jobs, "those that ended long ago stay on the list"
+        if any(row.id == RUNS and not row.running for row in fleet.jobs):
+            ended.set()
+
+    with Stranger() as stranger:
+        stranger.jobs = [job(f"job{number:05}") for number in range(jobs - 1)] + [job(RUNS, "RUNNING")]
+        key = SecretStr(stranger.key)
+        session = Session(
+            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
+        )
+        feed = FleetFeed(session, take, list_interval_s=0.01)
+        loop = asyncio.get_running_loop()
+        answer = stranger.answer
+
+        def counted(asked):  # type: ignore[no-untyped-def]
+            if asked.path.endswith("/search"):
+                searches.append("statuses" not in asked.body)
+                if len(searches) == ROUNDS // 2:
+                    stranger.jobs[-1] = job(RUNS, "FAILED")
+                if len(searches) == ROUNDS:
+                    loop.call_soon_threadsafe(enough.set)
+            return answer(asked)
+
+        stranger.answer = counted  # type: ignore[method-assign]
+        task = asyncio.create_task(feed.run())
+        try:
+            await asyncio.wait_for(enough.wait(), PATIENCE_S)
+            feed.refresh()
+            await asyncio.wait_for(ended.wait(), PATIENCE_S)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await session.client.aclose()
+    assert [place for place, everything in enumerate(searches[:ROUNDS]) if everything] == list(
+        range(0, ROUNDS, between)
+    )
