@@ -22,7 +22,7 @@ def write_private(path: Path, content: bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE)
+    descriptor = open_new_private(temporary)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -30,3 +30,27 @@ def write_private(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def open_new_private(path: Path) -> int:
+    """A descriptor to write a new file that only its owner may read. Raises FileExistsError, OSError."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE)
+
+
+def give_name(unfinished: Path, path: Path, *, replace: bool) -> None:
+    """Give a file that is complete its name.
+
+    Unless ``replace`` it raises FileExistsError where another has the name by now: a plain rename would
+    replace that one. Raises OSError. What is left of ``unfinished`` is the caller's to delete.
+    """
+    if replace:
+        unfinished.replace(path)
+        return
+    try:
+        path.hardlink_to(unfinished)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if path.exists():
+            raise FileExistsError(str(path)) from None
+        unfinished.rename(path)

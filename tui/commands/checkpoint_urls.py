@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from api_client.private_files import write_private
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.official_options import job_options, meant_job
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME = 120
-PRIVATE_MODE = 0o600
 
 
 @click.command(
@@ -54,7 +53,7 @@ def urls(settings: Settings, job_id: str | None, project: str | None, project_id
         }
         path = Path.cwd() / _file_name(job)
         try:
-            _write_private(path, document)
+            write_private(path, json.dumps(document, indent=2).encode("ascii"))
         except OSError as error:
             raise CommandFailed(f"cannot write {path}: {error.strerror}", ExitCode.UNEXPECTED) from error
         output.remark(f"{len(found):,} URLs written to:")
@@ -69,18 +68,6 @@ def _file_name(job: TrainingJob) -> str:
     project = job.training_project.name if job.training_project else job.project_id
     words = f"{project.replace(' ', '-')}_{job.id}"
     return _UNSAFE.sub("_", words)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
-
-
-def _write_private(path: Path, document: dict[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            json.dump(document, file, indent=2)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 @click.command(

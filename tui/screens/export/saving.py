@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from api_client.private_files import give_name, open_new_private
 from tui.insight.export import ExportTable, csv_text, json_text
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -53,24 +54,9 @@ def save_tables(tables: Sequence[ExportTable], path: Path, *, replace: bool = Fa
 def _write(path: Path, text: str, *, replace: bool) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = open_new_private(unfinished)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             file.write(text)
-        if replace:
-            unfinished.replace(path)
-        else:
-            _link_new(unfinished, path)
+        give_name(unfinished, path, replace=replace)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def _link_new(unfinished: Path, path: Path) -> None:
-    """Give it its name unless another has it by now."""
-    try:
-        path.hardlink_to(unfinished)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if path.exists():
-            raise FileExistsError(str(path)) from None
-        unfinished.rename(path)

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
+from api_client.private_files import give_name, open_new_private
 from api_client.streams.records import LogEntry
 from tui.insight.log_text.record import record_of
 from tui.insight.log_text.written import written
@@ -62,27 +63,11 @@ async def save_entries(
                 count += len(part)
                 text = "".join(f"{render(entry)}\n" for entry in part)
                 await asyncio.to_thread(file.write, text)
-        if replace:
-            unfinished.replace(path)
-        else:
-            await asyncio.to_thread(_link_new, unfinished, path)
+        await asyncio.to_thread(give_name, unfinished, path, replace=replace)
     finally:
         unfinished.unlink(missing_ok=True)
     return count
 
 
 def _open_private(path: Path) -> TextIO:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    return os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace")
-
-
-def _link_new(unfinished: Path, path: Path) -> None:
-    """Give it its name unless another has it by now: a plain rename would replace that one."""
-    try:
-        path.hardlink_to(unfinished)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if path.exists():
-            raise FileExistsError(str(path)) from None
-        unfinished.rename(path)
+    return os.fdopen(open_new_private(path), "w", encoding="utf-8", errors="backslashreplace")
