@@ -66,6 +66,18 @@ def test_a_reader_that_goes_away_is_no_error(cli_process, stranger):
     assert process.returncode == 0
 
 
+def test_following_ends_when_its_reader_leaves_though_no_line_comes_any_more(cli_process, stranger):
+    stranger.jobs = [job("job1", "RUNNING")]
+    stranger.logs["job1"] = [line("the only one")]
+
+    with cli_process("logs", "job1", "--follow") as process:
+        assert process.stdout.readline().endswith("the only one\n")
+        process.stdout.close()
+        process.wait(LIMIT_S)
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
 def test_ctrl_c_while_following_ends_with_130(cli_process, stranger):
     stranger.jobs = [job("job1", "RUNNING")]
     stranger.logs["job1"] = [line("running")]

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,7 +16,7 @@ from tui.commands.failures import CommandFailed
 from tui.commands.log_options import DRAIN_VARIABLE, LogRequest, log_options
 from tui.commands.log_target import opened
 from tui.commands.options import Settings, examples, remote_option
-from tui.commands.output import Output
+from tui.commands.output import Output, OutputClosed
 from tui.commands.progress_line import ProgressLine
 from tui.commands.session import run_on_remote
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tui.commands.log_reading import Reading
 
 Item = TypeVar("Item")
+READER_INTERVAL_S = 1.0
+"""Between two looks whether anybody still reads what is followed."""
 
 
 @click.command(
@@ -153,6 +155,7 @@ async def _follow(
         _tell_outcome(job, output, ", waiting for late lines (ctrl-c ends that)")
 
     stream = reading.follow(finished, drain_s=drain_s)
+    watcher = asyncio.create_task(_end_without_reader(target, asyncio.current_task()))
     try:
         async with closing_stream(stream):
             async for item in stream:
@@ -163,10 +166,22 @@ async def _follow(
                 else:
                     return _tell_outcome(item.job, output)
     except asyncio.CancelledError:
+        if target.reader_left:
+            raise OutputClosed from None
         if not ended:
             raise
         return outcome_exit_code(ended[0].current_status)
+    finally:
+        watcher.cancel()
     raise CommandFailed(f"the log of job {reading.job.id} stopped before the job did", ExitCode.UNEXPECTED)
+
+
+async def _end_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
+    """Cancel the following when its reader is gone (``| grep -m1``), though no line comes to show it."""
+    while not target.reader_left:  # noqa: ASYNC110 – a pipe has no event for it
+        await asyncio.sleep(READER_INTERVAL_S)
+    if following is not None:
+        following.cancel()
 
 
 def _write(batch: list[Shown], target: Output, render: Callable[[Shown], str]) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -64,6 +66,19 @@ class Output:
     def width_cells(self) -> int | None:
         """The terminal's width in cells; None where the output is no terminal."""
         return shutil.get_terminal_size().columns if self.is_terminal else None
+
+    @property
+    def reader_left(self) -> bool:
+        """Whether stdout is a pipe that nobody reads any more: a write would tell, but none may come."""
+        try:
+            descriptor = self._stdout.fileno()
+            if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                return False
+            waiting = select.poll()
+            waiting.register(descriptor, 0)
+            return any(events & select.POLLERR for _, events in waiting.poll(0))
+        except (OSError, ValueError, AttributeError):  # no descriptor, or a system without poll
+            return False
 
     def data(self, text: str) -> None:
         """Write to stdout at once; the caller ends its lines.
