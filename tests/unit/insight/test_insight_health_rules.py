@@ -1,5 +1,6 @@
 """Each kind of finding: what brings it, what ends it, and what looks like it and is none."""
 
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -144,6 +145,27 @@ def test_a_loss_that_explodes_and_one_that_only_spikes():
     assert moment(900) <= found.since <= moment(930)
     spike = lambda step: 40.0 if step in (150, 198) else 1.0 + 0.02 * (step % 5)  # noqa: E731
     assert look(1000, progress=told(steps(1000, loss=spike))) == ()
+
+
+def test_losses_of_reinforcement_learning_and_of_diffusion_have_not_exploded():
+    draw = random.Random(3)
+    noise = [draw.lognormvariate(-2.5, 1) for _ in range(4000)]
+    for loss in (
+        lambda step: 0.0 if step < 120 else 0.0004 * (step % 7),  # GRPO's first steps tell 0.0
+        lambda step: 0.0008 + 0.00005 * step,  # its KL grows
+        lambda step: noise[step],
+    ):
+        folding, lines = ProgressFold(), steps(3000, loss=loss)
+        for place, (at, text) in enumerate(lines):
+            folding.add([LogLine(round((START_S + at) * 1e9), text, "node-0", None)])
+            if place % 20 == 0:
+                assert look(at, progress=folding.snapshot()) == (), at
+
+
+def test_a_first_step_makes_no_rhythm():
+    first = told(steps(5))
+    assert look(20 * 60, progress=first) == ()
+    assert kinds(look(40 * 60, progress=first)) == ["stalled"]
 
 
 def test_a_loss_that_creeps_back_above_where_it_began_has_diverged():

@@ -17,6 +17,8 @@ _FALLEN = 2.5  # a loss that had fallen to less than a part of where it is again
 _NAN_NORMS = 3  # one infinite norm is a loss scale finding its place
 _DEVIATION = 1.4826  # of a normal spread, in median absolute deviations
 _LEAST_SPREAD = 0.02  # of the level: a loss that hardly moves may still wobble
+_LEAST_RISE = 0.1
+"""A loss that rose by less has not exploded: GRPO's and PPO's begin at 0 and grow, which is their nature."""
 
 
 def broken_loss(context: Context) -> Iterator[Finding]:
@@ -48,7 +50,7 @@ def exploding_loss(context: Context) -> Iterator[Finding]:
         spread = max(_DEVIATION * median(abs(value - level) for value in usual), _LEAST_SPREAD * abs(level))
         spreads = context.eased(rules.loss_spreads, 0.0, held=held)
         factor = context.eased(rules.loss_factor, 1.0, held=held)
-        if now > level + spreads * spread and now > level + (factor - 1) * abs(level):
+        if now > level + max(spreads * spread, (factor - 1) * abs(level), _LEAST_RISE):
             text = f"loss explodes: {number(now)}, was {number(level)}"
             since = _since(told.loss_series, level + spreads * spread)
             yield finding(FindingKind.LOSS_EXPLODING, "critical", text, since_s=since)
@@ -77,15 +79,19 @@ def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | Non
     if size < newest:
         return None
     stages = [
-        median(part)
+        part
         for start in range(0, _STAGES * size, size)
         if (part := [value for value in values[start : start + size] if math.isfinite(value)])
     ]
     now = [value for value in values[-newest:] if math.isfinite(value)]
     if not stages or not now:
         return None
-    best, level = min(stages), median(now)
-    if best > 0 and level > _FALLEN * best and level > stages[0]:
+    levels, level = [median(part) for part in stages], median(now)
+    best = min(levels)
+    noisy_up_to = median(
+        max(part) for part in stages
+    )  # single losses of some trainers reach far up all along
+    if best > 0 and level > max(levels[0], _FALLEN * best, best + _LEAST_RISE, noisy_up_to):
         return level, best
     return None
 

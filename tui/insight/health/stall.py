@@ -34,6 +34,8 @@ def stall(context: Context) -> Iterator[Finding]:
         rules.stall_after_s,
         rules.stall_steps * usual_s,
         rules.stall_pause_factor * (told.line_pause_s or 0.0),
+        # One step makes no rhythm: one of reinforcement learning may take a quarter of an hour.
+        rules.stall_unread_s if told.step is not None and not usual_s else 0.0,
     )
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
     if context.now_s - sign_s > allowed_s:
