@@ -123,6 +123,32 @@ def test_the_remote_of_the_file_is_used_unless_flag_or_environment_name_another(
     assert cli("projects", environ=both).code == 0  # the key in the environment says where to go
 
 
+def test_the_remote_of_the_file_comes_after_every_variable_and_before_the_only_section(
+    cli: RunCli, with_file: Any, file: Path, stranger: Any, tmp_path: Path
+) -> None:
+    def section(name: str) -> str:
+        return f"[{name}]\nremote_url = {stranger.url}\napi_key = {stranger.key}\n"
+
+    def selected(**variables: str) -> list[str]:
+        environ = {"BT_TUI_CONFIG": str(file), "BASETEN_CONFIG_DIR": str(tmp_path)} | variables
+        told = json.loads(cli("remotes", "-o", "json", environ=environ).out)
+        return [one["name"] for one in told if one["selected"]]
+
+    with_file('remote = "profiled"\n')
+    (tmp_path / "trussrc").write_text(section("only"))
+    profile = {"remote_url": stranger.url, "auth_type": "api_key", "api_key": stranger.key}
+    profiles = {"profiled": profile, "another": profile}
+    (tmp_path / "auth.json").write_text(json.dumps({"version": 1, "profiles": profiles}))
+    pair = {"BASETEN_TRUSS_AUTH_REMOTE_URL": stranger.url, "BASETEN_TRUSS_AUTH_API_KEY": stranger.key}
+    assert selected() == ["profiled"]
+    assert selected(BASETEN_PROFILE="another") == ["another"]
+    assert selected(BASETEN_API_KEY=stranger.key, BASETEN_PROFILE="another") == ["<environment>"]
+    assert selected(**pair) == ["<environment>"]
+    assert selected(**pair, BT_TUI_REMOTE="only") == ["only"]
+    file.write_text("")
+    assert selected() == ["only"]
+
+
 def test_thresholds_and_patterns_count_without_a_screen_too(
     cli: RunCli, with_file: Any, stranger: Any
 ) -> None:

@@ -22,6 +22,7 @@ CREDENTIALS = (
     "BASETEN_API_KEY",
     "BASETEN_TRUSS_AUTH_REMOTE_URL",
     "BASETEN_TRUSS_AUTH_API_KEY",
+    "BASETEN_PROFILE",
 )
 """With one of these in the environment, that is where to connect, whatever the file says."""
 
