@@ -7,36 +7,26 @@ screen out of `tui.insight.file_tree`, and builds, filters and sorts in slices o
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.insight.file_tree import BY_NAME, ROOT, FileEntry, FileTree, Order, SortKey, Steps, VisibleRows
+from tui.insight.file_tree import BY_NAME, ROOT, Order, SortKey, Steps, VisibleRows
 from tui.insight.text import cell_width, clip, inert
-from tui.insight.units import percent
-from tui.widgets.file_tree.arranging import Arranger, Wish, open_below_steps
+from tui.widgets.file_tree.arranged import HEADING_LINES, ArrangedTree
+from tui.widgets.file_tree.arranging import open_below_steps
 from tui.widgets.file_tree.layout import GAP, TreeLayout, lay_out
 from tui.widgets.file_tree.messages import Arranged, FileChosen, Highlighted, MarksChanged
 from tui.widgets.file_tree.painter import row_spans
-from tui.widgets.file_tree.slices import Sliced
 from tui.widgets.tones import tone_styles
 
-_HEADING = 1
-TELL_EVERY_S = 0.15
-"""How often it says how far it has got: painting takes time from what it tells of."""
-Work = Callable[[], Steps[object] | None]
 
-
-class FileTreeView(ScrollView, can_focus=True):
+class FileTreeView(ArrangedTree, can_focus=True):
     """Shows ``FileEntry`` records as a tree; keeps its place, and what is open, through newer ones."""
 
     ALLOW_SELECT = False
@@ -83,194 +73,12 @@ class FileTreeView(ScrollView, can_focus=True):
         id: str | None = None,
     ) -> None:
         """``now_s`` is the wall clock in epoch seconds, for ages; ``empty_text`` is said without rows."""
-        super().__init__(id=id)
+        super().__init__(order=order, id=id)
         self.empty_text = empty_text
         self._now_s = now_s
-        self._wish = Wish(order=order)
-        self._granted: Wish | None = None
-        self._arranger = Arranger(self._note_progress)
-        self._tasks_waiting: deque[Work] = deque()
-        self._is_busy = False
-        self._busy_with = ""
-        self._told_s = 0.0
-        self._cursor = 0
-        self._cursor_node: int | None = None  # rows move; the cursor stays on its node
         self._hover: int | None = None
-        self._marks: set[int] = set()
         self._columns: TreeLayout = lay_out(80)
         self._tones: Mapping[str, Style] = {}
-
-    # What is shown
-
-    @property
-    def file_tree(self) -> FileTree | None:
-        """The tree that is shown; None before the first files."""
-        return self._arranger.tree
-
-    @property
-    def rows(self) -> VisibleRows | None:
-        """The rows that are shown."""
-        return self._arranger.rows
-
-    @property
-    def order(self) -> Order:
-        """What it is, or will soon be, sorted by."""
-        return self._wish.order
-
-    @property
-    def pattern(self) -> str:
-        """What it is, or will soon be, filtered by."""
-        return self._wish.pattern
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether it is still arranging."""
-        return self._is_busy
-
-    @property
-    def cursor_node(self) -> int | None:
-        """The node under the cursor."""
-        return self._cursor_node
-
-    @property
-    def cursor_path(self) -> str | None:
-        """The path under the cursor, as the server wrote it."""
-        node, tree = self.cursor_node, self.file_tree
-        return tree.path(node) if node is not None and tree is not None else None
-
-    @property
-    def marked(self) -> frozenset[int]:
-        """The marked nodes."""
-        return frozenset(self._marks)
-
-    @property
-    def _shown_nodes(self) -> Sequence[int]:
-        return self.rows.nodes if self.rows is not None else ()
-
-    def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
-        """Show these files; the sequence must not change afterwards. None forgets all."""
-        self._wish = replace(self._wish, entries=entries)
-        self._start()
-
-    def set_pattern(self, pattern: str) -> None:
-        """Show only what the pattern keeps, and the directories that lead there; empty shows all."""
-        if pattern != self._wish.pattern:
-            self._wish = replace(self._wish, pattern=pattern)
-            self._start()
-
-    def set_order(self, order: Order) -> None:
-        """Sort otherwise."""
-        if order != self._wish.order:
-            self._wish = replace(self._wish, order=order)
-            self._start()
-
-    # Working in slices
-
-    def on_mount(self) -> None:
-        """What was set before can be arranged now."""
-        self._start()
-
-    def _start(self) -> None:
-        if self.is_attached and not self._is_busy:
-            self._is_busy = True
-            self.run_worker(self._run(), name="tree of files", group="tree", exit_on_error=False)
-
-    async def _run(self) -> None:
-        try:
-            while self._tasks_waiting or self._granted is not self._wish:
-                if self._tasks_waiting:
-                    steps = self._tasks_waiting.popleft()()
-                    if steps is not None:
-                        await Sliced(steps).run(lambda done: self._note_progress("opening", done), _always)
-                        self._take_rows()
-                        self._find_cursor()
-                else:
-                    await self._grant(self._wish)
-        finally:
-            self._is_busy = False
-            self._busy_with = ""
-            self.refresh()
-
-    async def _grant(self, wish: Wish) -> None:
-        path = self.cursor_path
-        marks = [self.file_tree.path(node) for node in self._marks] if self.file_tree is not None else []
-        tree, cursor = self.file_tree, self.cursor_node
-        line = self._cursor - self.scroll_offset.y
-        if not await self._arranger.arrange(wish, lambda: self._wish is wish):
-            return
-        self._granted = wish
-        if self.file_tree is not None and self.file_tree is not tree:
-            wanted = set(marks)
-            # One look through all paths finds every mark again.
-            self._marks = (
-                {node for node in range(1, len(self.file_tree)) if self.file_tree.path(node) in wanted}
-                if wanted
-                else set()
-            )
-            cursor = self.file_tree.node_of(path) if path is not None else None
-        self._take_rows()
-        self._put_cursor(cursor, line)
-        self.post_message(Arranged(self))
-        self._tell_cursor()
-
-    def _put_cursor(self, node: int | None, line: int) -> None:
-        """The cursor on that node and line of the screen; else on the first hit of the filter."""
-        rows = self.rows
-        if rows is None or not rows.nodes:
-            self._cursor, self._cursor_node = 0, None
-            return
-        row = rows.row_of(node) if node is not None else None
-        if rows.matches is not None and (row is None or not rows.matches.hits[rows.nodes[row]]):
-            hits = rows.matches.hits
-            row = next((place for place, each in enumerate(rows.nodes) if hits[each]), row)
-        self._cursor = row if row is not None else 0
-        self._cursor_node = rows.nodes[self._cursor]
-        self.scroll_to(y=max(0, self._cursor - line), animate=False, force=True)
-        self._see_cursor()
-
-    def _take_rows(self) -> None:
-        self.virtual_size = Size(0, len(self._shown_nodes) + _HEADING)
-        self.refresh()
-
-    def _find_cursor(self) -> None:
-        """The rows have moved: the cursor stays on its node, or goes to what now hides it."""
-        rows, node = self.rows, self._cursor_node
-        if rows is None or node is None or not rows.nodes:
-            return
-        if self._cursor < len(rows.nodes) and rows.nodes[self._cursor] == node:
-            return
-        row = next(
-            (row for each in (node, *rows.tree.ancestors(node)) if (row := rows.row_of(each)) is not None), 0
-        )
-        self._cursor, self._cursor_node = row, rows.nodes[row]
-        self._see_cursor()
-        if self._cursor_node != node:
-            self._tell_cursor()
-
-    def _do(self, work: Work) -> None:
-        """Do it now if it takes no longer than a slice, else go on beside the keyboard."""
-        if self._is_busy:
-            self._tasks_waiting.append(work)
-            return
-        steps = work()
-        if steps is None:
-            return
-        sliced = Sliced(steps)
-        if sliced.run_slice():
-            self._take_rows()
-            self._find_cursor()
-        else:
-            self._tasks_waiting.append(lambda: steps)
-            self._start()
-
-    def _note_progress(self, what: str, done: float) -> None:
-        now_s = time.monotonic()
-        if now_s - self._told_s >= TELL_EVERY_S:
-            self._told_s = now_s
-            self._busy_with = f"{what} {percent(done)}"
-            self.refresh(
-                Region(0, 0, self.size.width, self.size.height if not self._shown_nodes else _HEADING)
-            )
 
     # Drawing
 
@@ -288,7 +96,7 @@ class FileTreeView(ScrollView, can_focus=True):
             self._tones = tone_styles(self.app)
         if y == 0:
             return self._heading(width)
-        index = y - _HEADING + self.scroll_offset.y
+        index = y - HEADING_LINES + self.scroll_offset.y
         rows = self.rows
         if rows is None or not rows.nodes:
             return self._emptiness(y, width)
@@ -342,30 +150,13 @@ class FileTreeView(ScrollView, can_focus=True):
 
     # Moving
 
-    def _move(self, index: int) -> None:
-        index = max(0, min(index, len(self._shown_nodes) - 1))
-        if not self._shown_nodes or index == self._cursor:
-            return
-        self._cursor, self._cursor_node = index, self._shown_nodes[index]
-        self._see_cursor()
-        self.refresh()
-        self._tell_cursor()
-
-    def _see_cursor(self) -> None:
-        self.scroll_to_region(
-            Region(0, self._cursor, 1, 1 + _HEADING), animate=False, force=True, x_axis=False
-        )
-
-    def _tell_cursor(self) -> None:
-        self.post_message(Highlighted(self))
-
     def action_cursor_by(self, lines: int) -> None:
         """Move the cursor by that many rows."""
         self._move(self._cursor + lines)
 
     def action_cursor_by_page(self, pages: int) -> None:
         """Move the cursor by that many screens."""
-        self._move(self._cursor + pages * max(1, self.size.height - _HEADING - 1))
+        self._move(self._cursor + pages * max(1, self.size.height - HEADING_LINES - 1))
 
     def action_cursor_to_end(self, last: bool) -> None:
         """Move the cursor to the last row, or to the first."""
@@ -451,8 +242,8 @@ class FileTreeView(ScrollView, can_focus=True):
     # The mouse
 
     def _row_at(self, y: int) -> int | None:
-        index = y - _HEADING + self.scroll_offset.y
-        return index if y >= _HEADING and index < len(self._shown_nodes) else None
+        index = y - HEADING_LINES + self.scroll_offset.y
+        return index if y >= HEADING_LINES and index < len(self._shown_nodes) else None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Show which row a click would take."""
@@ -488,10 +279,6 @@ class FileTreeView(ScrollView, can_focus=True):
         order = self.order
         descending = key in (SortKey.SIZE, SortKey.TIME)
         self.set_order(order.reversed() if order.key is key else Order(key, descending))
-
-
-def _always() -> bool:
-    return True
 
 
 def _at_once(act: Callable[[], object]) -> Steps[object]:
