@@ -7,6 +7,8 @@ The truss CLI: service ``baseten-truss``, the account is the remote's name, the 
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Mapping
 
 from api_client.errors import ConfigurationError
@@ -92,7 +94,7 @@ def _why_closed(environ: Mapping[str, str]) -> str:
     try:
         import keyring
     except ImportError:
-        return "the system's keyring cannot be read: pip install 'bt-tui[keyring]'"
+        return f"the system's keyring cannot be read: {shlex.quote(sys.executable)} -m pip install keyring"
     module = type(keyring.get_keyring()).__module__
     if module in ("keyring.backends.fail", "keyring.backends.null"):
         return "this system has no keyring that could be asked"

@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 PORT = 8000
 PAGE_COMMAND = "serve-page"
 NEEDED_MODULES = ("textual_serve", "aiohttp")
-MISSING = "bt-tui serve needs textual-serve: pip install 'bt-tui[web]', or pip install 'textual-serve>=1.1'"
+MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1'"
 EXPOSED = (
     "--host {host} lets other machines reach the dashboard, and with it all that your key may do: read logs,"
     " download checkpoints, start, stop and deploy, and save files on this machine as you. The traffic is not"
@@ -65,7 +65,7 @@ def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: b
     """
     settings = settings or Settings()
     if any(find_spec(name) is None for name in NEEDED_MODULES):
-        raise CommandFailed(MISSING, ExitCode.USAGE)
+        raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     from tui.web.guard import PASS_BYTES, PASS_PARAMETER, Guard, is_loopback
     from tui.web.server import DashboardServer, host_names
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ def fetch_from_hub(order: FetchOrder, progress: Progress) -> None:
         library: Any = importlib.import_module(LIBRARY)
     except ImportError as error:
         raise FetchFailed(
-            "hf:// needs the package huggingface-hub: pip install 'bt-tui[hf]', and start the emulator again"
+            f"hf:// needs a package: {shlex.quote(sys.executable)} -m pip install huggingface-hub,"
+            " and start the emulator again"
         ) from error
     is_dataset = order.location.startswith(DATASETS)
     repository = order.location.removeprefix(DATASETS).strip("/")
