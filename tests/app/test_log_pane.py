@@ -27,6 +27,7 @@ from tui.app import BtTuiApp
 from tui.feeds.run_log import LogPart
 from tui.insight.text import inert
 from tui.messages import CopyRequested
+from tui.screens.job.log_field import LogField
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.widgets.log_view.view import LogView
@@ -383,6 +384,18 @@ async def test_copying_a_line_or_several() -> None:
         await reader.press("escape")
     assert copied[0].startswith("Traceback (most recent call last):")
     assert copied[-1] == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
+
+
+@pytest.mark.parametrize("size", [NARROW, NORMAL])
+async def test_nobody_types_under_a_toast(size: tuple[int, int]) -> None:
+    app: Dashboard = job_view(lines=(line(1, "x" * 300_000),), tab="logs")
+    async with app.run_test(size=size, notifications=True) as pilot:
+        reader = Reader(pilot)
+        await reader.press("Y", "slash", "t", "h", "e")
+        assert "This line is too long for the clipboard" in reader.notices
+        toast = app.screen.query_one("Toast").region
+        assert toast.area
+        assert not toast.overlaps(reader.pane.query_one(LogField).region)
 
 
 async def test_saving_what_is_shown_or_everything_never_over_another_file(

@@ -54,9 +54,8 @@ class LogTaking(Widget):
             return
         text = "\n".join(message_text(entry) for entry in entries)
         if len(text.encode("utf-8", "replace")) > LONGEST_COPY_BYTES:
-            self.notify(
-                f"{count(len(entries))} lines are too long for the clipboard; W saves lines to a file."
-            )
+            what = "This line is" if len(entries) == 1 else f"{count(len(entries))} lines are"
+            self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
             return
         what = "line" if len(entries) == 1 else f"{count(len(entries))} lines:"
         self.post_message(CopyRequested(text, what))
