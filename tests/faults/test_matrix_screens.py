@@ -1,73 +1,94 @@
-"""Screens × classes of fault, over a real socket: words on the screen, no crash, and back by itself."""
+"""Every screen × every class of fault, over a real socket: what is said, what stays, and that it comes back.
+
+One server for all, and an opened app for each screen, on a clock whose pauses are short. A fault begins,
+the screen says which; what was there is there still; the fault ends, and nobody presses a key for that to
+be seen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from screen_walks import LONGEST_PAUSE_S, WALKS, HastyDashboard, small_world
 
-from api_client.models import CachedFile
 from support.dashboard import text_of
 from support.faulty import FaultyServer, faulty_server
 from support.remotes import remote_of
-from support.served_platform import KEY, Served, served_platform
 from support.waiting import until
-from tui.app import BtTuiApp
+from tui.screens.base import AppScreen
+from tui.screens.home.job_actions import JobActions
 
-SIZE = (100, 30)
-FAULTS = {
-    "401": "refused",
-    "429": "429",
-    "503": "503",
-    "html": "HTML",
-    "reset": "broke off",
-}
-"""A fault for each class, and a word that tells it."""
+SIZE = (120, 30)
+REFUSING = {"401": "401", "403": "403", "404": "404"}
+"""A server that is there and says no, and a word that tells which of these."""
+FAILING = {"429": "429", "503": "503", "html": "HTML", "reset": "broke off"}
+"""One that cannot answer, does not answer as it should, or is not to be reached."""
+OF_THE_SAME_CLASS = {"400": "400", "truncated": "than the API promises", "empty": "an empty answer"}
+"""Screens cannot tell these from 404 and from a web page: one of them meets them all the same."""
+FAULT_ON_TABS = "404"
+"""Tabs show parts of one screen, below the same lines: each is looked at under this one."""
+ODD = "drift"
+"""Fields and values that nobody knows, and missing ones: nothing to tell of."""
+OPENED_UNDER = {"404": "404", "503": "503", "html": "HTML", "401": "401"}
+"""A fault of each class for a screen that has nothing to show yet."""
 
 
 @pytest.fixture(scope="module")
-def faulty() -> Iterator[FaultyServer]:
-    with faulty_server() as server:
-        server.key = KEY
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
+    folder = tmp_path_factory.mktemp("world")
+    with faulty_server() as server, small_world(server, folder), pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        for screen in ("preview", "compare"):  # timers of the screen's own
+            patch.setattr(f"tui.screens.files.{screen}.AGAIN_S", LONGEST_PAUSE_S)
         yield server
 
 
-@pytest.fixture
-def served(faulty: FaultyServer, tmp_path: Path) -> Iterator[Served]:
-    with served_platform(faulty, tmp_path) as running:
-        running.backend.caches[running.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
-        yield running
+def flat(app: HastyDashboard) -> str:
+    """What is on the screen, wrapped words joined."""
+    return " ".join(text_of(app).split())
 
 
-SCREENS: dict[str, tuple[tuple[str, ...], str]] = {
-    "home": ((), "job00001"),
-    "job": (("enter",), "RUNNING"),
-    "capacity": (("Q",), "H100"),
-}
-CELLS = (
-    ("home", "401"),
-    ("home", "html"),
-    ("home", "reset"),
-    ("job", "401"),
-    ("job", "503"),
-    ("capacity", "429"),
-    ("capacity", "503"),
-)
-"""Waits are real here, so each screen meets some: all of them hear of faults through the same session."""
+def faults_for(name: str) -> dict[str, str]:
+    """What that screen meets, and the words for it."""
+    more = OF_THE_SAME_CLASS if name == "home" else {}
+    return FAILING | more | (REFUSING if WALKS[name].asks else {})
 
 
-@pytest.mark.parametrize(("screen", "fault"), CELLS)
-async def test_a_fault_is_told_and_over_when_it_ends(
-    screen: str, fault: str, served: Served, faulty: FaultyServer
+@pytest.mark.parametrize("name", WALKS)
+async def test_a_fault_is_told_what_was_there_stays_and_it_comes_back(
+    name: str, faulty: FaultyServer
 ) -> None:
-    keys, words = SCREENS[screen]
+    walk = WALKS[name]
     faulty.set_faults()
-    app = BtTuiApp(remote_of(faulty))
+    app = HastyDashboard(remote_of(faulty))
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "job00001" in text_of(app))
-        faulty.set_faults(fault)
-        await pilot.press(*keys, "r")
-        await until(pilot, lambda: FAULTS[fault] in text_of(app))
-        faulty.set_faults()
-        await until(pilot, lambda: FAULTS[fault] not in text_of(app) and words in text_of(app))
+        await until(pilot, lambda: "job job00001" in text_of(app))
+        await walk.go(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, walk.screen) and walk.words in text_of(app))
+        for fault, words in faults_for(name).items():
+            faulty.set_faults(fault)
+            await pilot.press("r")
+            await until(pilot, lambda words=words: words in flat(app))  # type: ignore[misc]
+            for key, on_tab in walk.tabs if fault == FAULT_ON_TABS else ():
+                await pilot.press(key)
+                await until(pilot, lambda w=words, t=on_tab: w in flat(app) and t in text_of(app))  # type: ignore[misc]
+            assert walk.words in text_of(app), fault
+            faulty.set_faults()
+            await until(pilot, lambda: "● live" in text_of(app) and "✗" not in text_of(app))
+            assert walk.words in text_of(app), fault
+        faulty.set_faults(ODD)
+        await pilot.press("r")
+        await until(pilot, lambda: ODD in [fault.kind for fault in faulty.struck()])
+        assert "✗" not in text_of(app)
+        assert isinstance(app.screen, walk.screen)
+
+
+def test_every_screen_of_the_app_is_in_the_matrix() -> None:
+    found, left = set(), [AppScreen]
+    while left:
+        one = left.pop()
+        left += one.__subclasses__()
+        found.add(one)
+    assert found - {AppScreen, JobActions} == {walk.screen for walk in WALKS.values()}

@@ -73,6 +73,8 @@ class RemoteKeeper(TeamKeeper):
             self.notify(f"Downloads are under way; they would end. {key} shows them.", severity="warning")
             return
         before = self._session
+        if before is not None:
+            before.say_no_more()
         for group in OWN_GROUPS:
             self.workers.cancel_group(self, group)
         while len(self.screen_stack) > 2:

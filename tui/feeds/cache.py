@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from api_client.errors import RequestError
+from tui.feeds.resting import rest
 from tui.feeds.session import Session
 from tui.insight.file_tree import FileEntry
 from tui.insight.listed_files import cache_entries, epoch_s
 from tui.insight.text import inert
+
+AGAIN_S = 10.0
+"""Until something that could not be read is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class CacheSnapshot:
 
 
 class CacheFeed:
-    """Publishes ``CacheSnapshot``s of one project until cancelled."""
+    """Publishes ``CacheSnapshot``s of one project until cancelled; what could not be read is tried again."""
 
     def __init__(
         self, session: Session, project_id: str, *, publish: Callable[[CacheSnapshot], object]
@@ -48,7 +52,8 @@ class CacheFeed:
         while True:
             self._asked.clear()
             await self._read()
-            await self._asked.wait()
+            # What failed may pass: that is seen without being asked.
+            await rest(self._session.clock, self._asked, AGAIN_S if self._snapshot.error else None)
 
     def refresh(self) -> None:
         """Read it again."""

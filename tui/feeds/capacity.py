@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 
-from api_client.errors import ErrorAnswer, NotFound, RequestError, Unauthorized
+from api_client.errors import ErrorAnswer, RequestError, Unauthorized
 from api_client.models import RUNNABLE_STATUSES
+from tui.feeds.resting import rest
 from tui.feeds.session import Session
 from tui.insight.capacity_view import CapacityView, fold_capacity, holders
 
 CAPACITY_INTERVAL_S = 10.0
-_NO_ROUTE = frozenset({HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
+_NO_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
 
 
 class CapacityFeed:
@@ -32,8 +32,7 @@ class CapacityFeed:
             await self._ask_jobs()
             await self._ask_capacity()
             self._publish(self._view)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), CAPACITY_INTERVAL_S)
+            await rest(self._session.clock, self._asked, CAPACITY_INTERVAL_S)
             self._asked.clear()
 
     def refresh(self) -> None:
@@ -41,23 +40,29 @@ class CapacityFeed:
         self._asked.set()
 
     async def _ask_jobs(self) -> None:
-        with suppress(RequestError):
+        view = self._view
+        try:
             jobs = await self._session.client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
-            now = self._session.clock.now()
-            waiting, holding = holders(jobs, now)
-            self._view = replace(self._view, waiting=waiting, holding=holding, jobs_known=True, at=now)
+        except RequestError as error:
+            self._view = replace(view, jobs_error=str(error))
+            return
+        now = self._session.clock.now()
+        waiting, holding = holders(jobs, now)
+        self._view = replace(
+            view, waiting=waiting, holding=holding, jobs_known=True, jobs_error="",
+            at=view.at if view.rows else now,
+        )  # fmt: skip
 
     async def _ask_capacity(self) -> None:
         view = self._view
         try:
             rows = fold_capacity(await self._session.client.capacity.get())
-        except NotFound:
-            self._view = replace(view, state="absent", rows=(), error="")
         except Unauthorized as error:
             forbidden = error.status == HTTPStatus.FORBIDDEN
             self._view = replace(view, state="forbidden" if forbidden else "failed", error=str(error))
         except RequestError as error:
-            absent = isinstance(error, ErrorAnswer) and error.status in _NO_ROUTE
+            # A route that has answered before is not one that the server does not have.
+            absent = not view.rows and isinstance(error, ErrorAnswer) and error.status in _NO_ROUTE
             self._view = replace(view, state="absent" if absent else "failed", error=str(error))
         else:
             self._view = replace(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,6 +12,7 @@ from api_client.checkpoint_names import ROOT_CHECKPOINT, belongs_to
 from api_client.errors import RequestError
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
 from tui.feeds.file_look import FileLook, look_into
+from tui.feeds.resting import rest
 from tui.feeds.session import Session
 from tui.insight.text import inert
 
@@ -20,6 +20,9 @@ PAGE_FILES = 1000
 """So many new files are shown at a time while the listing goes on."""
 SYNCING_INTERVAL_S = 15.0
 """How often the listing of a checkpoint that is still being uploaded is read again."""
+
+AGAIN_S = 10.0
+"""Until a listing that failed is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,8 @@ class CheckpointFilesFeed:
             self._asked.clear()
             await self._list()
             syncing = (self._checkpoint.sync_status or "").upper() == "SYNCING"
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), SYNCING_INTERVAL_S if syncing else None)
+            pause_s = AGAIN_S if self._snapshot.error else SYNCING_INTERVAL_S if syncing else None
+            await rest(self._session.clock, self._asked, pause_s)
 
     def refresh(self) -> None:
         """List again."""

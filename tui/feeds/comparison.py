@@ -12,6 +12,7 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.streams.records import LogEnd, LogGap, LogLine
 from tui.feeds.publisher import Publisher
+from tui.feeds.resting import rest
 from tui.feeds.run_reading import (
     beginning_of,
     checkpoints_of,
@@ -34,6 +35,9 @@ POINTS = 5000
 PUBLISH_INTERVAL_S = 0.5
 LOOK_INTERVAL_S = 20.0
 """Between two looks at the checkpoints and the status of a run that goes on."""
+
+AGAIN_S = 10.0
+"""Until a run that could not be read is tried again."""
 
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
@@ -118,7 +122,7 @@ class ComparisonFeed:
         self._publisher.touch()
 
     async def _keep(self, job: TrainingJob) -> None:
-        """Read one run; after an error again when that is asked for."""
+        """Read one run; after an error again, at once when that is asked for."""
         while True:
             try:
                 # What Home knew of it may be old.
@@ -134,7 +138,7 @@ class ComparisonFeed:
                 self._change(replace(self._runs[job.id], state="failed", part=None, error=str(error)))
             else:
                 return
-            await self._asked.wait()
+            await rest(self._session.clock, self._asked, AGAIN_S)
 
     async def _read(self, job: TrainingJob) -> None:
         self._change(ComparedRun(job, "reading"))

@@ -30,6 +30,8 @@ from tui.wizard.review import Review
 from tui.wizard.step import Answer
 from tui.wizard.walk import Walk
 
+AGAIN_S = 10.0
+"""Until facts that could not be had are asked for again."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
 
 
@@ -104,8 +106,16 @@ class DeployFeed:
         return self.snapshot.walk
 
     async def begin(self) -> None:
-        """Ask the server what there is, then show the first question."""
+        """Ask the server what there is until it says so, then show the first question.
+
+        ``error`` says what it said instead; called again meanwhile, it begins anew at once.
+        """
         self._change(stage="loading", error="")
+        while not await self._read_facts():
+            await self._session.clock.sleep(AGAIN_S)
+
+    async def _read_facts(self) -> bool:
+        """Whether the facts are there, and the first question shown."""
         now, client = self._session.clock.now(), self._session.client
         wanted = (self._given.job_id,) if self._given.job_id else ()
         try:
@@ -114,9 +124,10 @@ class DeployFeed:
                 facts = await checkpoint_facts(client, facts, facts.jobs)
         except RequestError as error:
             self._change(error=str(error))
-            return
+            return False
         state = replace(beforehand(self._given, None, now), facts=facts)
         self._change(stage="asking", walk=Walk(state).started())
+        return True
 
     async def answer(self, answer: Answer) -> None:
         """Take an answer and go on. Raises ValueError for one that has a problem."""

@@ -14,6 +14,7 @@ from api_client.models import (
 )
 from tui.feeds.glances import Glancer
 from tui.feeds.publisher import Publisher
+from tui.feeds.resting import rest
 from tui.feeds.run_reading import listed_prices
 from tui.feeds.session import Session
 from tui.insight.fleet import FleetSnapshot, Glance
@@ -30,7 +31,7 @@ FEW_JOBS = 300
 MANY_JOBS = 1000
 """With more, everything is asked for more seldom, and shown anew a little slower: in proportion."""
 SELDOMER_AT_MOST = SLOWER_AT_MOST = 10.0
-UNAUTHORISED_INTERVAL_S = 30.0
+UNAUTHORISED_INTERVAL_S = 10.0
 FAILED_INTERVAL_S = 2.0
 """After the client has given up for now: what comes back should be seen within seconds."""
 UNWATCHED_INTERVAL_S = 10.0
@@ -43,6 +44,8 @@ FIRST_GLANCE_PAUSE_S = 0.05
 GLANCES_AT_ONCE = 2
 GLANCE_IDLE_S = 1.0
 """While none is due."""
+LISTS = "projects and jobs"
+"""What this feed keeps asking for, in words."""
 
 
 class FleetFeed:
@@ -93,6 +96,7 @@ class FleetFeed:
             self._asked.set()
         elif not watched:
             self._watched.clear()
+            self._session.got(LISTS)  # another screen's data does not come from the lists
 
     async def run(self) -> None:
         """Feed until cancelled."""
@@ -123,13 +127,17 @@ class FleetFeed:
             pause = interval_s if self.watched else max(UNWATCHED_INTERVAL_S, interval_s)
             try:
                 await self._list()
-            except Unauthorized:
-                pause = UNAUTHORISED_INTERVAL_S
             except RequestError as error:
                 # The connection's state says so on every screen; the last lists stay.
-                pause = min(pause, FAILED_INTERVAL_S) if error.retryable else pause
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), pause)
+                if self.watched:
+                    self._session.asked_in_vain(LISTS, error)
+                if isinstance(error, Unauthorized):
+                    pause = UNAUTHORISED_INTERVAL_S
+                elif error.retryable:
+                    pause = min(pause, FAILED_INTERVAL_S)
+            else:
+                self._session.got(LISTS)
+            await rest(self._session.clock, self._asked, pause)
             self._asked.clear()
 
     async def _list(self) -> None:

@@ -13,6 +13,7 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.models import TrainingJob
 from api_client.streams.records import LogGap, LogLine
 from tui.feeds.publisher import Publisher
+from tui.feeds.resting import rest
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.session import Session
 from tui.feeds.vitals import follow_vitals
@@ -44,10 +45,15 @@ POINTS_KEPT = 1.25
 """So many times as many are kept while a run is watched on: the window moves, and the oldest fall off."""
 
 
+STATUS, LOG, METRICS, CHECKPOINTS = "the job's status", "the log", "the metrics", "the checkpoints"
+"""What is kept being asked for, in words."""
+
+
 class RunFeed:
     """Publishes a ``RunSnapshot`` after changes and every part of the log, until cancelled.
 
-    ``on_gone`` is called once if the server no longer knows the job. ``rules`` say what counts as sick,
+    ``on_gone`` is called once if the server does not know the job; it is asked for on and on all the same,
+    for whoever says so may be a proxy. ``rules`` say what counts as sick,
     ``patterns`` how lines of the user's own trainers are read, and ``prices`` (USD a minute and node, by
     instance id or name) come before the listed ones.
     """
@@ -72,8 +78,11 @@ class RunFeed:
         self._metrics_interval_s = metrics_interval_s
         self._checkpoints_interval_s = checkpoints_interval_s
         self._session = session
-        self._log = RunLog(session, take=self._take_log, tell=on_log, end=self._log_ended)
+        self._log = RunLog(
+            session, restart=self._restart_progress, take=self._take_log, tell=on_log, end=self._log_ended
+        )
         self._on_gone = on_gone
+        self._was_gone = False
         self._publish_snapshot = publish
         self._publisher = Publisher(self._publish, session.clock)
         self._span = self._shown = span
@@ -95,16 +104,20 @@ class RunFeed:
     async def run(self) -> None:
         """Feed until cancelled."""
         self._publisher.touch()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._publisher.run())
-            tasks.create_task(self._judge())
-            tasks.create_task(self._keep(self._watch_status))
-            tasks.create_task(self._keep(self._read_log))
-            tasks.create_task(self._keep_metrics())
-            tasks.create_task(self._keep(self._follow_vitals))
-            tasks.create_task(self._keep(self._poll_checkpoints))
-            tasks.create_task(self._keep(self._read_price))
-            tasks.create_task(self._tick())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._publisher.run())
+                tasks.create_task(self._judge())
+                tasks.create_task(self._keep(self._watch_status, STATUS))
+                tasks.create_task(self._keep(self._read_log, LOG))
+                tasks.create_task(self._keep_metrics())
+                tasks.create_task(self._keep(self._follow_vitals))
+                tasks.create_task(self._keep(self._poll_checkpoints, CHECKPOINTS))
+                tasks.create_task(self._keep(self._read_price))
+                tasks.create_task(self._tick())
+        finally:
+            for what in (STATUS, LOG, METRICS, CHECKPOINTS):
+                self._session.got(what)
 
     def refresh(self) -> None:
         """Ask for checkpoints and metrics now."""
@@ -173,18 +186,21 @@ class RunFeed:
     def _change(self, **changes: Any) -> None:
         self._snapshot = replace(self._snapshot, **changes)
 
-    async def _keep(self, feed: Callable[[], Awaitable[None]]) -> None:
-        """Run one part to its end, again after an error that may pass."""
+    async def _keep(self, feed: Callable[[], Awaitable[None]], what: str = "") -> None:
+        """Run one part to its end, again after an error; ``what`` it is for people, if they miss it."""
         while True:
             try:
                 await feed()
-            except NotFound:
-                self._on_gone()
             except RequestError as error:
+                if what:
+                    self._session.asked_in_vain(what, error)
+                if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
+                    self._was_gone = True
+                    self._on_gone()
                 may_pass = error.retryable or isinstance(error, InvalidAnswer)
                 await self._session.clock.sleep(RETRY_INTERVAL_S if may_pass else REFUSED_INTERVAL_S)
-                continue
-            return
+            else:
+                return
 
     async def _tick(self) -> None:
         """Ages and elapsed times move on, even when nothing else does."""
@@ -197,6 +213,8 @@ class RunFeed:
         status = ""
         async for job in jobs.watch(self._job.project_id, self._job.id, interval_s=self._status_interval_s):
             self._change(job=job, seen_at=self._session.clock.now())
+            self._was_gone = False
+            self._session.got(STATUS)
             self._publisher.touch()
             if job.current_status != status:
                 status = job.current_status
@@ -218,11 +236,15 @@ class RunFeed:
             self._publisher.touch()
 
     async def _read_log(self) -> None:
-        self._progress = ProgressFold(patterns=self._patterns)
-        self._progress.choose(self._stream)
         await self._log.read(self._job)
 
+    def _restart_progress(self) -> None:
+        """The log comes anew: what it tells is told anew."""
+        self._progress = ProgressFold(patterns=self._patterns)
+        self._progress.choose(self._stream)
+
     def _take_log(self, lines: Iterable[LogLine]) -> None:
+        self._session.got(LOG)
         self._progress.add(lines)
         self._publisher.touch()
 
@@ -234,7 +256,7 @@ class RunFeed:
         """Follow the metrics; a new span begins anew, the old picture staying until it has data."""
         while True:
             self._span_changed.clear()
-            following = asyncio.create_task(self._keep(self._follow_metrics))
+            following = asyncio.create_task(self._keep(self._follow_metrics, METRICS))
             changed = asyncio.create_task(self._span_changed.wait())
             try:
                 await asyncio.wait({following, changed}, return_when=asyncio.FIRST_COMPLETED)
@@ -263,6 +285,7 @@ class RunFeed:
         )
         async for answer in stream:
             await asyncio.to_thread(fold.fold, answer)  # the first answer of a large job takes half a second
+            self._session.got(METRICS)
             self._metrics = fold
             now, shown = self._session.clock.now(), fold.snapshot
             if shown.at is not None:
@@ -297,14 +320,15 @@ class RunFeed:
                 raise
             except RequestError as error:
                 found = None
+                self._session.asked_in_vain(CHECKPOINTS, error)
                 if error.retryable:
                     pause_s = min(pause_s, RETRY_INTERVAL_S)
             if found is not None:
+                self._session.got(CHECKPOINTS)
                 self._change(checkpoints=tuple(found))
                 self._publisher.touch()
                 uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
                 if self._job.is_finished and not uploading:
                     await self._asked.wait()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), pause_s)
+            await rest(self._session.clock, self._asked, pause_s)
             self._asked.clear()

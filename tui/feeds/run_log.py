@@ -41,7 +41,11 @@ class LogPart:
 
 
 class RunLog:
-    """Reads a job's log once through; ``take`` gets the lines, ``tell`` the parts, ``end`` the ended job."""
+    """Reads a job's log once through; ``take`` gets the lines, ``tell`` the parts, ``end`` the ended job.
+
+    ``restart`` is called before the first of them, and again when the log comes anew after an error: until
+    it does, what was read before stays.
+    """
 
     def __init__(
         self,
@@ -50,11 +54,14 @@ class RunLog:
         take: Callable[[Iterable[LogLine]], object],
         tell: Callable[[LogPart], object],
         end: Callable[[TrainingJob], object],
+        restart: Callable[[], object] = lambda: None,
     ) -> None:
         self._session = session
+        self._restart = restart
         self._take_lines = take
-        self._tell = tell
+        self._tell_part = tell
         self._end = end
+        self._begun = asyncio.Event()
         self._unread = {"history", "newest"}
         self._job: TrainingJob | None = None
 
@@ -67,8 +74,7 @@ class RunLog:
         """Read it all until the job has ended. Raises RequestError; call again to begin anew."""
         self._job = job
         seam = self._seam(job)
-        self._unread = {"history", "newest"}
-        self._tell(LogPart((), restarted=True))
+        self._begun.clear()
         parts = [
             asyncio.create_task(self._follow(job, seam)),
             asyncio.create_task(self._read_history(job, seam)),
@@ -89,7 +95,19 @@ class RunLog:
             return
         entries = await self._session.client.logs.fill(self._job.project_id, self._job.id, gap)
         self._take_lines(entry for entry in entries if isinstance(entry, LogLine))
-        self._tell(LogPart(entries, filled=gap))
+        self._tell_part(LogPart(entries, filled=gap))
+
+    def _begin(self) -> None:
+        """The first answer is here: from now on this reading counts, and no other before it."""
+        if not self._begun.is_set():
+            self._begun.set()
+            self._unread = {"history", "newest"}
+            self._restart()
+            self._tell_part(LogPart((), restarted=True))
+
+    def _tell(self, part: LogPart) -> None:
+        self._begin()
+        self._tell_part(part)
 
     def _seam(self, job: TrainingJob) -> datetime:
         """Where history ends and following begins; the two meet there exactly."""
@@ -130,11 +148,15 @@ class RunLog:
                     await self._take(batch, older=True)
                     # Meanwhile the stream reads ahead, but only so far.
                     await self._session.clock.sleep(PAUSE_S)
+        else:
+            await self._begun.wait()  # nothing to read here: the stream's first answer decides
+        self._begin()
         self._unread.discard("history")
         self._take_lines(())
         self._tell(LogPart((), older=True, read_part=1.0))
 
     async def _take(self, batch: LogBatch, *, older: bool) -> None:
+        self._begin()
         lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
         for start in range(0, max(1, len(lines)), LINES_AT_ONCE):
             self._take_lines(lines[start : start + LINES_AT_ONCE])

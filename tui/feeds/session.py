@@ -7,11 +7,12 @@ from urllib.parse import urlsplit
 
 from api_client.client import TrainingClient
 from api_client.clock import Clock, SystemClock
+from api_client.errors import RequestError
 from api_client.events import RequestEvent
 from api_client.http.retry import RetryPolicy
 from api_client.models import TrainingJob
 from api_client.remotes import ENVIRONMENT_REMOTE, Remote
-from tui.insight.connection import Connection
+from tui.insight.connection import Connection, Refusal
 from tui.insight.text import inert
 
 LONGEST_WAIT_S = 2.0
@@ -62,8 +63,27 @@ class Session:
         keys = [remote.key.get_secret_value()] if remote.key else []
         return tuple(filter(None, keys + (remote.login.secrets() if remote.login else [])))
 
+    def asked_in_vain(self, what: str, error: RequestError) -> None:
+        """A feed did not get what it keeps asking for ("the log"), for a reason that will not just pass.
+
+        Every screen says so, until ``got`` is told the same. Of errors that pass by themselves the
+        connection's own state tells.
+        """
+        if error.retryable:
+            self.got(what)
+        else:
+            self._change(self.connection.refused(Refusal(what, inert(str(error)), self.clock.now())))
+
+    def got(self, what: str) -> None:
+        """The feed got it, or ends."""
+        if self.connection.refusals:
+            self._change(self.connection.granted(what))
+
     def _note(self, event: RequestEvent) -> None:
-        self.connection = self.connection.after(event)
+        self._change(self.connection.after(event))
+
+    def _change(self, connection: Connection) -> None:
+        self.connection = connection
         if self._on_connection is not None:
             self._on_connection(self.connection)
 
@@ -86,6 +106,10 @@ class Session:
     def job_link(self, job: TrainingJob) -> str:
         """The job's page in the browser."""
         return self.client.job_link(job.project_id, job.id)
+
+    def say_no_more(self) -> None:
+        """Another session is shown from now on: what becomes of this one's requests is no news."""
+        self._on_connection = None
 
     async def aclose(self) -> None:
         """Close the client."""

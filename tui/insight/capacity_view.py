@@ -72,7 +72,11 @@ class GpuHolder:
 
 @dataclass(frozen=True, slots=True)
 class CapacityView:
-    """Rows of the organisation first, then teams by name; who waits in the order of the queue; who holds."""
+    """Rows of the organisation first, then teams by name; who waits in the order of the queue; who holds.
+
+    ``at`` is when the rows were read last, or the jobs where the server tells no rows. ``error`` and
+    ``jobs_error`` are why the last try of each brought nothing, and empty if it did; what was known is kept.
+    """
 
     state: CapacityState = "loading"
     rows: tuple[CapacityRow, ...] = ()
@@ -81,6 +85,7 @@ class CapacityView:
     at: datetime | None = None
     error: str = ""
     jobs_known: bool = False
+    jobs_error: str = ""
 
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:

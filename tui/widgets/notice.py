@@ -8,9 +8,11 @@ from rich.text import Text
 from textual.reactive import var
 from textual.widget import Widget
 
-from tui.insight.connection import Connection, Link
+from tui.insight.connection import Connection, Link, Refusal
 from tui.insight.text import inert
 from tui.widgets.tones import tone_styles
+
+OTHER_KEY = " bt-tui login takes another key."
 
 
 class ConnectionNotice(Widget):
@@ -29,8 +31,8 @@ class ConnectionNotice(Widget):
 
     def watch_connection(self, connection: Connection) -> None:
         """Only trouble shows, and costs nothing while there is none."""
-        trouble = connection.link in (Link.LOST, Link.RETRYING, Link.UNAUTHORISED)
-        self.set_class(trouble, "-visible")
+        trouble = connection.link in (Link.LOST, Link.RETRYING, Link.UNAUTHORISED) or connection.refusals
+        self.set_class(bool(trouble), "-visible")
         if trouble:
             self.refresh(layout=True)
 
@@ -39,13 +41,30 @@ class ConnectionNotice(Widget):
         connection = self.connection
         tones = tone_styles(self.app)
         since = _clock(connection.failing_since)
-        reason = inert(connection.reason)
-        if connection.link is Link.UNAUTHORISED:
-            return Text.assemble(("✗ ", tones["bad"]), reason or "The server refuses the key.", end="")
-        lead = "↻ No answer" if connection.link is Link.RETRYING else "✗ No answer"
+        reason = inert(connection.reason).rstrip(".")
         kept = " What you see is the last known." if connection.answered_at else ""
+        if connection.link is Link.UNAUTHORISED:
+            said = reason or "The server refuses the key"
+            return Text.assemble(
+                (f"✗ Since {since}: " if since else "✗ ", tones["bad"]), f"{said}.{kept}{OTHER_KEY}", end=""
+            )
+        if connection.refusals and connection.link in (Link.LIVE, Link.LOST):
+            return self._refused(connection.refusals)
+        lead = "↻ No answer" if connection.link is Link.RETRYING else "✗ No answer"
         return Text.assemble(
             (f"{lead} since {since}: " if since else f"{lead}: ", tones["bad"]), f"{reason}.{kept}", end=""
+        )
+
+    def _refused(self, refusals: tuple[Refusal, ...]) -> Text:
+        """The server is there, but some of what is shown is not to be had any more."""
+        names = [one.what for one in refusals]
+        named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        first = min(refusals, key=lambda one: one.since)
+        return Text.assemble(
+            (f"✗ Not read anew since {_clock(first.since)}: {named}. ", tone_styles(self.app)["bad"]),
+            f"{first.reason.rstrip('.')}. What you see of it is the last known; it is asked for again"
+            " by itself.",
+            end="",
         )
 
 

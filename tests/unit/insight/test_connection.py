@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from api_client.events import RequestEvent
-from tui.insight.connection import Connection, Link
+from tui.insight.connection import Connection, Link, Refusal
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -66,3 +66,34 @@ def test_a_server_that_cannot_answer_counts_as_lost(status: int) -> None:
 def test_an_answer_that_is_no_answer_counts_as_lost() -> None:
     connection = fold(event("answered", status=200), event("failed", after_s=1, status=200, reason="HTML"))
     assert (connection.link, connection.reason) == (Link.LOST, "HTML")
+
+
+def test_what_is_refused_is_told_since_its_first_time_until_it_is_granted() -> None:
+    later = NOON + timedelta(seconds=9)
+    connection = fold(event("answered", status=200)).refused(Refusal("the log", "404", NOON))
+    connection = connection.refused(Refusal("the log", "403", later)).refused(
+        Refusal("metrics", "400", later)
+    )
+    assert connection.refusals == (Refusal("the log", "403", NOON), Refusal("metrics", "400", later))
+    assert connection.granted("the log").refusals == (Refusal("metrics", "400", later),)
+
+
+def test_refusals_outlast_answers_to_other_requests_and_lost_connections() -> None:
+    refusal = Refusal("the log", "404", NOON)
+    events = (
+        event("failed", status=404),
+        event("answered", status=200),
+        event("failed", status=403),
+        event("waiting", delay_s=1.0),
+        event("failed", status=503),
+        event("failed", status=401),
+    )
+    connection = Connection().refused(refusal)
+    for one in events:
+        connection = connection.after(one)
+        assert connection.refusals == (refusal,)
+
+
+def test_a_refusal_makes_nothing_newer() -> None:
+    connection = fold(event("answered", status=200), event("failed", after_s=60, status=404))
+    assert connection.answered_at == NOON

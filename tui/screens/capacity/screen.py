@@ -111,28 +111,28 @@ class CapacityScreen(AppScreen):
     def _show(self) -> None:
         """Loading, none, forbidden, absent and failing are different sights; old data stays, marked."""
         view = self.snapshot
+        refresh = self.key_for("screen.refresh")
         self._show_header()
         self._gpus.set_rows([CapacityLine(row, is_waited_for(view, row)) for row in view.rows])
         self._gpus.display = bool(view.rows)
         self._gpus.styles.height = len(view.rows) + 1
         stale = self.query_one("#stale", Static)
-        stale.display = bool(view.rows and view.state not in ("known", "empty"))
-        stale.update(
-            Text(
-                f"✗ Not read anew: {inert(view.error)} What you see is the last known;"
-                f" {self.key_for('screen.refresh')} asks again."
-            )
-        )
+        old_rows = bool(view.rows and view.state not in ("known", "empty"))
+        why = inert(view.error if old_rows else view.jobs_error).rstrip(".")
+        stale.display = old_rows or bool(view.jobs_known and view.jobs_error)
+        stale.update(Text(f"✗ Not read anew: {why}. What you see is the last known; {refresh} asks again."))
         instead = self.query_one("#instead", Static)
         instead.display = not view.rows
-        failed = f"✗ The capacity cannot be read.\n{inert(view.error)}\nr asks again."
+        failed = f"✗ The capacity cannot be read.\n{inert(view.error)}\n{refresh} asks again."
         instead.update(Text(WORDS.get(view.state, failed)))
         self._show_jobs()
 
     def _show_header(self) -> None:
         view = self.snapshot
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Capacity ", "key"), (self._place, "strong")]]
-        if view.waiting:
+        if view.jobs_error:
+            facts.append([("✗ who waits is not read anew", "bad")])
+        elif view.waiting:
             gpus = sum(one.gpus for one in view.waiting)
             facts.append([(f"◌ {len(view.waiting)} wait for {gpus} GPUs", "caution")])
         elif view.jobs_known:
@@ -155,9 +155,10 @@ class CapacityScreen(AppScreen):
         nobody.display = not shown
         self._jobs.set_class(not shown, "-empty")  # hidden, it would lose the focus
         of_type = f" {inert(only)}" if only else ""
-        nobody.update(
-            Text(f"No job has or waits for{of_type} GPUs." if view.jobs_known else "Asking who waits…")
-        )
+        words = f"No job has or waits for{of_type} GPUs." if view.jobs_known else "Asking who waits…"
+        if view.jobs_error and not view.jobs_known:
+            words = f"✗ Who waits cannot be read.\n{inert(view.jobs_error)}"
+        nobody.update(Text(words))
 
     @on(RowTable.Selected, "#jobs")
     def _job_chosen(self) -> None:

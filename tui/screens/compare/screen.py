@@ -182,7 +182,7 @@ class CompareRunsScreen(AppScreen):
         said, again = [], self.key_for("screen.refresh")
         for one, name in zip(self.runs, labels(self.runs), strict=True):
             if one.state == "gone":
-                said.append(f"✗ {name} is gone: the server no longer has it")
+                said.append(f"✗ {name} is gone: the server no longer has it (404)")
             elif one.state == "failed":
                 said.append(f"✗ {name} cannot be read: {inert(one.error)} {again} tries again")
             elif one.gap_count:

@@ -42,6 +42,7 @@ WAITING = {
     "loading": "Asking the server for jobs, checkpoints and machines…",
     "working": "Deploying…",
 }
+AGAIN = "It is asked again by itself; {key} asks now."
 FORMS = ("python", "json", "command")
 MakeFeed = Callable[..., DeployFeed]
 
@@ -116,7 +117,9 @@ class DeployScreen(AppScreen):
         for name in ("loading", "asking", "working", "tried", "following"):
             self.set_class(name == stage, f"-{name}")
         waiting = WAITING.get(stage, "")
-        self.query_one("#waiting", Static).update(Text(f"{waiting}\n\n{inert(snapshot.error)}".strip()))
+        if stage == "loading" and snapshot.error:
+            waiting += f"\n\n✗ {inert(snapshot.error)}\n{AGAIN.format(key=self.key_for('screen.refresh'))}"
+        self.query_one("#waiting", Static).update(Text(waiting))
         self.refresh_bindings()
         self._show_header(snapshot)
         if snapshot.walk is not None and stage == "asking":
@@ -301,7 +304,9 @@ class DeployScreen(AppScreen):
     def action_refresh(self) -> None:
         """Ask the server again, if it has not answered yet."""
         if self.snapshot.walk is None:
-            self.run_worker(self._feed.begin(), name="wizard", group="wizard", exit_on_error=False)
+            self.run_worker(
+                self._feed.begin(), name="wizard", group="wizard", exclusive=True, exit_on_error=False
+            )
 
     def action_back(self) -> None:
         """Out of the wizard; while there are answers to lose, after asking."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -22,6 +23,9 @@ from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import Line, TextPanel
 
 WHAT_CELLS = 24
+LEAST_CELLS = 20
+AGAIN_S = 10.0
+"""Until files that could not be listed are asked for again."""
 
 ListFiles = Callable[[str], Awaitable[Sequence[CheckpointFile]]]
 
@@ -67,7 +71,12 @@ class CompareScreen(AppScreen):
         try:
             files = [await self._list_files(one.name) for one in (self._left, self._right)]
         except RequestError as error:
-            self._remark = f"✗ The files cannot be listed: {inert(str(error))} r asks again."
+            key = self.key_for("screen.refresh")
+            self._remark = (
+                f"✗ The files cannot be listed: {inert(str(error)).rstrip('.')}."
+                f" It is tried again by itself; {key} tries now."
+            )
+            self.set_timer(AGAIN_S, self.action_refresh, name="try again")
         else:
             self._compared = compare_checkpoints(
                 self._left, self._right, left_files=files[0], right_files=files[1]
@@ -107,7 +116,8 @@ class CompareScreen(AppScreen):
                     (_fitted(line.right, column), "plain" if line.differs else "muted"),
                 ]
             )
-        lines += ["", [(self._remark, "muted")]]
+        lines.append("")
+        lines += [[(line, "muted")] for line in wrap(self._remark, max(LEAST_CELLS, self.size.width - 2))]
         self.query_one(TextPanel).set_lines(lines, keep_place=True)
 
     def action_back(self) -> None:

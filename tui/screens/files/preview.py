@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -26,6 +27,8 @@ from tui.widgets.tones import Span, tone_styles
 
 REST_S = 0.15
 """The cursor rests so long on a file before it is read: passing by costs nothing."""
+AGAIN_S = 10.0
+"""Until a file that could not be read is tried again, while it is looked at."""
 REMEMBERED = 64
 """Looks that are kept, to come back to."""
 
@@ -105,7 +108,7 @@ class Preview(Vertical):
             self._weighed[key] = found
             self._show(head, [*lines, *found, "", hint])
 
-        self._timer = self.set_timer(REST_S, lambda: self._begin(read()))
+        self._timer = self.set_timer(REST_S, lambda: self._begin(read))
 
     def show_file(self, file: CheckpointFile) -> None:
         """Look into the file as soon as the cursor rests on it."""
@@ -118,7 +121,7 @@ class Preview(Vertical):
             self._show_look(*known)
             return
         self._show(self._head(file, None), [[("reading…", "muted")]])
-        self._timer = self.set_timer(REST_S, lambda: self._begin(self._read(file)))
+        self._timer = self.set_timer(REST_S, lambda: self._begin(partial(self._read, file)))
 
     def _stop(self) -> None:
         self._shown = None
@@ -127,7 +130,7 @@ class Preview(Vertical):
             self._timer = None
         self.workers.cancel_group(self, "preview")
 
-    def _begin(self, reading: Coroutine[None, None, None]) -> None:
+    def _begin(self, reading: Callable[[], Awaitable[None]]) -> None:
         self.run_worker(reading, name="preview", group="preview", exclusive=True, exit_on_error=False)
 
     async def _read(self, file: CheckpointFile) -> None:
@@ -142,6 +145,8 @@ class Preview(Vertical):
             self._looks[_key(file)] = (look, lines)
         if file == self._shown:
             self._show_look(look, lines)
+            if look.error:
+                self._timer = self.set_timer(AGAIN_S, lambda: self._begin(partial(self._read, file)))
 
     def _show_look(self, look: FileLook, lines: list[Line]) -> None:
         self._show(self._head(look.file, look), lines)

@@ -155,7 +155,7 @@ class HomeScreen(JobActions):
 
     def watch_connection(self, before: Connection, connection: Connection) -> None:
         """While there is nothing to show, the connection says why."""
-        if self.is_mounted and before.link is not connection.link:
+        if self.is_mounted and (before.link is not connection.link or before.refusals != connection.refusals):
             self._show_emptiness()
 
     def watch_query_text(self, text: str) -> None:
@@ -229,7 +229,8 @@ class HomeScreen(JobActions):
     def _show_emptiness(self) -> None:
         """Loading, unreachable, empty and filtered away are four different sights."""
         snapshot, shown = self.snapshot, bool(self._jobs.rows)
-        trouble = self.connection.link in (Link.LOST, Link.UNAUTHORISED)
+        connection = self.connection
+        trouble = connection.link in (Link.LOST, Link.UNAUTHORISED) or bool(connection.refusals)
         self.query_one("#loading").display = snapshot is None and not trouble
         self._jobs.set_class(not shown, "-empty")  # hidden, it would lose the focus
         empty = self.query_one("#empty", Static)

@@ -1,0 +1,172 @@
+"""A small world with something for every screen to show, and the way to each of them from Home."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from api_client.clock import SystemClock
+from api_client.emulator.backend import StoredFile
+from api_client.models import CachedFile, JobStatus, TrainingJob
+from api_client.remotes import Remote
+from support.dashboard import text_of
+from support.fake_backend import START, START_MS, FakeBackend
+from support.faulty import FaultyServer
+from support.served_platform import KEY, served_platform
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.feeds.session import Session
+from tui.insight.checkpoint_facts import checkpoint_facts
+from tui.messages import CompareCheckpointsRequested, OpenCheckpointRequested
+from tui.screens.base import AppScreen
+from tui.screens.cache.screen import CacheScreen
+from tui.screens.capacity.screen import CapacityScreen
+from tui.screens.compare.screen import CompareRunsScreen
+from tui.screens.deploy.screen import DeployScreen
+from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.files.compare import CompareScreen
+from tui.screens.files.screen import FilesScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.screens.submit.screen import SubmitScreen
+
+LONGEST_PAUSE_S = 0.2
+TICK_S = 1.0
+"""The pauses up to this one pace what is painted; only longer ones, until a next try, are cut short."""
+CHECKPOINT_FILES = ("checkpoint-100/a.txt", "checkpoint-100/weights.bin")
+CONFIG = """
+from truss_train import definitions
+
+training_project = definitions.TrainingProject(
+    name="from-the-screen",
+    job=definitions.TrainingJob(
+        image=definitions.Image(base_image="python:3.12-slim"),
+        compute=definitions.Compute(cpu_count=1),
+        runtime=definitions.Runtime(start_commands=["true"]),
+    ),
+)
+"""
+
+
+class HastyClock(SystemClock):
+    """The real time, but nobody pauses for long."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds if seconds <= TICK_S else LONGEST_PAUSE_S)
+
+
+class HastyDashboard(BtTuiApp):
+    """The dashboard, on that clock."""
+
+    def _session_with(self, remote: Remote) -> Session:
+        return Session(remote, clock=HastyClock(), on_connection=self._connection_changed)
+
+
+@contextmanager
+def small_world(faulty: FaultyServer, folder: Path) -> Iterator[None]:
+    """One project with a running and an ended job, a log, checkpoints and a cache."""
+    faulty.key = KEY
+    with served_platform(faulty, folder) as served:
+        backend, job_id = served.backend, served.job_id
+        now = datetime.now(UTC) - timedelta(minutes=1)
+        backend.by_id[job_id] = backend.by_id[job_id].model_copy(
+            update={"created_at": now, "updated_at": now}
+        )
+        backend.add("job00000", served.project_id, JobStatus.COMPLETED)
+        stamp = int(now.timestamp() * 1e9)
+        for each in (job_id, "job00000"):
+            begin = stamp if each == job_id else START_MS * 1_000_000
+            backend.lines[each] = [
+                {"timestamp": str(begin + step), "message": f"{{'loss': {step}.5}}", "replica": "r0"}
+                for step in (1, 2, 3)
+            ]
+            backend.stored_files[each] = [
+                StoredFile(name, 0, 7, START.isoformat(), synthetic_seed=1) for name in CHECKPOINT_FILES
+            ]
+        backend.caches[served.project_id] = [CachedFile(path="hub/model.bin", size_bytes=3)]
+        (folder / "config.py").write_text(CONFIG, encoding="utf-8")
+        yield
+
+
+Go = Callable[[BtTuiApp, Pilot[Any]], Awaitable[object]]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How to come to a screen from Home, and words that are on it when all is well.
+
+    ``asks``: the screen keeps asking, or asks again on ``r``, so that it hears of a refusal itself. Those
+    that do not are told of trouble with the server by what the app asks meanwhile.
+    """
+
+    screen: type[AppScreen]
+    words: str
+    go: Go
+    asks: bool = True
+    tabs: tuple[tuple[str, str], ...] = ()
+    """Keys of the screen's tabs, and words that are on each."""
+
+
+CHECKPOINTS = FakeBackend().checkpoints("job00001")
+
+
+def first_job(app: BtTuiApp) -> TrainingJob:
+    """The first that Home lists."""
+    assert isinstance(app.screen, HomeScreen)
+    assert app.screen.snapshot is not None
+    return app.screen.snapshot.jobs[0].job
+
+
+def keys(*pressed: str) -> Go:
+    """Press these."""
+
+    async def go(_app: BtTuiApp, pilot: Pilot[Any]) -> None:
+        await pilot.press(*pressed)
+
+    return go
+
+
+async def to_files(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
+    """Into a checkpoint, as the job screen asks for it."""
+    app.post_message(OpenCheckpointRequested(first_job(app), CHECKPOINTS[0]))
+
+
+async def to_two_checkpoints(app: BtTuiApp, _pilot: Pilot[Any]) -> None:
+    """To two of them side by side, likewise."""
+    app.post_message(CompareCheckpointsRequested(first_job(app), *checkpoint_facts(CHECKPOINTS)))
+
+
+async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
+    """To a config that could be submitted."""
+    await pilot.press("n")
+    await until(pilot, lambda: "config.py" in text_of(app))
+    await pilot.press("enter")
+
+
+JOB_TABS = (
+    ("2", "'loss': 3.5"),
+    ("3", "GPU memory"),
+    ("4", "checkpoint-100"),
+    ("5", "someone@example.com"),
+    ("1", "'loss': 3.5"),
+)
+WALKS = {
+    "home": Walk(HomeScreen, "job job00001", keys()),
+    "job": Walk(JobScreen, "'loss': 3.5", keys("enter", "1"), tabs=JOB_TABS),
+    "cache": Walk(CacheScreen, "model.bin", keys("C")),
+    "files": Walk(FilesScreen, "weights.bin", to_files),
+    "two checkpoints": Walk(CompareScreen, "not there", to_two_checkpoints),
+    "compare": Walk(CompareRunsScreen, "H100:8 208x1872", keys("space", "down", "space", "c")),
+    "capacity": Walk(CapacityScreen, "16/96", keys("Q")),
+    "downloads": Walk(DownloadsScreen, "Nothing is being downloaded", keys("T"), asks=False),
+    "deploy": Walk(DeployScreen, "Which checkpoints?", keys("d"), asks=False),
+    "submit": Walk(SubmitScreen, "from-the-screen", to_review, asks=False),
+}
+"""Every screen that the app can show on a remote."""
