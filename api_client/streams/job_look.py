@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from api_client.clock import Clock
-from api_client.errors import InvalidAnswer, RequestError
+from api_client.errors import RequestError
 from api_client.models import TrainingJob
-from api_client.streams.patience import INVALID_ANSWERS_IN_A_ROW, may_pass
+from api_client.streams.patience import INVALID_ANSWERS_IN_A_ROW, is_no_answer, may_pass
 from api_client.streams.records import NS_PER_S, FetchJob
 
 LONG_OVER_S = 240.0
@@ -50,7 +50,7 @@ class JobLook:
         try:
             self.job = await self._fetch_job()
         except RequestError as error:
-            self._unreadable = self._unreadable + 1 if isinstance(error, InvalidAnswer) else 0
+            self._unreadable = self._unreadable + 1 if is_no_answer(error) else 0
             if not may_pass(error) or self._is_given_up():
                 raise
             return

@@ -11,9 +11,17 @@ from operator import attrgetter, le
 from typing import Literal
 
 from api_client.clock import Clock
-from api_client.errors import BadRequest, ErrorAnswer, InvalidAnswer, RequestError, ServerFault, TimedOut
+from api_client.errors import (
+    BadRequest,
+    ErrorAnswer,
+    InvalidAnswer,
+    RedirectRefused,
+    RequestError,
+    ServerFault,
+    TimedOut,
+)
 from api_client.models.logs import LogRecord
-from api_client.streams.patience import may_pass, wait_s
+from api_client.streams.patience import INVALID_ANSWERS_IN_A_ROW, may_pass, wait_s
 from api_client.streams.records import MS_PER_S, NS_PER_MS, FetchPage, LogLine
 from api_client.streams.stamps import stamp_ns_of
 
@@ -119,11 +127,13 @@ class PageSource:
         call = partial(self._answer, start_ms, end_ms, direction, limit)
         failures = 0
         refusals = 0
+        redirects = 0
         while True:
             try:
                 records = await call()
             except RequestError as error:
-                if not may_pass(error):
+                redirects = redirects + 1 if isinstance(error, RedirectRefused) else 0
+                if not may_pass(error) or redirects >= INVALID_ANSWERS_IN_A_ROW:
                     raise
                 failures += 1
                 refusals += _blames_the_page(error)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from api_client.clock import Clock
-from api_client.errors import InvalidAnswer, RateLimited, RequestError
+from api_client.errors import InvalidAnswer, RateLimited, RedirectRefused, RequestError
 
 T = TypeVar("T")
 
@@ -34,14 +34,19 @@ def wait_s(failures: int, error: RequestError) -> float:
 
 
 def may_pass(error: RequestError) -> bool:
-    """Whether the same request may succeed later: the retryable errors, and an unreadable answer."""
-    return error.retryable or isinstance(error, InvalidAnswer)
+    """Whether the same request may succeed later: the retryable errors, and what is no answer of the API."""
+    return error.retryable or is_no_answer(error)
+
+
+def is_no_answer(error: RequestError) -> bool:
+    """Whether something else spoke in the API's place: a page that announces repairs, or the way to one."""
+    return isinstance(error, InvalidAnswer | RedirectRefused)
 
 
 async def patiently(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
     """The call's result, waiting and calling again while its errors may pass.
 
-    Raises a RequestError that will not pass, and an InvalidAnswer that keeps coming.
+    Raises a RequestError that will not pass, and an InvalidAnswer or RedirectRefused that keeps coming.
     """
     failures = 0
     invalid_answers = 0
@@ -49,7 +54,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
         try:
             return await call()
         except RequestError as error:
-            invalid_answers = invalid_answers + 1 if isinstance(error, InvalidAnswer) else 0
+            invalid_answers = invalid_answers + 1 if is_no_answer(error) else 0
             if not may_pass(error) or invalid_answers >= INVALID_ANSWERS_IN_A_ROW:
                 raise
             failures += 1
@@ -61,6 +66,6 @@ async def readable(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
     for failures in range(1, INVALID_ANSWERS_IN_A_ROW):
         try:
             return await call()
-        except InvalidAnswer as error:
+        except (InvalidAnswer, RedirectRefused) as error:
             await clock.sleep(wait_s(failures, error))
     return await call()

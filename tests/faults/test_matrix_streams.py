@@ -46,7 +46,7 @@ PASSING = (
     "408", "429", "429(retry-after=2)", "429(retry-date=3)", "500", "502(html)", "503", "504", "html",
     "malformed", "truncated", "empty", "reset@before", "reset@handled", "reset@during", "reset@after",
     "cut@before", "cut@during", "stall@handled", "stall@during", "stall=2ms", "slow=4ms", "restart=20s",
-    "drift",
+    "drift", "stall=3ms", "redirect",
 )  # fmt: skip
 REFUSED = {"401": Unauthorized, "403": Unauthorized, "404": NotFound, "redirect": RedirectRefused}
 MOST_SKEW_S = 90
