@@ -1,0 +1,12 @@
+"""``bt-tui serve`` where the package that it needs is not installed."""
+
+import sys
+
+
+def test_what_is_missing_names_the_python_that_lacks_it(cli, monkeypatch):
+    monkeypatch.setattr("tui.commands.serve.find_spec", lambda _name: None)
+
+    result = cli("serve", environ={})
+
+    assert (result.code, result.out) == (2, "")
+    assert f"{sys.executable} -m pip install 'textual-serve" in result.err
