@@ -7,9 +7,8 @@ key through any refresh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -22,35 +21,12 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui.widgets.row_columns import GAP, MARGIN, Column, Row, fitted_columns
 from tui.widgets.tones import Span, tone_styles
 
-Row = TypeVar("Row")
+__all__ = ["Column", "RowTable"]
 
-GAP = 1
-"""Cells between two columns."""
-MARGIN = 1
-"""Cells left of the first column and right of the last."""
 _MAX_CACHED_LINES = 500
-
-
-@dataclass(frozen=True)
-class Column(Generic[Row]):
-    """A column: how a record's cell reads, and how the column behaves when room is scarce.
-
-    ``width`` is the least width in cells; ``flex`` shares what is left over, up to ``most`` cells in all
-    (0: any number); columns with the lowest ``keep`` go first when the table is too narrow. ``without`` says
-    how the cell reads while other columns, named by their ids, are left out.
-    """
-
-    id: str
-    title: str
-    cell: Callable[[Row], Sequence[Span]]
-    width: int
-    flex: int = 0
-    most: int = 0
-    align: Literal["left", "right"] = "left"
-    keep: int = 0
-    without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
 
 
 class RowTable(ScrollView, Generic[Row], can_focus=True):
@@ -164,7 +140,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     @property
     def columns_shown(self) -> frozenset[str]:
         """The ids of the columns that fit."""
-        fitting = self._fit(self.scrollable_content_region.width)
+        fitting = fitted_columns(self._all_columns, self.scrollable_content_region.width)
         return frozenset(column.id for column, _ in fitting)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
@@ -223,7 +199,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         """One line of the screen: the heading, a row, or nothing."""
         width = self.scrollable_content_region.width
         if width != self._layout_width:
-            self._layout, self._layout_width = self._fit(width), width
+            self._layout, self._layout_width = fitted_columns(self._all_columns, width), width
             self._lines.clear()
         if not self._tones:
             self._tones = tone_styles(self.app)
@@ -291,30 +267,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         return Strip([Segment(" " * MARGIN + (" " * GAP).join(parts), style)]).adjust_cell_length(
             width, style
         )
-
-    def _fit(self, width: int) -> tuple[tuple[Column[Row], int], ...]:
-        """Which columns fit, and how wide each is."""
-        columns = list(self._all_columns)
-        room = width - 2 * MARGIN
-
-        def needed() -> int:
-            return sum(column.width for column in columns) + GAP * (len(columns) - 1)
-
-        while len(columns) > 1 and needed() > room:
-            columns.remove(min(reversed(columns), key=lambda column: column.keep))
-        spare = max(0, room - needed())
-        shares = sum(column.flex for column in columns)
-        extras = [spare * column.flex // shares if shares else 0 for column in columns]
-        greediest = max(range(len(columns)), key=lambda position: columns[position].flex)
-        extras[greediest] += spare - sum(extras) if shares else 0
-        widths = [min(column.width, room) + extra for column, extra in zip(columns, extras, strict=True)]
-        widths = [
-            min(width, column.most) if column.most else width
-            for column, width in zip(columns, widths, strict=True)
-        ]
-        left_out = {column.id for column in self._all_columns} - {column.id for column in columns}
-        shown = [_reading(column, left_out) for column in columns]
-        return tuple(zip(shown, widths, strict=True))
 
     # Moving
 
@@ -392,9 +344,3 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
                 self.post_message(self.HeadingPressed(self, column.id))
                 return
             left += cells + GAP
-
-
-def _reading(column: Column[Row], left_out: Collection[str]) -> Column[Row]:
-    """The column as it reads while others are left out."""
-    cell = next((cell for other, cell in column.without.items() if other in left_out), None)
-    return column if cell is None else replace(column, cell=cell)
