@@ -23,6 +23,7 @@ from tui.app.batches import READONLY_FLAG
 from tui.app.crash import CrashTeller
 from tui.app.hints import HintKeeper
 from tui.app.later import LATER_S, load_the_rest
+from tui.app.palettes import PaletteKeeper
 from tui.app.remotes import RemoteKeeper
 from tui.app.terminal import TerminalGone, drawn_on_stdout, watched_terminal
 from tui.browser import open_in_browser
@@ -44,7 +45,7 @@ from tui.palette import LiveObjects
 from tui.screens.base import AppScreen
 from tui.screens.help.screen import HelpScreen
 from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
-from tui.theme import NO_COLOR_THEME, THEMES
+from tui.theme import NO_COLOR_THEME, THEMES, legible
 
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
@@ -53,7 +54,7 @@ COPIED_CELLS = 160
 """No more of a copied text is repeated in the notice."""
 
 
-class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, RemoteKeeper):
+class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper):
     """The dashboard on one remote; without a remote, the welcome screen."""
 
     TITLE = "bt-tui"
@@ -100,6 +101,11 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, RemoteKeeper):
         self._own_emulator = own_emulator
         self._hints = hints
         self._session = self._session_with(remote) if remote else None
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The theme's variables, legible on every background."""
+        self.theme_variables = legible(super().get_css_variables())
+        return self.theme_variables
 
     def first_screen(self) -> Screen[None]:
         """Home; or the welcome screen, if there is nobody to talk to."""

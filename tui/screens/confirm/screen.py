@@ -9,13 +9,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from tui.insight.text import inert_lines
+from tui.screens.question import Question
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Question[bool]):
     """Answers True only to an explicit yes."""
 
     CSS_PATH = "confirm.tcss"

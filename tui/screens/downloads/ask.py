@@ -11,17 +11,17 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from tui.insight.text import inert, inert_lines
+from tui.screens.question import Question
 
 ExistingChoice = Literal["skip", "overwrite", "rename"]
 
 NAMES_SHOWN = 4
 
 
-class WhereScreen(ModalScreen[Path | None]):
+class WhereScreen(Question[Path | None]):
     """Answers with a folder, or None."""
 
     CSS_PATH = "ask.tcss"
@@ -87,7 +87,7 @@ class WhereScreen(ModalScreen[Path | None]):
         self.dismiss(None)
 
 
-class ExistingScreen(ModalScreen[ExistingChoice | None]):
+class ExistingScreen(Question[ExistingChoice | None]):
     """Answers what becomes of files that are there already and differ."""
 
     CSS_PATH = "ask.tcss"

@@ -12,7 +12,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from tui.insight.export import ExportTable
@@ -20,9 +19,10 @@ from tui.insight.text import inert
 from tui.insight.units import count
 from tui.outbox import landing
 from tui.screens.export.saving import save_tables, typed_path
+from tui.screens.question import Question
 
 
-class ExportScreen(ModalScreen[tuple[Path, ...]]):
+class ExportScreen(Question[tuple[Path, ...]]):
     """Answers with the files that were written; none if nothing was."""
 
     CSS_PATH = "export.tcss"

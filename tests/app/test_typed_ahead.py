@@ -1,0 +1,49 @@
+"""Keys typed before the first of them is dealt with: nothing is done twice, nothing closes too much."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+
+from support.dashboard import home, settle, text_of
+from support.waiting import until
+from tui.app import BtTuiApp
+from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.help.screen import HelpScreen
+from tui.screens.home.screen import HomeScreen
+
+SIZE = (80, 24)
+
+
+async def enter_at_once(app: BtTuiApp, pilot: Pilot[object], times: int) -> None:
+    """Press enter so often, none of them waiting for the one before."""
+    for _ in range(times):
+        app.post_message(events.Key("enter", "\r"))
+    await settle(pilot)
+
+
+async def test_enter_pressed_twice_chooses_once_from_the_palette() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("colon")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await pilot.press(*"help")
+        await until(pilot, lambda: "The keys that work here." in text_of(app))
+        await enter_at_once(app, pilot, 4)
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert [type(screen) for screen in app.screen_stack[1:]] == [HomeScreen, HelpScreen]
+
+
+async def test_enter_pressed_twice_answers_a_question_once() -> None:
+    app = home()
+    answers: list[bool | None] = []
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        app.push_screen(ConfirmScreen("Stop it?", "It ends.", "Stop", "Keep it"), answers.append)
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await enter_at_once(app, pilot, 3)
+        await until(pilot, lambda: bool(answers))
+        assert answers == [False]
+        assert any(isinstance(screen, HomeScreen) for screen in app.screen_stack)
