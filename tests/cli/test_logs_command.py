@@ -119,7 +119,8 @@ def test_follow_of_a_job_that_ends_under_way(cli, stranger):
     assert "exit code 9" in result.err
 
 
-def test_a_job_without_lines_prints_nothing(cli):
+def test_a_job_without_lines_prints_nothing_and_remarks_it(cli):
     result = cli("logs", "job1")
 
-    assert (result.code, result.out, result.err) == (0, "", "")
+    assert (result.code, result.out) == (0, "")
+    assert "no lines" in result.err

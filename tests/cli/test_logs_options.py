@@ -46,6 +46,14 @@ def test_from_and_to_a_time(cli, filled):
     assert between("--since", "2h") == []
 
 
+def test_nothing_that_fits_is_said_and_not_left_to_be_wondered_at(cli, filled):
+    result = cli("logs", "job1", "--grep", "nowhere")
+
+    assert (result.code, result.out) == (0, "")
+    assert "no lines" in result.err
+    assert "no lines" not in cli("logs", "job1", "--grep", "step 8").err
+
+
 def test_since_counts_from_now(cli, stranger):
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     stranger.logs["job1"] = [

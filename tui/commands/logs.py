@@ -96,6 +96,8 @@ async def _print(
     if reading.gap_count:
         stretches = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
         output.remark(f"{stretches} of the log could not be read, marked as a gap in the output")
+    if not reading.line_count and not request.follow:
+        output.remark("no lines: the log has none yet, or none that fits the options")
     if request.target.file is not None:
         output.remark(f"saved {reading.line_count:,} lines to {request.target.file}")
     return code
