@@ -150,8 +150,8 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
         return [[(ONCE_IT_RUNS, "muted")], checkpoint]
     if not ordered:
         running = run.status.tone == "running"
-        told = running and run.progress is not None and run.progress.step is not None
-        return [_well(run), checkpoint] if told else [checkpoint]
+        progresses = running and run.progress is not None and run.progress.step is not None
+        return [_well(run), checkpoint] if progresses else [checkpoint]
     now = run.server_now
     room = width - (_cells(checkpoint) + SEPARATOR_CELLS if checkpoint else 0)
     told: list[Fact] = []
