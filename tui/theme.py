@@ -6,6 +6,9 @@ deficiencies can tell apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from textual.color import Color
 from textual.theme import Theme
 
 DARK = Theme(
@@ -82,6 +85,26 @@ LIGHT = Theme(
     },
 )
 
+_MUTED, _CURSOR, _CURSOR_BLURRED = 0.62, 0.25, 0.12  # parts of ink, or of the first colour, over the paper
+
 THEMES = (DARK, LIGHT)
 NO_COLOR_THEME = "ansi-dark"
 """With NO_COLOR textual turns colours into greys, unless the theme uses the terminal's own."""
+
+
+def legible(variables: Mapping[str, str]) -> dict[str, str]:
+    """A theme's variables, with a grey and a cursor of its own where it leaves those to each background.
+
+    textual's "auto" is white over whatever has no background of its own: headings in a light theme.
+    """
+    paper, ink = Color.parse(variables["background"]), Color.parse(variables["foreground"])
+    if not variables["text-muted"].startswith("auto") or paper.ansi is not None or ink.ansi is not None:
+        return dict(variables)
+    first = Color.parse(variables["primary"])
+    return {
+        **variables,
+        "text-muted": paper.blend(ink, _MUTED, 1.0).hex,
+        "block-cursor-foreground": ink.hex,
+        "block-cursor-background": paper.blend(first, _CURSOR, 1.0).hex,
+        "block-cursor-blurred-background": paper.blend(first, _CURSOR_BLURRED, 1.0).hex,
+    }
