@@ -25,8 +25,8 @@ MOST_LINES = 50_000
 """Of a longer log only the newest so many lines are read: Home has many jobs."""
 PAUSE_S = 0.05
 """Between two pages of the older log: whoever uses the dashboard goes first …"""
-PAUSE_PER_SPENT = 4.0
-"""… and in proportion to the time that a page took to read: the older logs get a fifth of a core at most."""
+PAUSE_PER_SPENT = 2.0
+"""… and in proportion to the time that a page took to read: the older logs get a third of a core at most."""
 FLOOD_LINES = 5_000
 """More lines than that between two looks are a flood: of it only the newest page is taken each time."""
 LOOK_EVERY_S = 30.0
