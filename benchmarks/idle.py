@@ -84,7 +84,8 @@ def main() -> None:
                 ("watch", job_id(emulator, f"titan-{LINES_PER_S}-lines")),
                 f"titan-{LINES_PER_S}",
                 8.0,
-                "measured with py-spy: two fifths follow the log, reading again what may be late; a quarter paints",
+                "measured with py-spy: two fifths follow the log, reading again what may be late;"
+                " a quarter paints",
             ),
         )
         for name, arguments, words, at_most, cause in places:
