@@ -31,6 +31,7 @@ from api_client import (
     Unauthorized,
     Unreachable,
 )
+from support.client_parts import parts_of
 from support.faulty import FaultyServer, faulty_server
 from support.served_platform import KEY, served_platform
 
@@ -102,17 +103,15 @@ class Caller:
 def test_every_public_method_is_in_the_matrix_or_elsewhere() -> None:
     client = TrainingClient(Remote("x", "http://127.0.0.1", "http://127.0.0.1", key=None, key_origin=""))
     found = set()
-    for part, resource in vars(client).items():
-        if not part.startswith("_") and type(resource).__module__.startswith("api_client.resources"):
+    for part, resource in parts_of(client).items():
+        if type(resource).__module__.startswith("api_client.resources"):
             members = inspect.getmembers(type(resource), inspect.isfunction)
             found |= {f"{part}.{name}" for name, _ in members if not name.startswith("_")}
     own = inspect.getmembers(TrainingClient, inspect.isfunction)
     found |= {name for name, _ in own if not name.startswith("_")}
     named = {name.partition(",")[0] for name in CALLS}
     assert found == named | set(ELSEWHERE)
-    rest = {part for part in vars(client) if not part.startswith("_")} - {
-        name.partition(".")[0] for name in found
-    }
+    rest = parts_of(client).keys() - {name.partition(".")[0] for name in found}
     assert rest | {"checkpoint_contents"} == {"remote", *TRANSFERS}
 
 

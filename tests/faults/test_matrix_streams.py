@@ -33,6 +33,7 @@ from api_client import (
 from api_client.deployment import follow
 from api_client.emulator.fault_layer import parse_faults
 from api_client.streams.logs import gap_holding
+from support.client_parts import parts_of
 from support.faulty import FaultyServer, faulty_server
 from support.log_server import NS_PER_S, FastClock
 from support.remotes import remote_of
@@ -218,9 +219,9 @@ def test_every_stream_is_in_the_matrix() -> None:
     client = TrainingClient(Remote("x", "http://127.0.0.1", "http://127.0.0.1", key=None, key_origin=""))
     found = {
         f"{part}.{name}"
-        for part, resource in vars(client).items()
+        for part, resource in parts_of(client).items()
         for name, member in inspect.getmembers(type(resource), inspect.isasyncgenfunction)
-        if not part.startswith("_") and not name.startswith("_")
+        if not name.startswith("_")
     }
     pages = {"checkpoints.files"}  # ends with its pages: the resources' matrix has it
     filling, elsewhere = {"logs.fill"}, {"deployment.follow"}
