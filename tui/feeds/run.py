@@ -97,7 +97,6 @@ class RunFeed:
         self._progress = ProgressFold(patterns=self._patterns)
         self._metrics = MetricsFold()
         self._offset = ClockOffset()
-        self._stream: str | None = None
         self._span_changed = asyncio.Event()
         self._asked = asyncio.Event()
 
@@ -135,12 +134,6 @@ class RunFeed:
         """
         self._span, self._shown = span, shown or span
         self._span_changed.set()
-
-    def choose_stream(self, stream: str | None) -> None:
-        """Show the progress that this stream tells (``ProgressSnapshot.streams``); None: the usual one."""
-        self._stream = stream
-        self._progress.choose(stream)
-        self._publisher.touch()
 
     @property
     def _job(self) -> TrainingJob:
@@ -241,7 +234,6 @@ class RunFeed:
     def _restart_progress(self) -> None:
         """The log comes anew: what it tells is told anew."""
         self._progress = ProgressFold(patterns=self._patterns)
-        self._progress.choose(self._stream)
 
     def _take_log(self, lines: Iterable[LogLine]) -> None:
         self._session.got(LOG)
