@@ -110,6 +110,8 @@ class Walk:
     words: str
     go: Go
     asks: bool = True
+    opens_asking: bool = False
+    """Whether it comes up at once, with nothing to show until it is told."""
     tabs: tuple[tuple[str, str], ...] = ()
     """Keys of the screen's tabs, and words that are on each."""
 
@@ -160,13 +162,13 @@ JOB_TABS = (
 WALKS = {
     "home": Walk(HomeScreen, "job job00001", keys()),
     "job": Walk(JobScreen, "'loss': 3.5", keys("enter", "1"), tabs=JOB_TABS),
-    "cache": Walk(CacheScreen, "model.bin", keys("C")),
-    "files": Walk(FilesScreen, "weights.bin", to_files),
-    "two checkpoints": Walk(CompareScreen, "not there", to_two_checkpoints),
+    "cache": Walk(CacheScreen, "model.bin", keys("C"), opens_asking=True),
+    "files": Walk(FilesScreen, "weights.bin", to_files, opens_asking=True),
+    "two checkpoints": Walk(CompareScreen, "not there", to_two_checkpoints, opens_asking=True),
     "compare": Walk(CompareRunsScreen, "H100:8 208x1872", keys("space", "down", "space", "c")),
-    "capacity": Walk(CapacityScreen, "16/96", keys("Q")),
+    "capacity": Walk(CapacityScreen, "16/96", keys("Q"), opens_asking=True),
     "downloads": Walk(DownloadsScreen, "Nothing is being downloaded", keys("T"), asks=False),
-    "deploy": Walk(DeployScreen, "Which checkpoints?", keys("d"), asks=False),
+    "deploy": Walk(DeployScreen, "Which checkpoints?", keys("d"), asks=False, opens_asking=True),
     "submit": Walk(SubmitScreen, "from-the-screen", to_review, asks=False),
 }
 """Every screen that the app can show on a remote."""

@@ -18,6 +18,7 @@ from support.remotes import remote_of
 from support.waiting import until
 from tui.screens.base import AppScreen
 from tui.screens.home.job_actions import JobActions
+from tui.screens.home.screen import HomeScreen
 
 SIZE = (120, 30)
 REFUSING = {"401": "401", "403": "403", "404": "404"}
@@ -43,6 +44,12 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
         for screen in ("preview", "compare"):  # timers of the screen's own
             patch.setattr(f"tui.screens.files.{screen}.AGAIN_S", LONGEST_PAUSE_S)
         yield server
+
+
+def is_well(app: HastyDashboard, words: str) -> bool:
+    """Whether nothing is wrong, and what the screen is for is on it."""
+    shown = text_of(app)
+    return words in shown and "● live" in shown and "✗" not in shown
 
 
 def flat(app: HastyDashboard) -> str:
@@ -76,13 +83,36 @@ async def test_a_fault_is_told_what_was_there_stays_and_it_comes_back(
                 await until(pilot, lambda w=words, t=on_tab: w in flat(app) and t in text_of(app))  # type: ignore[misc]
             assert walk.words in text_of(app), fault
             faulty.set_faults()
-            await until(pilot, lambda: "● live" in text_of(app) and "✗" not in text_of(app))
-            assert walk.words in text_of(app), fault
+            await until(pilot, lambda: is_well(app, walk.words))
         faulty.set_faults(ODD)
         await pilot.press("r")
         await until(pilot, lambda: ODD in [fault.kind for fault in faulty.struck()])
         assert "✗" not in text_of(app)
         assert isinstance(app.screen, walk.screen)
+
+
+OPENED = ("home", *(name for name, walk in WALKS.items() if walk.opens_asking))
+
+
+@pytest.mark.parametrize("fault", OPENED_UNDER)
+async def test_a_screen_opened_under_a_fault_says_so_and_fills_when_it_ends(
+    fault: str, faulty: FaultyServer
+) -> None:
+    words = OPENED_UNDER[fault]
+    faulty.set_faults(fault)
+    app = HastyDashboard(remote_of(faulty))
+    async with app.run_test(size=SIZE) as pilot:
+        for name in OPENED:
+            walk = WALKS[name]
+            faulty.set_faults(fault)
+            await walk.go(app, pilot)
+            await until(pilot, lambda w=walk: isinstance(app.screen, w.screen))  # type: ignore[misc]
+            await until(pilot, lambda: words in flat(app))
+            faulty.set_faults()
+            await until(pilot, lambda w=walk: is_well(app, w.words))  # type: ignore[misc]
+            if name != "home":
+                await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
 def test_every_screen_of_the_app_is_in_the_matrix() -> None:

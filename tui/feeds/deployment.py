@@ -126,7 +126,7 @@ class DeployFeed:
             self._change(error=str(error))
             return False
         state = replace(beforehand(self._given, None, now), facts=facts)
-        self._change(stage="asking", walk=Walk(state).started())
+        self._change(stage="asking", walk=Walk(state).started(), error="")
         return True
 
     async def answer(self, answer: Answer) -> None:
