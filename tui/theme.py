@@ -93,17 +93,19 @@ NO_COLOR_THEME = "ansi-dark"
 
 
 def legible(variables: Mapping[str, str]) -> dict[str, str]:
-    """A theme's variables, with a grey and a cursor of its own where it leaves those to each background.
+    """A theme's variables; with greys, keys and a cursor of ours where it leaves those to each background.
 
     textual's "auto" is white over whatever has no background of its own: headings in a light theme.
     """
     paper, ink = Color.parse(variables["background"]), Color.parse(variables["foreground"])
     if not variables["text-muted"].startswith("auto") or paper.ansi is not None or ink.ansi is not None:
         return dict(variables)
-    first = Color.parse(variables["primary"])
+    first, muted = Color.parse(variables["primary"]), paper.blend(ink, _MUTED, 1.0).hex
     return {
         **variables,
-        "text-muted": paper.blend(ink, _MUTED, 1.0).hex,
+        "text-muted": muted,
+        "footer-key-foreground": first.hex,
+        "footer-description-foreground": muted,
         "block-cursor-foreground": ink.hex,
         "block-cursor-background": paper.blend(first, _CURSOR, 1.0).hex,
         "block-cursor-blurred-background": paper.blend(first, _CURSOR_BLURRED, 1.0).hex,

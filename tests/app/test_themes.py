@@ -24,6 +24,8 @@ async def test_headings_and_the_row_under_the_cursor_stand_out(name: str) -> Non
         heading = table.get_component_rich_style("row-table--heading").color
         cursor = table.get_component_rich_style("row-table--cursor").bgcolor
         paper, ink = (Color.parse(app.theme_variables[part]) for part in ("background", "foreground"))
+        footer = Color.parse(app.theme_variables["footer-description-foreground"])
+    assert abs(footer.brightness - paper.brightness) > LEAST_DIFFERENCE
     assert heading is not None and cursor is not None
     assert abs(Color.from_rich_color(heading).brightness - paper.brightness) > LEAST_DIFFERENCE
     assert abs(Color.from_rich_color(cursor).brightness - ink.brightness) > LEAST_DIFFERENCE
