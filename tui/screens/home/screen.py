@@ -235,6 +235,8 @@ class HomeScreen(JobActions):
         self._jobs.set_class(not shown, "-empty")  # hidden, it would lose the focus
         empty = self.query_one("#empty", Static)
         empty.display = not shown and (snapshot is not None or trouble)
+        if not empty.display:
+            return  # an update would have the whole screen laid out anew, at every refresh
         if snapshot is None:
             key = self.key_for("screen.refresh")
             empty.update(f"Nothing to show yet. It goes on asking by itself; {key} asks now.")
