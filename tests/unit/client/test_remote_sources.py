@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
 import keyring
 import pytest
 from keyring.backend import KeyringBackend
+from remote_world import IN_ORDER, World
 
-from api_client import ConfigurationError, Remote, resolve_remote
+from api_client import ConfigurationError
 from api_client.remotes.listing import list_remotes
 
 SERVICE, PROFILE_SERVICE = "baseten-truss", "baseten-profile"
@@ -49,80 +50,11 @@ def entries() -> Iterator[MemoryKeyring]:
     keyring.set_keyring(before)
 
 
-class World:
-    """A home with files, and an environment; ``resolve`` asks it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.trussrc = folder / "trussrc"
-        self.go_folder = folder / "go"
-        self.environ = {
-            "USER_TRUSSRC_PATH": str(self.trussrc),
-            "BASETEN_CONFIG_DIR": str(self.go_folder),
-            "BASETEN_TRUSS_AUTH_KEYRING_DISABLED": "1",
-        }
-
-    def add_section(self, name: str = "section", **options: str) -> None:
-        lines = "".join(f"{option} = {value}\n" for option, value in options.items())
-        with self.trussrc.open("a") as file:
-            file.write(f"[{name}]\n{lines}")
-
-    def add_profile(self, name: str = "profile", *, current: bool = False, **fields: object) -> None:
-        path = self.go_folder / "auth.json"
-        content = json.loads(path.read_text()) if path.exists() else {"version": 1, "profiles": {}}
-        content["profiles"][name] = {"remote_url": "https://app.baseten.co", "auth_type": "api_key"} | fields
-        if current:
-            content["current"] = name
-        self.go_folder.mkdir(exist_ok=True)
-        path.write_text(json.dumps(content))
-
-    def resolve(self, name: str | None = None) -> Remote:
-        return resolve_remote(name, environ=self.environ)
-
-    def key(self, name: str | None = None) -> str:
-        key = self.resolve(name).key
-        assert key is not None
-        return key.get_secret_value()
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def _add_flag_section(world: World) -> None:
-    world.add_section("named", api_key="key-of-flag")
-
-
-def _add_pair(world: World) -> None:
-    world.environ["BASETEN_TRUSS_AUTH_REMOTE_URL"] = "https://app.baseten.co"
-    world.environ["BASETEN_TRUSS_AUTH_API_KEY"] = "key-of-pair"
-
-
-def _add_key(world: World) -> None:
-    world.environ["BASETEN_API_KEY"] = "key-of-variable"
-
-
-def _add_profile_variable(world: World) -> None:
-    world.add_profile("chosen", api_key="key-of-profile-variable")
-    world.environ["BASETEN_PROFILE"] = "chosen"
-
-
-def _add_section(world: World) -> None:
-    world.add_section("only", api_key="key-of-section")
-
-
-def _add_current_profile(world: World) -> None:
-    world.add_profile("current", current=True, api_key="key-of-current-profile")
-
-
-IN_ORDER = {
-    "key-of-flag": _add_flag_section,
-    "key-of-pair": _add_pair,
-    "key-of-variable": _add_key,
-    "key-of-profile-variable": _add_profile_variable,
-    "key-of-section": _add_section,
-    "key-of-current-profile": _add_current_profile,
-}
 COMBINATIONS = [chosen for size in range(1, len(IN_ORDER) + 1) for chosen in combinations(IN_ORDER, size)]
 
 
@@ -136,159 +68,6 @@ def test_the_first_source_of_every_combination_wins(world: World, chosen: tuple[
 
     selected = [each for each in list_remotes(name, environ=world.environ).remotes if each.is_selected]
     assert [each.remote.key.get_secret_value() for each in selected] == [chosen[0]]
-
-
-def _spoil_flag(world: World) -> None:
-    """Neither section nor profile has the name."""
-
-
-def _spoil_flag_section(world: World) -> None:
-    world.add_section("named", remote_url="http://elsewhere.example", api_key="key-of-flag")
-
-
-def _spoil_flag_key(world: World) -> None:
-    world.add_section("named", api_key="spoilt key")
-
-
-def _leave_out_pair_key(world: World) -> None:
-    world.environ["BASETEN_TRUSS_AUTH_REMOTE_URL"] = "https://app.baseten.co"
-
-
-def _leave_out_pair_url(world: World) -> None:
-    world.environ["BASETEN_TRUSS_AUTH_API_KEY"] = "key-of-pair"
-
-
-def _spoil_pair_url(world: World) -> None:
-    _add_pair(world)
-    world.environ["BASETEN_TRUSS_AUTH_REMOTE_URL"] = "http://elsewhere.example"
-
-
-def _spoil_pair_key(world: World) -> None:
-    _add_pair(world)
-    world.environ["BASETEN_TRUSS_AUTH_API_KEY"] = "key of\tpair"
-
-
-def _spoil_key(world: World) -> None:
-    world.environ["BASETEN_API_KEY"] = "spoilt key"
-
-
-def _spoil_app_url(world: World) -> None:
-    _add_key(world)
-    world.environ["BASETEN_REMOTE_URL"] = "elsewhere.example"
-
-
-def _spoil_api_url(world: World) -> None:
-    _add_key(world)
-    world.environ["BASETEN_MANAGEMENT_API_URL_OVERRIDE"] = "ftp://elsewhere.example"
-
-
-def _name_no_profile(world: World) -> None:
-    world.environ["BASETEN_PROFILE"] = "gone"
-
-
-def _name_empty_profile(world: World) -> None:
-    world.add_profile("chosen")
-    world.environ["BASETEN_PROFILE"] = "chosen"
-
-
-def _add_two_sections(world: World) -> None:
-    world.add_section("first", api_key="key-of-first")
-    world.add_section("second", api_key="key-of-second")
-
-
-def _leave_out_section_key(world: World) -> None:
-    world.add_section("only")
-
-
-def _spoil_provider(world: World) -> None:
-    world.add_section("only", remote_provider="another", api_key="key-of-section")
-
-
-def _spoil_file(world: World) -> None:
-    with world.trussrc.open("a") as file:
-        file.write("key-of-section stands alone\n")
-
-
-def _leave_out_current_key(world: World) -> None:
-    world.add_profile("current", current=True)
-
-
-def _leave_out_current(world: World) -> None:
-    world.add_profile("idle", api_key="key-of-idle")
-
-
-WRONG: dict[str, tuple[str, Callable[[World], None], str]] = {
-    "flag, no such name": ("key-of-flag", _spoil_flag, "there is no remote 'named'"),
-    "flag, plain http": ("key-of-flag", _spoil_flag_section, "https"),
-    "flag, no key": ("key-of-flag", _spoil_flag_key, r"\[named\]"),
-    "pair, no key": ("key-of-pair", _leave_out_pair_key, "AUTH_API_KEY is not.*set both or unset"),
-    "pair, no url": ("key-of-pair", _leave_out_pair_url, "AUTH_REMOTE_URL is not.*set both or unset"),
-    "pair, plain http": ("key-of-pair", _spoil_pair_url, "BASETEN_TRUSS_AUTH_REMOTE_URL.*https"),
-    "pair, spoilt key": ("key-of-pair", _spoil_pair_key, "BASETEN_TRUSS_AUTH_API_KEY"),
-    "key, spoilt": ("key-of-variable", _spoil_key, "BASETEN_API_KEY"),
-    "key, no address": ("key-of-variable", _spoil_app_url, "BASETEN_REMOTE_URL.*must look like"),
-    "key, no API": ("key-of-variable", _spoil_api_url, "API_URL_OVERRIDE.*must look like"),
-    "profile, none": ("key-of-profile-variable", _name_no_profile, "BASETEN_PROFILE.*unset it"),
-    "profile, no key": ("key-of-profile-variable", _name_empty_profile, "baseten auth login"),
-    "sections, two": ("key-of-section", _add_two_sections, "choose one with --remote"),
-    "section, another's": ("key-of-section", _spoil_provider, "remote_provider"),
-    "section, no key": ("key-of-section", _leave_out_section_key, "bt-tui login --remote only"),
-    "section, no file": ("key-of-section", _spoil_file, "trussrc"),
-    "current, no key": ("key-of-current-profile", _leave_out_current_key, "baseten auth login"),
-    "current, none": ("key-of-current-profile", _leave_out_current, "idle.*choose one with --remote"),
-}
-"""What is wrong: the source it stands for, how it comes about, and what the message must say."""
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_source_is_an_error_and_never_passed_over_for_a_later_one(what: str, tmp_path: Path) -> None:
-    source, spoil, words = WRONG[what]
-    place = list(IN_ORDER).index(source)
-    for number, chosen in enumerate(_subsets(list(IN_ORDER)[place + 1 :])):
-        world = _new_world(tmp_path / f"after{number}")
-        for each in chosen:
-            IN_ORDER[each](world)
-        spoil(world)
-        with pytest.raises(ConfigurationError, match=f"(?s){words}") as caught:
-            world.resolve("named" if place == 0 else None)
-        assert "key-of" not in str(caught.value)
-        assert "spoilt" not in str(caught.value)
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_source_is_not_in_the_way_of_those_before_it(what: str, tmp_path: Path) -> None:
-    source, spoil, _ = WRONG[what]
-    earlier = list(IN_ORDER)[: list(IN_ORDER).index(source)]
-    if source == "key-of-section":
-        earlier.remove("key-of-flag")  # a section too, of the same file: they are tried above
-    for number, chosen in enumerate(_subsets(earlier)):
-        if chosen:
-            world = _new_world(tmp_path / f"before{number}")
-            for each in chosen:
-                IN_ORDER[each](world)
-            spoil(world)
-            assert world.key("named" if chosen[0] == "key-of-flag" else None) == chosen[0]
-
-
-def test_the_pair_s_key_never_goes_to_the_address_of_the_key_alone(world: World) -> None:
-    _add_pair(world)
-    world.environ["BASETEN_MANAGEMENT_API_URL_OVERRIDE"] = "https://api.mine.example"
-    assert world.resolve().api_url == "https://api.mine.example"
-
-    _add_key(world)
-    world.environ["BASETEN_REMOTE_URL"] = "https://app.mine.example"
-    remote = world.resolve()
-    assert (remote.app_url, remote.api_url) == ("https://app.baseten.co", "https://api.baseten.co")
-    assert world.key() == "key-of-pair"
-
-
-def _new_world(folder: Path) -> World:
-    folder.mkdir()
-    return World(folder)
-
-
-def _subsets(sources: list[str]) -> Iterator[tuple[str, ...]]:
-    return (chosen for size in range(len(sources) + 1) for chosen in combinations(sources, size))
 
 
 def test_a_profile_may_be_named_as_a_remote_and_a_section_of_that_name_goes_first(world: World) -> None:
