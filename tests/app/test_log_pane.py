@@ -117,6 +117,11 @@ async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -
         assert "NCCL watchdog" in reader.own
 
 
+async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
+    async with reading((line(3 * 86_400, "ERROR: out of luck"), line(1, "fine"))) as reader:
+        assert " ✗ first error e 02-26 13:00:00 node-0 ERROR: out of luck" in reader.screen
+
+
 async def test_without_an_error_nothing_is_pinned() -> None:
     async with reading((line(1, "fine"),)) as reader:
         assert "✗ first error" not in reader.screen

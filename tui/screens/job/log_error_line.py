@@ -18,7 +18,8 @@ from tui.widgets.tones import Span
 
 LOOKED_THROUGH = 400
 """Lines among which the exception of a traceback is looked for; ranks interleave."""
-_CLOCK = slice(11, 19)
+_DAY = slice(0, 10)
+_CLOCK, _MONTH_AND_CLOCK = slice(11, 19), slice(5, 19)
 _HEADING = "Traceback (most recent call last)"
 
 
@@ -48,7 +49,8 @@ class FirstErrorLine(FactLine):
         if said is None:
             said = exception_of(store, seq, entry)
             self._named = None if said is None else (seq, said)
-        self.set_facts([error_words(entry, said or entry.message, time_mode, key)])
+        _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
+        self.set_facts([error_words(entry, said or entry.message, newest_ns, time_mode, key)])
 
     def _cut(self, room: int) -> Sequence[Sequence[Span]]:
         """What was said, cut to the room that time and node leave."""
@@ -84,9 +86,11 @@ def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
     return None
 
 
-def error_words(line: LogLine, said: str, time_mode: str, key: str) -> list[Span]:
-    """The error in one line."""
-    clock = stamp_text(line.timestamp_ns, UTC if time_mode == "utc" else None)[_CLOCK]
+def error_words(line: LogLine, said: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
+    """The error in one line; its day, too, where that is not the day of the newest line."""
+    zone = UTC if time_mode == "utc" else None
+    told = stamp_text(line.timestamp_ns, zone)
+    clock = told[_CLOCK if told[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
     node = f"{inert(line.replica)} " if line.replica else ""
     first_row = inert(said.strip().split("\n", 1)[0])
     return [
