@@ -1,7 +1,9 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from textual import events
+from textual.geometry import Size
 from textual.widgets import Input
 
 from support.dashboard import home, loading_home, settle, text_of
@@ -245,3 +247,22 @@ async def test_any_size_shows_something_and_nothing_breaks(size: tuple[int, int]
         await pilot.resize_terminal(*size)
         await settle(pilot)
         assert text_of(app).strip()
+
+
+async def test_a_refresh_that_brings_one_new_word_lays_nothing_out_anew() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        laid_out: list[str] = []
+        layout = app.screen._refresh_layout
+
+        def counted(size: Size | None = None, scroll: bool = False) -> None:
+            laid_out.append("again")
+            layout(size, scroll)
+
+        app.screen._refresh_layout = counted  # type: ignore[method-assign, assignment]
+        one, *others = fleet().jobs
+        app.screen.snapshot = replace(fleet(), jobs=(replace(one, note="stranger"), *others))  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert "stranger" in text_of(app)
+        assert laid_out == []
