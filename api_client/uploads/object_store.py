@@ -115,18 +115,20 @@ class ObjectStore:
         what: str,
         body: Body | None = None,
         attempts: int | None = None,
-        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        answer_timeout_s: float | None = None,
     ) -> StoreAnswer:
         """Send until it is answered; ``what`` names it in messages. Raises UploadFailed.
 
-        ``attempts`` caps the sendings; without it, patience does.
+        ``attempts`` caps the sendings; without it, patience does. ``answer_timeout_s`` is the longest
+        silence, ``ANSWER_TIMEOUT_S`` unless told.
         """
+        silence_s = ANSWER_TIMEOUT_S if answer_timeout_s is None else answer_timeout_s
         began_at = self._clock.monotonic()
         attempt = faults = 0
         corrected: set[str] = set()
         while True:
             attempt += 1
-            outcome = await self._attempt(self._request(method, query, body, answer_timeout_s))
+            outcome = await self._attempt(self._request(method, query, body, silence_s))
             if isinstance(outcome, tuple):
                 if "html" in outcome[0].get("content-type", "").lower():
                     # A proxy's page, say: nothing tells that the store has got anything.

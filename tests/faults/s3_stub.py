@@ -39,13 +39,17 @@ class Taken:
 
 @dataclass
 class Trouble:
-    """What happens to a request instead: ``cut_after`` bytes of its body, or an error answer."""
+    """What happens to a request instead: ``cut_after`` bytes of its body, or an error answer.
+
+    ``silent``: no answer at all, for as long as the other end waits for one.
+    """
 
     cut_after: int | None = None
     status: int = 500
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     takes_it_first: bool = False
+    silent: bool = False
 
 
 class S3Stub:
@@ -186,6 +190,10 @@ class S3Stub:
                         status, answer, more = stub._take(taken)
                 if trouble is not None and trouble.takes_it_first:
                     self._cut()
+                    return
+                if trouble is not None and trouble.silent:
+                    self.rfile.read(1)  # returns when the other end has given up
+                    self.close_connection = True
                     return
                 if trouble is not None:
                     status, answer, more = trouble.status, trouble.body, trouble.headers

@@ -7,6 +7,7 @@ raised as what it is.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -40,6 +41,8 @@ from support.remotes import remote_of
 
 IDS = ("proj1", "job1")
 LONGEST_SILENCE_S = 0.02
+HANGS_S = 100.0
+"""Whatever is not over by then waits for what does not come; it takes a second."""
 STRAGGLERS_S = 8.0
 BACK_WITHIN_S = 5.0
 
@@ -172,7 +175,8 @@ async def run(
     ) as client:
         follower = Follower(client, job)
         try:
-            await STREAMS[stream][0](follower)
+            async with asyncio.timeout(HANGS_S):
+                await STREAMS[stream][0](follower)
         except RequestError as error:
             return follower, error
         return follower, None

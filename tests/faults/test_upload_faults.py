@@ -11,10 +11,13 @@ from s3_stub import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY, SESSION_TOKEN, S3S
 
 from api_client.errors import ConfigurationError, UploadFailed
 from api_client.models import BlobCredentials
-from api_client.uploads import upload
+from api_client.uploads import object_store, upload
 from api_client.uploads.object_store import FAULT_ATTEMPTS, FIRST_CONTACT_PATIENCE_S, UNREACHABLE_PATIENCE_S
 
 SMALL_PART = 64 * 1024
+LONGEST_SILENCE_S = 0.2
+HANGS_S = 50.0
+"""Whatever is not over by then waits for what does not come."""
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
 
 
@@ -125,6 +128,20 @@ async def test_cut_connections_cost_only_the_parts_that_were_under_way(tmp_path:
     assert [each for each, _ in told] == sorted(each for each, _ in told)
     assert len(notes) == 5
     assert any("part 7 of 8" in note and "trying again in" in note for note in notes)
+
+
+@pytest.mark.parametrize("silent_at", ["whole", "start", "part 2"])
+async def test_a_store_that_falls_silent_is_asked_again(
+    tmp_path: Path, silent_at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "ANSWER_TIMEOUT_S", LONGEST_SILENCE_S)
+    path = archive_of(tmp_path, SMALL_PART if silent_at == "whole" else 3 * SMALL_PART)
+    with S3Stub() as stub:
+        stub.trouble = {silent_at: [Trouble(silent=True)]}
+        async with asyncio.timeout(HANGS_S):
+            await send(path, stub)
+    assert stub.object == path.read_bytes()
+    assert stub.asked().count(silent_at) >= 2
 
 
 async def test_a_part_that_arrived_but_whose_answer_was_lost_is_sent_again(tmp_path: Path) -> None:
