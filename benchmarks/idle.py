@@ -21,8 +21,9 @@ from api_client.emulator.child import EmulatorChild
 from api_client.emulator.world_size import WorldSize
 
 WATCHED_S, SETTLING_S, FLOOR_SETTLING_S = 20.0, 25.0, 3.0
-HOME_SETTLING_S = 50.0
-"""Once, in the first minute, Home reads the older logs of the running jobs, beside whatever else happens."""
+HOME_SETTLING_S, HOME_WATCHED_S = 35.0, 60.0
+"""Once, in the first minute, Home reads the older logs of the running jobs, beside whatever else happens;
+later it looks at each of them about once a minute, all of them within a quarter of it."""
 SMALL_JOB, LINES_PER_S = "qwen3-grpo-7", 100
 
 CLOCK = """
@@ -49,11 +50,13 @@ def job_id(emulator: EmulatorChild, name: str) -> str:
     return next(str(job["id"]) for job in answer.json()["training_jobs"] if job["name"] == name)
 
 
-def cpu_of(terminal: Terminal, words: str, settling_s: float = SETTLING_S) -> tuple[float, float]:
+def cpu_of(
+    terminal: Terminal, words: str, settling_s: float = SETTLING_S, watched_s: float = WATCHED_S
+) -> tuple[float, float]:
     """% of a core once it has settled, and MiB."""
     terminal.wait_for(words)
     time.sleep(settling_s)
-    return terminal.cpu_percent(WATCHED_S), terminal.resident_mib
+    return terminal.cpu_percent(watched_s), terminal.resident_mib
 
 
 def main() -> None:
@@ -90,7 +93,9 @@ def main() -> None:
         )
         for name, arguments, words, at_most, cause in places:
             with dashboard(environ, *arguments) as terminal:
-                percent, mib = cpu_of(terminal, words, SETTLING_S if arguments else HOME_SETTLING_S)
+                percent, mib = cpu_of(
+                    terminal, words, *(() if arguments else (HOME_SETTLING_S, HOME_WATCHED_S))
+                )
             report.figure(name, percent, unit="% of a core", at_most=at_most, cause=cause)
             report.figure(f"{name}: memory", mib, unit="MiB")
     report.close()
