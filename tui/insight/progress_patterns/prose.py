@@ -24,8 +24,8 @@ _OTHER_DEEDS = frozenset(
 )
 _OF_SENTENCES = frozenset(
     _WORD.findall(
-        "the was were are should has had have we you your that which because still so reach reached than but got"
-        " not if when could would must will see only this be until due normal below above differ differs"
+        "the was were are should has had have we you your that which because still so reach reached than but"
+        " got not if when could would must will see only this be until due normal below above differ differs"
     )
 )
 _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
