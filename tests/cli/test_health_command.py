@@ -8,14 +8,17 @@ import pytest
 from support.stranger import Answer, job
 from support.stranger_runs import finished_run, iso, metrics_of, node, serve_metrics, training_log
 
-NOW = time.time()
+
+def now() -> float:
+    """Seconds of this moment, not of the import: a suite may take its time to come here."""
+    return time.time()
 
 
 def running(stranger, job_id, losses, *, silent_s=0.0):
-    begin_s = NOW - silent_s - 10 * len(losses)
-    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(NOW), node_count=1))
+    begin_s = now() - silent_s - 10 * len(losses)
+    stranger.jobs.append(job(job_id, "RUNNING", created_at=iso(begin_s), updated_at=iso(now()), node_count=1))
     training_log(stranger, job_id, begin_s, losses, total=10_000)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=NOW, gpus=8)))
+    serve_metrics(stranger, metrics_of(node("node-0", [0.95] * 60, end_s=now(), gpus=8)))
 
 
 STEADY = [3.0 - step / 200 for step in range(360)]
@@ -55,7 +58,7 @@ def test_a_loss_that_is_no_number_is_11(cli, stranger):
 
 def test_gpus_that_idle_are_a_warning_10(cli, stranger):
     running(stranger, "idle", STEADY)
-    serve_metrics(stranger, metrics_of(node("node-0", [0.0] * 60, end_s=NOW, gpus=8)))
+    serve_metrics(stranger, metrics_of(node("node-0", [0.0] * 60, end_s=now(), gpus=8)))
 
     result = cli("health", "idle")
 
