@@ -16,7 +16,7 @@ from support.remotes import remote_of
 from tui.feeds.glances import Glancer
 from tui.feeds.run import RunFeed
 from tui.feeds.session import Session
-from tui.insight.health import Finding, FindingKind
+from tui.insight.health import DEFAULT_RULES, Finding, FindingKind, health
 from tui.insight.run import RunSnapshot
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,10 @@ async def seen_on_the_job_screen(session: Session, job: TrainingJob, kind: Findi
     def take(run: RunSnapshot) -> None:
         known = run.log_read and run.vitals is not None and run.checkpoints is not None
         if known and any(one.kind == kind for one in run.findings) and not seen.done():
-            seen.set_result(told(run.findings))
+            # A picture may hold what came just now beside findings of the moment before: wait for theirs.
+            found = told(run.findings)
+            if found == told(health(run, DEFAULT_RULES, run.findings)):
+                seen.set_result(found)
 
     feed = RunFeed(
         session,
