@@ -57,6 +57,7 @@ class Jobs:
         project_id: str | None = None,
         job_id: str | None = None,
         statuses: Iterable[str] | None = None,
+        retry: RetryPolicy | None = None,
     ) -> JobList:
         """Jobs of the whole organisation that match all that is given, newest first.
 
@@ -70,7 +71,9 @@ class Jobs:
         if statuses is not None:
             body["statuses"] = [str(status) for status in statuses]
         path = route("training_jobs", "search")
-        answer = await self._transport.request("POST", path, self._lists, body=body, idempotent=True)
+        answer = await self._transport.request(
+            "POST", path, self._lists, body=body, idempotent=True, retry=retry
+        )
         return answer["training_jobs"] or []
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:

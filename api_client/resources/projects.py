@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from api_client.addresses import route
 from api_client.http.known_items import KnownItems
+from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import ProjectTombstone, TrainingProject
 from api_client.resources import answers
@@ -27,9 +28,9 @@ class Projects:
         lists = KnownItems(answers.PROJECTS, "training_projects", _PROJECT)
         self._lists = cast("TypeAdapter[answers.ProjectsAnswer]", lists)
 
-    async def list(self) -> ProjectList:
+    async def list(self, *, retry: RetryPolicy | None = None) -> ProjectList:
         """All projects, in the server's order (the API has no paging here)."""
-        answer = await self._transport.request("GET", route(_PROJECTS), self._lists)
+        answer = await self._transport.request("GET", route(_PROJECTS), self._lists, retry=retry)
         return answer["training_projects"] or []
 
     async def get(self, project_id: str) -> TrainingProject:

@@ -150,7 +150,7 @@ class FleetFeed:
         asked, self._was_asked = self._was_asked, False
         self._rounds += 1
         if everything:
-            self._projects = await client.projects.list()
+            self._projects = await client.projects.list(retry=self._session.polling)
             jobs = await self._all_jobs()
             await asyncio.to_thread(self._fold.warm, jobs, dict(self._glances), self._session.clock.now())
             self._jobs = {job.id: job for job in jobs}
@@ -158,10 +158,15 @@ class FleetFeed:
             size = max(1.0, len(self._jobs) / MANY_JOBS)
             self._publisher.interval_s = PUBLISH_INTERVAL_S * min(size, SLOWER_AT_MOST)
         else:
-            fresh = {job.id: job for job in await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))}
+            fresh = {
+                job.id: job
+                for job in await client.jobs.search(
+                    statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling
+                )
+            }
             known = {project.id for project in self._projects}
             if any(job.project_id not in known for job in fresh.values()):
-                self._projects = await client.projects.list()
+                self._projects = await client.projects.list(retry=self._session.polling)
             ended = [job for job in self._unfinished if job.id not in fresh]
             for job in ended:
                 with suppress(NotFound):
@@ -182,7 +187,7 @@ class FleetFeed:
         """Every job, by search; a server without the search route is asked project by project."""
         client = self._session.client
         try:
-            return await client.jobs.search()
+            return await client.jobs.search(retry=self._session.polling)
         except NotFound:
             return [job for project in self._projects for job in await client.jobs.list(project.id)]
 

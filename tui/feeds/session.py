@@ -37,10 +37,13 @@ class Session:
         self.clock: Clock = clock or SystemClock()
         self.connection = Connection()
         self._on_connection = on_connection
+        retry = RetryPolicy(cap_s=LONGEST_WAIT_S)
+        self.polling = retry.for_polling()
+        """For what is asked again and again: a request that hangs must not hold Home up."""
         self.client = TrainingClient(
             remote,
             clock=self.clock,
-            retry=RetryPolicy(cap_s=LONGEST_WAIT_S),
+            retry=retry,
             on_event=self._note,
             read_only_by=read_only_by,
         )
