@@ -12,12 +12,16 @@ from contextlib import suppress
 from aiohttp import web
 from textual_serve.server import Server
 
+from tui.web.dashboards import PageDashboard
 from tui.web.guard import Guard, add_headers
 from tui.web.page import SCRIPT, STYLE, page
 
 TITLE = "bt-tui"
+COLUMNS, ROWS = 80, 24
+"""Of a page that does not say how large it is."""
+HEARTBEAT_S = 15.0
 END_TIMEOUT_S = 3.0
-"""How long the dashboards of open pages have to end."""
+"""How long requests have to end once the dashboards of all pages have."""
 
 
 class DashboardServer(Server):
@@ -26,11 +30,12 @@ class DashboardServer(Server):
     def __init__(self, command: str, guard: Guard) -> None:
         super().__init__(command, title=TITLE)
         self._guard = guard
-        self._sockets: set[web.WebSocketResponse] = set()
+        self._dashboards: set[PageDashboard] = set()
 
     async def _make_app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard.middleware])
         app.on_response_prepare.append(add_headers)
+        app.on_shutdown.append(self._end_dashboards)
         app.add_routes(
             [
                 web.get("/", self.show_page),
@@ -57,6 +62,29 @@ class DashboardServer(Server):
         """What the page does about downloads."""
         return web.Response(text=SCRIPT, content_type="text/javascript")
 
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A page: its dashboard runs as long as the page is open, and has ended when this returns."""
+        websocket = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
+        await websocket.prepare(request)
+        dashboard = PageDashboard(
+            self.command,
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
+            close=websocket.close,
+            download_manager=self.download_manager,
+        )
+        self._dashboards.add(dashboard)
+        try:
+            await dashboard.start(_cells(request, "width", COLUMNS), _cells(request, "height", ROWS))
+            await self._process_messages(websocket, dashboard)
+        finally:
+            await dashboard.stop()
+            self._dashboards.discard(dashboard)
+        return websocket
+
+    async def _end_dashboards(self, _app: web.Application) -> None:
+        await asyncio.gather(*(dashboard.stop() for dashboard in self._dashboards))
+
     async def run(self, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until ctrl-c or a signal to end; ``ready`` hears of the port once it listens.
 
@@ -77,6 +105,11 @@ class DashboardServer(Server):
             await over.wait()
         finally:
             await runner.cleanup()
+
+
+def _cells(request: web.Request, name: str, otherwise: int) -> int:
+    asked = request.query.get(name, "")
+    return int(asked) if asked.isdecimal() else otherwise
 
 
 def _port_of(runner: web.AppRunner) -> int:
