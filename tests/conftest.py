@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-OURS = ("BASETEN_", "USER_TRUSSRC_PATH", "BT_TUI_", "NO_COLOR", "TMUX")
+OURS = ("BASETEN_", "USER_TRUSSRC_PATH", "BT_TUI_", "NO_COLOR", "TMUX", "COLUMNS", "LINES")
 
 
 @pytest.fixture(autouse=True)
