@@ -66,7 +66,8 @@ class PageDashboard(AppService):
         await self._download_manager.cancel_app_downloads(self.app_service_id)
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
-                await self.send_meta({"type": "quit"})
+                with suppress(ConnectionError):  # it has ended of its own accord
+                    await self.send_meta({"type": "quit"})
                 await process.wait()
         for insist in (process.terminate, process.kill):
             if process.returncode is None:
@@ -75,5 +76,5 @@ class PageDashboard(AppService):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), TERMINATED_S)
         if self._task is not None:
-            await self._task
+            await asyncio.wait([self._task])  # however its reading ended
             self._task = None
