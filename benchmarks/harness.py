@@ -157,7 +157,7 @@ def read_rows(lines: Iterable[str]) -> list[Row]:
 
 _WANTED = re.compile(
     r"^(?:met|NOT MET)\s+(?P<name>.+): (?P<ours>-?[\d,.]+)"
-    r" \(wanted: at (?P<bound>least|most) (?P<value>[\d.]+)\)"
+    r" \(wanted: at (?P<bound>least|most) (?P<value>[\d.]+)(?:; (?P<cause>.+))?\)"
 )
 
 
@@ -168,7 +168,9 @@ def read_wanted(benchmark: str, lines: Iterable[str]) -> list[Row]:
         bound = float(match["value"])
         least, most = (bound, None) if match["bound"] == "least" else (None, bound)
         ours = float(match["ours"].replace(",", ""))
-        found.append(Row(benchmark, match["name"], ours, at_least=least, at_most=most))
+        found.append(
+            Row(benchmark, match["name"], ours, at_least=least, at_most=most, cause=match["cause"] or "")
+        )
     return found
 
 

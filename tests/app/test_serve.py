@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from support.emulator import running_emulator  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 60.0
+TRIED_AGAIN_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +98,16 @@ async def test_in_a_browser_home_is_shown_a_job_opened_and_files_downloaded(
         # What is saved are the lines shown: of a log that is not read yet, none.
         await page.until(lambda: "COMPLETED" in page.drawn and "· complete ·" in page.drawn)
 
-        downloads = tmp_path / "downloads"
-        await page.press("W")
-        await page.until(lambda: "save to" in page.drawn)
-        await page.press("Enter", 13)
-        saved = downloads / "llama-70b-sft-v2.log"
-        await page.until(lambda: size_bytes(saved) > 0)
+        saved = tmp_path / "downloads" / "llama-70b-sft-v2.log"
+        for again in (True, True, False):
+            page.forget()
+            await page.press("W")
+            await page.until(lambda: "save to" in page.drawn)
+            await page.press("Enter", 13)
+            # Now and then Chromium lets a link to a file pass without a word; people would save it once more.
+            with suppress(AssertionError) if again else nullcontext():
+                await page.until(lambda: size_bytes(saved) > 0, TRIED_AGAIN_S)
+                break
         assert "loss" in saved.read_text()
 
 

@@ -71,10 +71,10 @@ class Page:
         await self.ask("Input.dispatchKeyEvent", type=down, **common, **({"text": text} if text else {}))
         await self.ask("Input.dispatchKeyEvent", type="keyUp", **common)
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for what the page's terminal is sent, or for files."""
+    async def until(self, condition: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
+        """Wait for what the page's terminal is sent, or for files. Raises AssertionError."""
         try:
-            async with asyncio.timeout(LIMIT_S):
+            async with asyncio.timeout(limit_s):
                 while not condition():
                     self._news.clear()
                     with suppress(TimeoutError):  # files arrive without a word
