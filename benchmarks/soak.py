@@ -4,14 +4,13 @@ The server (``soak_server.py``, a process of its own that knows nothing of ours)
 with a fault and goes away for eight seconds every minute. Meanwhile the dashboard (headless, on the log of a
 running job), Home's feed, ``bt-tui logs --follow`` and now and then a ``bt-tui push`` live with it. Wanted:
 the dashboard alive, both logs exact, no push that creates two jobs, everything fresh again within five
-seconds of each return, memory and tasks no more in the second half than in the first. After that a log is
-followed through ``--simulated-hours`` of a model's time, 72 unless told, with the same rate of faults.
+seconds of each return, memory and tasks no more in the second half than in the first. Days instead of
+minutes, in a model's time, are ``soak_simulated.py``'s.
 
 Prints a row for each wish; the exit code is 1 if one is not met.
 """
 
-# ruff: noqa: T201, E402, ASYNC110 (what a benchmark prints is its product; the tests' model is no package;
-# what the dashboard shows has no event to wait for)
+# ruff: noqa: E402, ASYNC110 (the benchmarks are no package; what the dashboard shows has no event to wait for)
 
 from __future__ import annotations
 
@@ -31,25 +30,20 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests"), str(ROOT / "tests/unit/streams")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-import model_api
 import psutil
-from model_api import ModelApi, ModelClock, at, multiset, world
 from pydantic import SecretStr
+from soak_rows import FAULT_RATE, MEMORY_RATIO, SKEW_S, Row, told
 from soak_server import KEY
 
-from api_client import LogBatch, LogLine, Remote
-from api_client.streams.follow import Follower
-from api_client.streams.follow_options import FollowOptions
+from api_client import LogLine, Remote
 from tui.app import BtTuiApp
 from tui.feeds.fleet import FleetFeed
 from tui.feeds.session import Session
 from tui.screens.job.screen import JobScreen
 from tui.widgets.log_view.view import LogView
 
-FAULT_RATE = 0.3
-SKEW_S = 90.0
 AWAY_S = 8.0
 AWAY_EVERY_S = 60.0
 PUSH_EVERY_S = 45.0
@@ -60,7 +54,6 @@ ENDING_S = 100.0
 
 RECOVERY_S = 5.0
 WARM_UP_PART = 0.2
-MEMORY_RATIO = 1.1
 BYTES_PER_LINE = 300
 """What the dashboard may hold of each line, beyond what it held before."""
 
@@ -72,15 +65,6 @@ job = TrainingJob(
 )
 project = TrainingProject(name="soak", job=job)
 """
-
-
-@dataclass
-class Row:
-    """A wish, what was measured, and whether that meets it."""
-
-    wish: str
-    measured: str
-    is_met: bool
 
 
 @dataclass
@@ -362,60 +346,13 @@ async def soak(minutes: float, seed: int) -> list[Row]:
             await server.wait()
 
 
-async def simulated(hours: float) -> list[Row]:
-    """A log of bursts, late lines and hours of silence, followed in a model's time."""
-    model_api.MOST_PAGES = sys.maxsize
-    lasting_s = hours * 3600
-    lines = []
-    for number in range(int(hours)):
-        begin_s = number * 3600.0
-        lines += [at(begin_s + count / 25_000, f"burst {number} {count}") for count in range(3_000)]
-        lines += [at(begin_s + 60 + count, f"late {count}", delay_s=count % 60) for count in range(120)]
-    api = ModelApi(lines, ModelClock(SKEW_S), finishes_s=lasting_s, fault_rate=FAULT_RATE, latency_s=0.05)
-    follower = Follower(
-        api.fetch,
-        api.fetch_job,
-        clock=api.clock,
-        start_ms=(model_api.BEGIN_S - 600) * 1000,
-        options=FollowOptions(),
-    )
-    found: Counter[tuple[Any, ...]] = Counter()
-    own = psutil.Process()
-    samples: dict[int, Sample] = {}
-    async for item in follower.stream():
-        if isinstance(item, LogBatch):
-            found.update(multiset(item.entries))  # "+=" would look through all of it
-        hour = int(api.clock.passed_s // 3600)
-        samples[hour] = Sample(0, own.memory_info().rss, len(asyncio.all_tasks()), follower.remembered_lines)
-    half = list(samples.values())[: len(samples) // 2]
-    rest = list(samples.values())[len(samples) // 2 :]
-    ratio = max(one.follow_bytes for one in rest) / max(one.follow_bytes for one in half)
-    remembered = max(one.lines for one in rest) / max(1, *(one.lines for one in half))
-    tasks = max(one.tasks for one in rest) - max(one.tasks for one in half)
-    what = f"{hours:g} simulated hours"
-    return [
-        Row(f"{what}: exact", f"{found.total():,} lines, {api.faults:,} faults", found == world(lines)),
-        Row(f"{what}: memory, second half", f"{ratio:.2f} of the first", ratio <= MEMORY_RATIO),
-        Row(f"{what}: lines remembered", f"{remembered:.2f} of the first", remembered <= MEMORY_RATIO),
-        Row(f"{what}: tasks", f"{tasks:+d}", tasks <= 0),
-    ]
-
-
 def main() -> int:
     """Soak, print what was measured, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--minutes", type=float, default=10.0, help="of real time; 0 leaves that part out")
-    parser.add_argument("--simulated-hours", type=float, default=72.0, help="of a model's time")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of real time")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    rows: list[Row] = []
-    if options.minutes:
-        rows += asyncio.run(soak(options.minutes, options.seed))
-    if options.simulated_hours:
-        rows += asyncio.run(simulated(options.simulated_hours))
-    for row in rows:
-        print(f"{row.wish:<42} {row.measured:<58} {'met' if row.is_met else 'NOT MET'}")
-    return 0 if all(row.is_met for row in rows) else 1
+    return told(asyncio.run(soak(options.minutes, options.seed)))
 
 
 if __name__ == "__main__":
