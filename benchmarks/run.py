@@ -40,7 +40,7 @@ NAMES = (
     "downloads",
     "insight",
 )
-"""In this order; what takes hours (``soak``, ``soak_simulated``, ``insight_day``, ``insight`` in full) is run on its own."""
+"""In this order; what takes long (the soaks, ``insight_day``, ``insight`` in full) is run on its own."""
 ARGUMENTS = {"log_requests": ["30"], "insight": ["12"]}
 """Shorter than by hand: all together is to take less than ten minutes."""
 TIMEOUT_S = 300
