@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
 
+import pytest
 from pydantic import SecretStr
 
 from api_client.models import TrainingJob
 from api_client.remotes import Remote
-from support.stranger import Stranger, job, line
+from support.stranger import Answer, Stranger, job, line
 from support.stranger_runs import iso
 from tui.feeds.glance_log import FLOOD_LINES, OVERLAP_MS, PAGE_LINES, GlanceLog
 from tui.feeds.session import Session
@@ -60,6 +62,32 @@ async def test_every_line_counts_once() -> None:
         finally:
             await session.client.aclose()
     assert log.fold.snapshot().step == 5000
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    ["²", "", "later", "9" * 30, "9" * 5000, "-5", None],
+    ids=["no digit", "empty", "word", "far", "endless", "negative", "null"],
+)
+async def test_a_stamp_that_is_none_keeps_no_other_line_from_being_read(stamp: str | None) -> None:
+    with Stranger() as stranger:
+        stranger.jobs = [job("odd", "RUNNING", created_at=iso(NOW_MS / 1000 - 7200))]
+        odd = line("step=9000 loss=1.0", at_ms=NOW_MS) | {"timestamp": stamp}
+        moment = datetime.fromtimestamp(NOW_MS / 1000 - 1, UTC)
+        spelt_out = line("step=7 loss=1.0", at_ms=0) | {"timestamp": moment.isoformat()}
+        whole = "/v1/training_projects/.*/jobs/odd/logs"
+        stranger.on("GET", whole, Answer(200, {"logs": [odd, spelt_out]}))
+        key = SecretStr(stranger.key)
+        session = Session(
+            Remote(name="s", app_url=stranger.url, api_url=stranger.url, key=key, key_origin="test")
+        )
+        log = GlanceLog(session.client, session.clock, TrainingJob.model_validate(stranger.jobs[0]))
+        try:
+            for _ in range(2):
+                await log.read_newest()
+        finally:
+            await session.client.aclose()
+    assert log.fold.snapshot().step in (7, 9000)
 
 
 async def test_a_flood_is_sampled_until_it_ebbs() -> None:

@@ -16,6 +16,7 @@ from api_client.client import TrainingClient
 from api_client.clock import Clock
 from api_client.models import LogRecord, TrainingJob
 from api_client.streams.records import NS_PER_MS, LogBatch, LogLine
+from api_client.streams.stamps import stamp_ns_of
 from tui.feeds.run_reading import LINES_AT_ONCE, beginning_of
 from tui.insight.progress import ProgressFold, ProgressPattern
 
@@ -38,6 +39,9 @@ OVERLAP_MS = 60_000
 MOST_REMEMBERED = 50_000
 """Lines of the overlap that are remembered (a number each), to tell them when they come again."""
 PAGE_LINES = 1000
+FURTHEST_AHEAD = timedelta(days=1)
+"""A clock may be off, not by more: a line of the year 9999 must not have Home look only for later ones."""
+NO_STAMP = -1
 
 
 class GlanceLog:
@@ -137,10 +141,12 @@ class GlanceLog:
             direction="desc",
             limit=PAGE_LINES,
         )
-        lines = sorted(map(_line, records), key=lambda line: line.timestamp_ns)
+        latest_ms = self._latest_ms()
+        dated = [line for line in map(_line, records) if 0 <= line.timestamp_ns // NS_PER_MS <= latest_ms]
+        lines = sorted(dated, key=lambda line: line.timestamp_ns)
         first_ms = _millis(start)
-        full = len(lines) >= PAGE_LINES
-        if full:
+        full = len(records) >= PAGE_LINES
+        if full and lines:
             # The millisecond that the page ends in may go on before it: the older part takes all of it.
             first_ms = lines[0].timestamp_ns // NS_PER_MS + 1
             lines = [line for line in lines if line.timestamp_ns // NS_PER_MS >= first_ms]
@@ -150,10 +156,14 @@ class GlanceLog:
         self._floods = full and PAGE_LINES * (OVERLAP_MS + LOOK_EVERY_S * 1000) / lasted_ms > FLOOD_LINES
         return first_ms
 
+    def _latest_ms(self) -> int:
+        return _millis(self._clock.now() + FURTHEST_AHEAD)
+
     async def _take(self, lines: Sequence[LogLine]) -> None:
         self.spent_s += await self._fold(lines)
+        latest_ms = self._latest_ms()
         for line in lines:
-            stamp_ms = line.timestamp_ns // NS_PER_MS
+            stamp_ms = min(line.timestamp_ns // NS_PER_MS, latest_ms)
             self._newest_ms = max(self._newest_ms, stamp_ms)
             self._recent.append((stamp_ms, _number(line)))
         while self._recent and self._recent[0][0] < self._newest_ms - OVERLAP_MS:
@@ -181,9 +191,9 @@ def _number(line: LogLine) -> int:
 
 
 def _line(record: LogRecord) -> LogLine:
-    stamp = record.get("timestamp", "")
+    stamp_ns = stamp_ns_of(record.get("timestamp"))
     return LogLine(
-        int(stamp) if stamp.isdigit() else 0,
+        NO_STAMP if stamp_ns is None else stamp_ns,
         record.get("message", ""),
         record.get("replica"),
         record.get("level"),
