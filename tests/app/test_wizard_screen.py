@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from api_client.deployment import VALID_LORA_RANKS
 from support.dashboard import deploy_view, settle, text_of
-from support.wizard_facts import checkpoint, lora, state_of, to, walk_of
+from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
+from tui.app import BtTuiApp
 from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
 from tui.wizard.given import Given, beforehand
+from tui.wizard.state import Answers, WizardState
 from tui.wizard.walk import Walk
 
 SIZE = (80, 24)
@@ -135,3 +137,75 @@ async def test_back_leads_to_a_checkpoint_that_was_chosen_on_another_screen_and_
         assert isinstance(screen, DeployScreen) and screen.snapshot.walk is not None
         assert screen.snapshot.walk.state.answers.checkpoint_names == ("b",)
         assert step_of(screen) == "base_model"
+
+
+def deploying(*names: str, of: tuple[object, ...]) -> Walk:
+    """The wizard as it opens on checkpoints that were chosen on another screen."""
+    given = Given(job_id="job1", checkpoint_names=names)
+    facts = state_of(*of).facts  # type: ignore[arg-type]
+    return Walk(replace(beforehand(given, None, facts.now), facts=facts)).started()
+
+
+def words_of(app: BtTuiApp) -> str:
+    """The right side of the screen as one line, however its sentences are wrapped."""
+    return " ".join(line.partition("▕")[2].strip() for line in text_of(app).splitlines())
+
+
+UPLOADING = lora("checkpoint-2800", sync_status="SYNCING")
+
+
+async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_answer() -> None:
+    app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING, lora("checkpoint-2000"), lora("other"))))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert "✗ checkpoint-2800: still being uploaded" in words_of(app)
+        assert app.screen.query_one(MarkList).marked == ()
+        await pilot.press("space", "ctrl+s")
+        await settle(pilot)
+        assert step_of(app.screen) == "base_model"
+        assert isinstance(app.screen, DeployScreen) and app.screen.snapshot.walk is not None
+        assert app.screen.snapshot.walk.state.answers.checkpoint_names == ("checkpoint-2000",)
+
+
+async def test_of_several_checkpoints_those_that_can_be_deployed_stay_marked() -> None:
+    given = ("checkpoint-2000", "checkpoint-2800", "gone")
+    app = deploy_view(deploying(*given, of=(UPLOADING, lora("checkpoint-2000"))))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        screen = words_of(app)
+        assert "✗ checkpoint-2800: still being uploaded" in screen
+        assert "there is no checkpoint 'gone'" in screen
+        assert app.screen.query_one(MarkList).marked == ("checkpoint-2000",)
+        await pilot.press("ctrl+s")
+        await settle(pilot)
+        assert step_of(app.screen) == "base_model"
+
+
+async def test_with_nothing_marked_the_cursor_is_the_answer_by_either_key() -> None:
+    for key in ("enter", "ctrl+s"):
+        app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING, lora("checkpoint-2000"))))
+        async with app.run_test(size=SIZE) as pilot:
+            await settle(pilot)
+            await pilot.press(key)
+            await settle(pilot)
+            assert step_of(app.screen) == "base_model"
+
+
+async def test_a_question_that_has_no_answer_says_so_at_once() -> None:
+    app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING,)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert "✗ none of the job's checkpoints can be deployed" in words_of(app)
+
+
+async def test_a_job_that_never_ran_is_named_and_not_the_answer() -> None:
+    jobs = (job("queued", "PENDING"), job("old"))
+    facts = replace(state_of(lora("a")).facts, jobs=jobs)
+    state = WizardState(facts, answers=Answers(job_id="queued"), given=frozenset({"job"}))
+    app = deploy_view(Walk(state).started())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert "✗ queued: has not run" in text_of(app)
+        options = app.screen.query_one(OptionList)
+        assert options.highlighted is not None
+        assert options.get_option_at_index(options.highlighted).id == "old"

@@ -200,3 +200,30 @@ def test_a_long_list_is_filtered_by_typing(deployer, tmp_path):
     assert "/v1/training_projects/proj1/jobs/job27/checkpoints" in [
         each.path for each in deployer.stranger.asked
     ]
+
+
+def test_an_unfinished_checkpoint_is_named_and_not_marked(deployer, tmp_path):
+    unfinished = checkpoint("checkpoint-200", lora_adapter_config={"r": 8}, sync_status="SYNCING")
+    deployer.checkpoints = [unfinished, *deployer.checkpoints]
+    chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-200")
+    with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen) as someone:
+        someone.sees("checkpoint-200: still being uploaded")
+        someone.sees("Which checkpoints?")
+        someone.types(b" \r")
+        someone.sees("Which base model?")
+        someone.types(ESCAPE)
+        someone.sees("Leave without deploying?")
+        someone.types(b"y")
+        assert someone.end() == 130
+
+
+def test_a_wrong_answer_among_the_options_is_named_with_its_question(deployer, tmp_path):
+    wrong = ("--model-name", "tuned", "--gpu", "L4", "--lora-rank", "24")
+    chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100")
+    with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen, *wrong) as someone:
+        someone.sees("24 is not a valid LoRA rank")
+        someone.sees("Which LoRA rank?")
+        someone.types(ESCAPE)
+        someone.sees("Leave without deploying?")
+        someone.types(b"y")
+        assert someone.end() == 130

@@ -138,8 +138,6 @@ async def _deploy(
             output.remark(text)
         if lacks and not can_ask():
             raise CommandFailed(_lacks_text(lacks), ExitCode.USAGE)
-        for lack in lacks:
-            output.remark(f"{lack.flag}: {lack.problem or 'is missing'}")
         if not lacks and (wishes.assume_yes or wishes.dry_run):
             return await desk.finish(state)
     return await desk.ask(Walk(state).started())

@@ -18,3 +18,8 @@ class ChoiceList(OptionList):
         Binding("g", "first", show=False),
         Binding("G", "last", show=False),
     ]
+
+    def on_mount(self) -> None:
+        """Begin with a cursor."""
+        if self.highlighted is None:
+            self.action_first()

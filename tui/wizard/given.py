@@ -140,8 +140,7 @@ def settle(state: WizardState) -> tuple[WizardState, tuple[Lack, ...], tuple[str
 
 def _lack(step: Step) -> Lack:
     """An answer that will not do; where there is none at all, the option to give says enough."""
-    empty = step.answer in (None, "", ())
-    return Lack(step.flag, step.title, "" if empty and not step.refusal else step.problem(step.answer))
+    return Lack(step.flag, step.title, step.objection)
 
 
 def _of_config(config: DeployCheckpointsConfig | None) -> tuple[Answers, set[str]]:

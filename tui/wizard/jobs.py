@@ -115,10 +115,9 @@ def _checkpoints_problem(state: WizardState, choices: tuple[Choice, ...], answer
     names = answer if isinstance(answer, tuple) else ()
     if not names:
         return "choose at least one checkpoint"
-    for name in names:
-        problem = choice_problem(choices, name, "a checkpoint")
-        if problem:
-            return problem
+    problems = [problem for name in names if (problem := choice_problem(choices, name, "a checkpoint"))]
+    if problems:
+        return "; ".join(problems)
     return check_selection([each for each in state.facts.checkpoints if each.checkpoint_id in names])
 
 

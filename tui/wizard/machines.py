@@ -34,7 +34,7 @@ def gpu_step(state: WizardState) -> Step:
         flag="--gpu",
         choices=choices,
         answer=answer,
-        default=answer if answer is not None else _proposed(state),
+        default=_normal(answer) if answer is not None else _proposed(state),
         remark=memory_hint(_chosen_with_base(state)),
         refusal=refusal,
         check=lambda given: _gpu_problem(state, choices, given),

@@ -71,6 +71,21 @@ class Step:
         """Whether the present answer will do."""
         return not self.problem(self.answer)
 
+    @property
+    def objection(self) -> str:
+        """Why the present answer is not accepted; empty if it is, or if there is none yet."""
+        return self.refusal or ("" if self.answer in (None, "", ()) else self.problem(self.answer))
+
+    @property
+    def proposal(self) -> Answer:
+        """The default without values that cannot be chosen: what a list marks or highlights."""
+        if self.kind not in ("choice", "choices"):
+            return self.default
+        possible = [choice.value for choice in self.choices if not choice.disabled_reason]
+        if isinstance(self.default, tuple):
+            return tuple(str(value) for value in self.default if value in possible)
+        return self.default if self.default in possible else None
+
     def _read(self, answer: Answer) -> Answer:
         if isinstance(answer, str):
             text = answer.strip()

@@ -104,6 +104,8 @@ async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
     title = f"[{place[0]}/{place[1]}] {step.question}"
     if step.remark:
         say(step.remark)
+    if step.objection:
+        say(step.objection)
     if step.kind not in ("choice", "choices", "review") and step.choices:
         say("One of " + ", ".join(each.value for each in step.choices if not each.disabled_reason) + ".")
     if step.kind in ("choice", "review"):
@@ -179,12 +181,11 @@ def _with_line(pairs: Pairs, line: str) -> Pairs:
 def _select(title: str, step: Step) -> Any:
     import questionary
 
-    values = [each.value for each in step.choices if not each.disabled_reason]
     is_long = len(step.choices) >= LONG_LIST
     return questionary.select(
         inert(title),
         choices=[_choice(each) for each in step.choices],
-        default=step.default if step.default in values else None,
+        default=step.proposal if isinstance(step.proposal, str) else None,
         instruction=FILTER_HELP if is_long else NO_HELP,
         use_search_filter=is_long,
         use_jk_keys=not is_long,
@@ -195,7 +196,7 @@ def _select(title: str, step: Step) -> Any:
 def _checkbox(title: str, step: Step) -> Any:
     import questionary
 
-    marked = step.default if isinstance(step.default, tuple) else ()
+    marked = step.proposal if isinstance(step.proposal, tuple) else ()
     return questionary.checkbox(
         inert(title),
         choices=[_choice(each, checked=each.value in marked) for each in step.choices],
@@ -225,7 +226,7 @@ def _choice(choice: Choice, *, checked: bool = False) -> Any:
         title=inert(title),
         value=choice.value,
         disabled=inert(choice.disabled_reason) or None,
-        checked=checked and not choice.disabled_reason,
+        checked=checked,
     )
 
 

@@ -46,6 +46,12 @@ class MarkList(ChoiceList):
         """What is marked, in the order of the choices."""
         return tuple(choice.value for choice in self._choices if choice.value in self._marked)
 
+    def answer(self) -> tuple[str, ...]:
+        """The marked choices; with none, mark and return the one under the cursor."""
+        if not self._marked:
+            self.action_mark()
+        return self.marked
+
     def _option(self, choice: Choice) -> Option:
         sign = " " if choice.disabled_reason else "☑" if choice.value in self._marked else "☐"
         return Option(
@@ -59,6 +65,8 @@ class MarkList(ChoiceList):
         if self.highlighted is None:
             return
         choice = self._choices[self.highlighted]
+        if choice.disabled_reason:
+            return
         self._marked ^= {choice.value}
         self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
 
@@ -67,9 +75,7 @@ class MarkList(ChoiceList):
         self.action_mark()
 
     def action_go_on(self) -> None:
-        """Go on; with nothing marked, what is under the cursor is meant."""
-        if not self._marked:
-            self.action_mark()
+        """Confirm the answer."""
         self.post_message(self.Complete())
 
 
@@ -94,7 +100,7 @@ class AnswerPane(Vertical):
         if step.kind in ("choice", "review"):
             yield _options(step)
         elif step.kind == "choices":
-            yield MarkList(step.choices, _names(step.default))
+            yield MarkList(step.choices, _names(step.proposal))
         elif step.kind == "pairs":
             yield TextArea(_pairs_text(step), id="pairs", show_line_numbers=False, compact=True)
             value = "secret" if step.id == SECRETS else "value"
@@ -118,7 +124,7 @@ class AnswerPane(Vertical):
         """Give what is there now as the answer."""
         match self.step.kind:
             case "choices":
-                self.post_message(self.Answered(self.query_one(MarkList).marked))
+                self.post_message(self.Answered(self.query_one(MarkList).answer()))
             case "pairs":
                 self._give_pairs(self.query_one(TextArea).text)
             case "text" | "number":
@@ -167,7 +173,7 @@ def _options(step: Step) -> ChoiceList:
         )
     )
     values = [choice.value for choice in step.choices]
-    wanted = step.default if isinstance(step.default, str) else str(step.default)
+    wanted = str(step.proposal)
     if wanted in values:
         options.highlighted = values.index(wanted)
     return options

@@ -126,7 +126,7 @@ class DeployScreen(AppScreen):
             for pane in self.query(AnswerPane):
                 pane.take_focus()  # hidden behind a result, it had lost it
             self._show_question(snapshot.walk)
-            self._show_problem(snapshot.error, snapshot.note)
+            self._show_problem(snapshot.error or snapshot.walk.step.objection, snapshot.note)
         if stage in ("tried", "following"):
             self.query_one(FollowPane).show(
                 snapshot,
@@ -175,7 +175,8 @@ class DeployScreen(AppScreen):
         lines: list[RenderableType] = []
         for step in walk.steps:
             here = step.id == walk.current
-            done = not here and step.id != REVIEW and (step.id in walk.visited or step.is_given)
+            settled = step.is_answered and (step.id in walk.visited or step.is_given)
+            done = settled and not here and step.id != REVIEW
             sign, tone = ("▸", "key") if here else ("✓", "good") if done else ("·", "muted")
             title_tone = "strong" if here else "plain" if done else "muted"
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (inert(step.title), tones[title_tone])))
