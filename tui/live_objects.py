@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 OBJECTS_AT_ONCE = 200
 """Names that are looked at before others get their turn: some milliseconds."""
+SHORTEST_ID_PART = 3
+"""Fewer characters are part of too many ids."""
 BELOW_ACTIONS = 0.999
 """An action of the same likeness comes first."""
 
@@ -38,19 +40,22 @@ class _Object:
     name: str
     about: str
     wish: Message
+    id: str = ""
 
 
 class LiveObjects(Provider):
     """Finds what is on the server, as the dashboard knows it."""
 
     async def search(self, query: str) -> Hits:
-        """The objects whose names have the letters of ``query``, in that order."""
+        """Find the objects with the letters of ``query`` in their names, or all of it in their ids."""
         matcher = self.matcher(query)
         for number, found in enumerate(self._objects()):
             if number % OBJECTS_AT_ONCE == OBJECTS_AT_ONCE - 1:
                 await asyncio.sleep(0)
             title = f"{found.kind} {found.name}"
             score, offsets = matcher.fuzzy_search.match(query, title)
+            if len(query) >= SHORTEST_ID_PART and query.lower() in found.id.lower():
+                score = max(score, matcher.fuzzy_search.match(query, found.id)[0])
             if not score:
                 continue
             shown = Text(title)
@@ -73,10 +78,12 @@ class LiveObjects(Provider):
                     about = f"{project.jobs} jobs, {project.running} running"
                     if project.team:
                         about = f"{project.team} · {about}"
-                    yield _Object("project", project.name, about, OpenProjectRequested(project.id))
+                    yield _Object(
+                        "project", project.name, about, OpenProjectRequested(project.id), project.id
+                    )
                 for row in screen.snapshot.jobs:
                     about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {inert(row.id)}"
-                    yield _Object("job", row.name, about, OpenJobRequested(row.job))
+                    yield _Object("job", row.name, about, OpenJobRequested(row.job), row.id)
 
 
 def _checkpoints(screen: JobScreen) -> Iterator[_Object]:

@@ -116,6 +116,16 @@ async def test_filter_sort_and_copy_by_keyboard() -> None:
         assert "▾" in text.splitlines()[2]
 
 
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
+async def test_the_active_filter_is_always_told_with_how_much_passes(size: tuple[int, int]) -> None:
+    app = cache_view(FULL)
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot)
+        await pilot.press("slash", *"*onfi*.json", "enter")
+        seen = await at_rest(pilot)
+        assert "/*onfi*.json" in seen and "1 file, 855 B" in seen
+
+
 async def test_a_project_without_a_name_that_is_text_is_shown_inert() -> None:
     app = cache_view(replace(FULL, entries=(FileEntry("\x1b[31mred\x1b[0m/[b]x", 5),)))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -122,6 +122,16 @@ async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
         assert "Not listed anew" not in await at_rest(pilot)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
+async def test_the_active_filter_is_always_told_with_how_much_passes(size: tuple[int, int]) -> None:
+    app = files_view(FULL)
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot)
+        await pilot.press("space", "slash", *"*.safetensors", "enter")
+        seen = await at_rest(pilot)
+        assert "/*.safetensors" in seen and "2 files, 4.00 GiB" in seen
+
+
 async def test_a_directory_tells_the_parameters_of_all_its_shards() -> None:
     app = files_view(FULL)
     async with app.run_test(size=(100, 30)) as pilot:

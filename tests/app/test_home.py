@@ -7,7 +7,7 @@ from textual.geometry import Size
 from textual.widgets import Input
 
 from support.dashboard import home, loading_home, settle, text_of
-from support.worlds import JOBS, ONE_O_CLOCK, fleet
+from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet.snapshot import FleetSnapshot
 from tui.messages import OpenJobRequested
@@ -56,6 +56,42 @@ async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> N
         await pilot.press("enter", "escape")
         await settle(pilot)
         assert len(names(app)) == len(JOBS)
+
+
+@pytest.mark.parametrize("size", [(120, 24), (80, 24), (60, 20), (40, 12)])
+@pytest.mark.parametrize("query", ["is:alarmed", "llama status:running,failed gpu:h100,h200 age<20d"])
+async def test_an_active_filter_and_how_many_pass_are_always_shown(size: tuple[int, int], query: str) -> None:
+    app = home()
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("slash")
+        app.screen.query_one("#filter", Input).value = query
+        await pilot.press("enter")
+        await settle(pilot)
+        top = " ".join(text_of(app).split())
+        assert f"/{query}" in top
+        assert f"{len(names(app))} of {len(JOBS)} jobs" in top
+
+
+async def test_the_chosen_project_is_named_where_the_list_of_projects_has_no_room() -> None:
+    app = home()
+    async with app.run_test(size=(60, 20)) as pilot:
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen)
+        app.screen.choose_project("p-qwen3-grpo")
+        await settle(pilot)
+        assert "2 of 10 jobs in qwen3-grpo" in text_of(app)
+
+
+@pytest.mark.parametrize("typed", ["vkcj4q7", "KCJ4", "id:vkcj", "p-wmt"])
+async def test_a_job_is_found_by_part_of_its_id_or_its_projects(typed: str) -> None:
+    app = home(fleet((job("vkcj4q7", name="bert", project="wmt"), *JOBS)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("slash")
+        app.screen.query_one("#filter", Input).value = typed
+        await settle(pilot)
+        assert names(app) == ["bert"]
 
 
 async def test_what_is_typed_right_after_the_key_of_the_filter_is_in_it() -> None:

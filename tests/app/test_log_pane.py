@@ -25,6 +25,7 @@ from support.waiting import until
 from tui.actions import Scope, actions_of
 from tui.app import BtTuiApp
 from tui.feeds.run_log import LogPart
+from tui.insight.logs.moment import EXAMPLES
 from tui.insight.text import inert
 from tui.messages import CopyRequested
 from tui.screens.job.log_field import LogField
@@ -203,6 +204,44 @@ async def test_tab_completes_what_is_typed_and_stays_in_the_field() -> None:
         assert screen.tab == "logs"
         await reader.press("tab")
         assert screen.tab == "metrics"
+
+
+def flowing(text: str) -> str:
+    """The text of the screen without its line breaks."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("size", [WIDE, NORMAL, NARROW, (40, 12)])
+async def test_what_hides_lines_is_always_told_with_how_many_are_left(size: tuple[int, int]) -> None:
+    async with reading(size=size) as reader:
+        await reader.press("l", "l", "v", "v", "v", "ampersand")
+        await reader.type("waiting for node-2 or a collective that times out")
+        await reader.press("enter")
+        seen = flowing(reader.screen)
+        for words in ("only waiting for node-2 or a collective that times out", "≥ WARNING", "last 1 h"):
+            assert words in seen
+        assert f"1 of {len(story())}" in seen  # the gap is never hidden
+
+
+@pytest.mark.parametrize("size", [NORMAL, NARROW, (40, 12)])
+async def test_what_can_be_typed_for_a_time_is_shown_whole_and_once(size: tuple[int, int]) -> None:
+    async with reading(size=size) as reader:
+        await reader.press("at")
+        assert flowing(reader.screen).count(EXAMPLES) == 1
+        await reader.type("noon")
+        await reader.press("enter")
+        assert "not a time: noon" in reader.screen
+
+
+async def test_a_click_on_a_switch_of_the_second_row_switches_it() -> None:
+    async with reading(size=(40, 20)) as reader:
+        await reader.press("ampersand")
+        rows = reader.screen.splitlines()
+        y, row = next((y, row) for y, row in enumerate(rows) if "context 0" in row)
+        assert "regex" not in row
+        await reader.pilot.click(offset=(row.index("context"), y))
+        await settle(reader.pilot)
+        assert "context 1" in reader.screen
 
 
 async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_one() -> None:

@@ -74,6 +74,21 @@ async def test_a_job_is_found_by_some_letters_of_its_name_and_asked_for() -> Non
         await until(pilot, lambda: [job.id for job in asked] == ["grpo6"])
 
 
+@pytest.mark.parametrize("typed", ["vkcj4q7", "KCJ4"])
+async def test_jobs_and_projects_are_found_by_part_of_their_ids(typed: str) -> None:
+    known = job("vkcj4q7", name="llama-8b")
+    other = job("z", name="bert", project="other")
+    app = home(fleet((known, other)))
+    asked: list[TrainingJob] = []
+    app._show_job = asked.append  # type: ignore[method-assign]
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await find(pilot, app, typed, "job llama-8b")
+        await until(pilot, lambda: [job.id for job in asked] == ["vkcj4q7"])
+        await find(pilot, app, "p-qwen3-g", "project qwen3-grpo")
+        await until(pilot, lambda: "in qwen3-grpo" in text_of(app))
+
+
 async def test_a_project_is_found_and_its_jobs_alone_are_shown() -> None:
     app = home()
     async with app.run_test(size=(80, 24)) as pilot:

@@ -1,30 +1,35 @@
-"""A line or two of toned text that fits itself to the width: the stuff of headers and status lines."""
+"""Facts side by side in toned text: the stuff of headers and status lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
+from textual.geometry import Size
 from textual.widget import Widget
 
 from tui.insight.text import clip
 from tui.widgets.tones import Span, tone_styles
+from tui.widgets.wrapped_text import in_rows, wrapped_rows
 
 SEPARATOR = " · "
+FACT = "fact"
+"""In the metadata of an event's style: the number of the fact that it happened on."""
 LEAST_CELLS = 8
 """A first fact is not cut shorter than this."""
 
 
 class FactLine(Widget):
-    """Facts side by side, the most important first; what does not fit is left out, last first.
+    """Facts in a row, the most important first; what does not fit is left out, last first.
 
-    With ``essential`` facts, the first one is cut so far that all of those fit.
+    The ``essential`` facts are always shown: where the stylesheet allows more rows, in as many as they need,
+    else with the first of them cut until all fit.
     """
 
     DEFAULT_CSS = """
-    FactLine { height: 1; width: 1fr; }
+    FactLine { height: auto; max-height: 1; width: 1fr; }
     """
 
     def __init__(self, *, id: str | None = None, separator: str = SEPARATOR, essential: int = 1) -> None:
@@ -33,29 +38,47 @@ class FactLine(Widget):
         self._facts: tuple[tuple[Span, ...], ...] = ()
         self._separator = separator
 
-    def set_facts(self, facts: Sequence[Sequence[Span]]) -> None:
+    def set_facts(self, facts: Sequence[Sequence[Span]], essential: int | None = None) -> None:
         """Show these facts; each is a run of spans that stays together."""
         new = tuple(tuple(fact) for fact in facts if fact)
-        if new != self._facts:
-            self._facts = new
-            self.refresh()
+        essential = self._essential if essential is None else essential
+        if new != self._facts or essential != self._essential:
+            before = self._rows_needed(self.size.width)
+            self._facts, self._essential = new, essential
+            self.refresh(layout=self._rows_needed(self.size.width) != before)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of rows that the essential facts need."""
+        return self._rows_needed(width)
+
+    def _rows_needed(self, width: int) -> int:
+        essential = [_text(fact, {}) for fact in self._facts[: self._essential]]
+        return len(self._rows(essential, Text(self._separator), width))
 
     def render(self) -> Text:
-        """The facts that fit."""
+        """Return the essential facts, and behind them the others that fit."""
+        width, height = self.size
         tones = tone_styles(self.app)
-        room = self.size.width
-        line = Text(no_wrap=True, overflow="ellipsis", end="")
-        used = 0
-        for fact in self._cut(room):
-            needed = sum(cell_len(text) for text, _ in fact) + (cell_len(self._separator) if used else 0)
-            if used and used + needed > room:
-                continue
-            if used:
-                line.append(self._separator, tones["muted"])
-            for text, tone in fact:
-                line.append(text, tones.get(tone, Style.null()))
-            used += needed
-        return line
+        texts = [_text(fact, tones) for fact in (self._cut(width) if height == 1 else self._facts)]
+        for number, text in enumerate(texts):
+            text.apply_meta({FACT: number})
+        separator = Text(self._separator, tones["muted"])
+        rows = self._rows(texts[: self._essential], separator, width)
+        for text in texts[self._essential :]:
+            if len(rows) <= height and rows[-1].cell_len + separator.cell_len + text.cell_len <= width:
+                rows[-1] = Text.assemble(rows[-1], separator, text)
+        return in_rows(rows, width, height)
+
+    def _rows(self, texts: Sequence[Text], separator: Text, width: int) -> list[Text]:
+        """Break a line between facts; within one only where it is longer than a row."""
+        rows = wrapped_rows(texts[0], width) if texts else [Text()]
+        for text in texts[1:]:
+            line = Text.assemble(rows[-1], separator, text)
+            if line.cell_len > width >= text.cell_len:
+                rows.append(text)
+            else:
+                rows[-1:] = wrapped_rows(line, width)
+        return rows
 
     def _cut(self, room: int) -> Sequence[Sequence[Span]]:
         """The facts, the last span of the first one shortened if the essential ones would not fit."""
@@ -69,3 +92,7 @@ class FactLine(Widget):
             return self._facts
         shorter = clip(text, cell_len(text) - excess)
         return ((*essential[0][:-1], (shorter, tone)), *self._facts[1:])
+
+
+def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:
+    return Text.assemble(*((text, tones.get(tone, Style.null())) for text, tone in fact))

@@ -11,6 +11,8 @@ from tui.insight.status import StatusView, status_view
 @dataclass(frozen=True)
 class Row:
     name: str = "llama-70b-sft-v3"
+    id: str = "vkcj4q7"
+    project_id: str = "Qx9zRT0"
     project: str = "llama-sft"
     status: str | StatusView = "TRAINING_JOB_RUNNING"
     gpu: str = "4×8 H100"
@@ -36,6 +38,8 @@ ROW = Row()
         ("user:ada", True), ("user:bob", False), ("name:70b", True), ("name:lsv3", False),
         ("age<7h", True), ("age<6h", False), ("age<=6h", True), ("age>30m", True), ("age>=2d", False),
         ("age<1w", True), ("age:1d", True), ("age:1h", False), ("age<21601s", True), ("-age<1d", False),
+        ("vkcj4q7", True), ("VKCJ", True), ("cj4", True), ("kc", False), ("qx9z", True), ("-vkcj", False),
+        ("id:vkcj", True), ("id:q7", True), ("id:9zr", False), ("project:qx9z", True), ("project:vkcj", False),
         ("age<0.5d", True), ("llama status:running gpu:h100 age<2d", True), ("llama status:running gpu:h200", False),
     ],
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """The filter language of job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
 
 Terms are joined by and; a comma inside a field's value means or; ``-`` or ``!`` before a term negates it.
-Plain words match loosely: anywhere in a row's texts, or letter by letter in its name.
+Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
 Nothing a person types is an error: what cannot be understood is left out and said in ``problems``.
 """
 
@@ -17,13 +17,13 @@ from api_client.models.status import RUNNABLE_STATUSES, WAITING_STATUSES, full_s
 from tui.insight.status import StatusView
 from tui.insight.units import DAY_S, HOUR_S, MINUTE_S
 
-FIELDS = ("name", "project", "status", "gpu", "user", "age", "is")
+FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
 """The fields a term may name."""
 
 TRAITS = ("bookmarked", "alarmed", "spot")
 """What ``is:`` may ask for; a row that cannot tell has none of them."""
 
-_SHORTEST_FUZZY = 3  # shorter words would match letter by letter almost anywhere
+_SHORTEST_FUZZY = 3  # shorter words would match ids, and names letter by letter, almost anywhere
 
 _TERM = re.compile(
     r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
@@ -38,6 +38,16 @@ class QueryRow(Protocol):
     @property
     def name(self) -> str:
         """The job's name."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        ...
+
+    @property
+    def project_id(self) -> str:
+        """The project's id."""
         ...
 
     @property
@@ -84,8 +94,8 @@ class Term:
         elif self.field == "status":
             met = any(_status_matches(_status_name(row), value) for value in self.values)
         elif self.field:
-            text = str(getattr(row, self.field) or "").lower()
-            met = any(value in text for value in self.values)
+            texts = [getattr(row, self.field), row.project_id if self.field == "project" else ""]
+            met = any(value in (text or "").lower() for value in self.values for text in texts)
         else:
             met = any(_loosely(row, value) for value in self.values)
         return met != self.negated
@@ -197,7 +207,9 @@ def _loosely(row: QueryRow, word: str) -> bool:
     texts = (row.project, row.user, row.gpu, short_status(_status_name(row)))
     if any(word in (text or "").lower() for text in texts):
         return True
-    return len(word) >= _SHORTEST_FUZZY and _letters_in_order(word, name)
+    if len(word) < _SHORTEST_FUZZY:
+        return False
+    return any(word in text.lower() for text in (row.id, row.project_id)) or _letters_in_order(word, name)
 
 
 def _letters_in_order(word: str, text: str) -> bool:

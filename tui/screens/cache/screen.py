@@ -70,7 +70,7 @@ class CacheScreen(TreeScreen):
 
     def compose(self) -> ComposeResult:
         """Header, what takes the room, the tree, and what to say instead."""
-        yield FactLine(id="header", essential=2)
+        yield FactLine(id="header")
         yield ConnectionNotice().data_bind(CacheScreen.connection)
         yield Static(id="stale")
         yield FactLine(id="biggest")
@@ -130,8 +130,9 @@ class CacheScreen(TreeScreen):
             facts.append([(f"captured {age(seconds)} ago", "muted")])
         if snapshot.is_loading and snapshot.exists is not None:
             facts.append([("↻ asking", "muted")])
-        facts[1:1] = self.filter_facts()
-        self.query_one("#header", FactLine).set_facts(facts)
+        filtered = self.filter_facts()
+        facts[1:1] = filtered
+        self.query_one("#header", FactLine).set_facts(facts, 1 + len(filtered or facts[1:2]))
         self._show_biggest()
 
     def _show_biggest(self) -> None:

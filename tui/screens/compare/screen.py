@@ -84,7 +84,7 @@ class CompareRunsScreen(AppScreen):
 
     def compose(self) -> ComposeResult:
         """Header, charts, and the table of finals."""
-        yield FactLine(id="header", essential=2)
+        yield FactLine(id="header")
         yield ConnectionNotice().data_bind(CompareRunsScreen.connection)
         yield Static(id="problem")
         yield ChartDeck(id="charts")
@@ -154,6 +154,15 @@ class CompareRunsScreen(AppScreen):
     def _show_header(self) -> None:
         runs, view = self.runs, self.view
         facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (f"{len(runs)} jobs", "strong")]]
+        rows = comparison_rows(self.ordered)
+        differing = f"{sum(row.differs for row in rows)} of {len(rows)} rows"
+        if self.differing_only:
+            facts.append([(f"only the {differing} that differ", "accent")])
+        shown = len(self.query_one(RowTable).columns_shown) - 2
+        if 0 < shown < len(runs):
+            following = self.key_for("compare.next_base")
+            facts.append([(f"{shown}/{len(runs)} shown, {following} next", "warn")])
+        essential = len(facts)
         reading = [one for one in runs if one.state in ("waiting", "reading")]
         if reading:
             parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
@@ -167,15 +176,9 @@ class CompareRunsScreen(AppScreen):
         if view.hidden:
             drawn.append(f"{len(view.hidden)} off")
         facts.append([(" · ".join(drawn), "plain")])
-        rows = comparison_rows(self.ordered)
-        facts.append([(f"{sum(row.differs for row in rows)} of {len(rows)} lines differ", "muted")])
-        if self.differing_only:
-            facts.append([("only those", "accent")])
-        shown = len(self.query_one(RowTable).columns_shown) - 2
-        if 0 < shown < len(runs):
-            following = self.key_for("compare.next_base")
-            facts.insert(1, [(f"{shown}/{len(runs)} shown, {following} next", "warn")])
-        self.query_one("#header", FactLine).set_facts(facts)
+        if not self.differing_only:
+            facts.append([(f"{differing} differ", "muted")])
+        self.query_one("#header", FactLine).set_facts(facts, essential)
 
     def _show_problem(self) -> None:
         """Runs that are gone, failed or told nothing are named; the others are compared all the same."""

@@ -146,12 +146,12 @@ class FilesScreen(TreeScreen):
         facts: list[list[Span]] = [
             [("‹ ", "muted"), (f"{job} ▸ ", "muted"), (inert(checkpoint.checkpoint_id), "key")]
         ]
+        facts += self.filter_facts()
+        essential = len(facts)
         marked = len(self.tree_view.marked)
         if marked:
             facts.append([(f"✓ {count(marked)} marked", "good")])
-        if filtered := self.filter_facts():
-            facts += filtered
-        elif tree is not None:
+        if essential == 1 and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
             facts.append([(files_words(tree.file_count), "plain")])
         if self.snapshot.is_loading:
@@ -160,7 +160,7 @@ class FilesScreen(TreeScreen):
             facts.append([("↑ uploading", "caution")])
         facts.append([(inert(checkpoint.checkpoint_type or ""), "muted")])
         facts.append([(inert(checkpoint.base_model or ""), "muted")])
-        self.query_one("#header", FactLine).set_facts([fact for fact in facts if fact[0][0]])
+        self.query_one("#header", FactLine).set_facts([fact for fact in facts if fact[0][0]], essential)
 
     # What is under the cursor
 

@@ -21,32 +21,38 @@ def header_facts(
     compare_key: str,
     filter_key: str,
     query: str,
-) -> list[list[Span]]:
-    """The facts, the most important first.
+    project: str,
+) -> tuple[list[list[Span]], int]:
+    """Return the facts, the most important first, and how many of them must be seen.
 
-    ``rows`` are the jobs that are listed, ``marked`` how many are marked; ``query`` is the filter,
-    ``filter_key`` what stands before it.
+    What hides jobs is among these: the filter ``query`` after its key, the ``project`` if one is chosen, and
+    how many of how many jobs are listed as ``rows``.
     """
     facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {place}", "plain")]]
+    if query:
+        facts.append([(filter_key, "key"), (query, "accent")])
+    total = len(snapshot.jobs) if snapshot is not None else 0
+    jobs = f"{total} job{'' if total == 1 else 's'}"
+    if snapshot is not None and (query or project):
+        within = [(" in ", "muted"), (project, "accent")] if project else []
+        facts.append([(f"{len(rows)} of {jobs}", "plain"), *within])
+    essential = len(facts)
+    if marked:
+        facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
     if snapshot is not None:
         running = [row for row in rows if row.running]
         alarmed = sum(row.alarmed for row in rows)
         if alarmed:
             facts.append([(f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look", "warn")])
-        total = len(snapshot.jobs)
-        jobs = f"{total} job{'' if total == 1 else 's'}"
-        facts.append([(f"{len(rows)} of {jobs}" if len(rows) != total else jobs, "muted")])
+        if not (query or project):
+            facts.append([(jobs, "muted")])
         facts.append([(f"{len(running)} running", "running" if running else "muted")])
         busy = sum(row.gpu_count for row in running)
         if busy:
             facts.append([(f"{busy} GPUs busy", "muted")])
-    if snapshot is not None and (spent := _total(rows, snapshot)):
-        facts.append(spent)
-    if marked:
-        facts.insert(1, [(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
-    if query:
-        facts.append([(filter_key, "key"), (query, "accent")])
-    return facts
+        if spent := _total(rows, snapshot):
+            facts.append(spent)
+    return facts, essential
 
 
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:

@@ -22,6 +22,7 @@ from tui.insight.asked_for import LISTS
 from tui.insight.connection import Connection, Link
 from tui.insight.fleet.query import Query, parse
 from tui.insight.fleet.snapshot import FleetSnapshot, ProjectRow, arrange, silenced
+from tui.insight.text import inert
 from tui.keymap import bindings_of
 from tui.messages import (
     FleetJudged,
@@ -217,16 +218,18 @@ class HomeScreen(JobActions):
         self._show_emptiness()
 
     def _show_header(self) -> None:
-        facts = header_facts(
+        chosen = self._projects.cursor_row
+        facts, essential = header_facts(
             self._place,
             self.snapshot,
             self._jobs.rows,
             marked=len(self.marked),
             compare_key=self.key_for("home.compare"),
             filter_key=self.key_before("home.filter"),
-            query=self.query_text,
+            query=inert(self.query_text.strip()),
+            project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
         )
-        self.query_one("#header", FactLine).set_facts(facts)
+        self.query_one("#header", FactLine).set_facts(facts, essential)
 
     def _show_emptiness(self) -> None:
         """Loading, unreachable, empty and filtered away are four different sights."""

@@ -36,10 +36,10 @@ class LogStanding:
 
 
 class LogBar(FactLine):
-    """The bar; what does not fit is left out from the end, plain facts first."""
+    """The bar: what hides lines comes first, with how many of how many are shown, and is never left out."""
 
     DEFAULT_CSS = """
-    LogBar { padding: 0 1; background: $surface; color: $text-muted; }
+    LogBar { padding: 0 1; max-height: 40vh; background: $surface; color: $text-muted; }
     """
 
     def show(self, standing: LogStanding) -> None:
@@ -47,19 +47,22 @@ class LogBar(FactLine):
         facts = [_whose(standing), _follows(standing)]
         if standing.pattern is not None:
             facts.append(match_words(standing.pattern, standing.match))
+        shown, lines = standing.shown, standing.lines
+        restrictions = standing.choice.words()
+        facts += restrictions
+        if restrictions or standing.choice.node is not None:
+            facts.append([(f"{count(shown)} of {count(lines)}", "plain")])
+        essential = len(facts)
         if standing.dropped:
             facts.append([(f"{count(standing.dropped)} oldest lines dropped", "warn")])
-        facts += standing.choice.words()
         facts += _switched(standing.view)
         if standing.read_part is not None and standing.read_part < 1:
             facts.append([(f"reading older lines {percent(standing.read_part)}", "muted")])
-        shown, lines = standing.shown, standing.lines
-        restricted = bool(standing.choice.words()) or standing.choice.node is not None
-        told = f"{count(shown)} of {count(lines)}" if restricted else f"{count(lines)} lines"
-        facts.append([(told, "muted")])
+        if not restrictions and standing.choice.node is None:
+            facts.append([(f"{count(lines)} lines", "muted")])
         if standing.day:
             facts.append([(standing.day, "plain")])
-        self.set_facts(facts)
+        self.set_facts(facts, essential)
 
 
 def _whose(standing: LogStanding) -> list[Span]:

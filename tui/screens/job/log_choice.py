@@ -28,7 +28,7 @@ SPAN_WORDS = ("all", "24 h", "6 h", "1 h", "15 min", "5 min")
 CONTEXT_STOPS = (0, 1, 3, 10)
 """Lines of context around those that match."""
 
-_PATTERN_CELLS = 24
+_PATTERN_CELLS = 120
 
 
 @dataclass(frozen=True, slots=True)

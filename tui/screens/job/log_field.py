@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 from tui.insight.logs.moment import EXAMPLES
 from tui.insight.logs.pattern import LogPattern
 from tui.screens.job.log_choice import CONTEXT_STOPS
-from tui.widgets.line import FactLine
+from tui.widgets.line import FACT, FactLine
 from tui.widgets.tones import Span
 
 FieldPurpose = Literal["find", "filter", "time", "save"]
@@ -29,7 +29,7 @@ PROMPTS: dict[FieldPurpose, str] = {"find": "/", "filter": "&", "time": "@", "sa
 PLACEHOLDERS: dict[FieldPurpose, str] = {
     "find": "find in the log; n and N go to the next match",
     "filter": "show only lines that match",
-    "time": EXAMPLES,
+    "time": "go to a time",
     "save": "a path; .ndjson keeps every field",
 }
 CASE_STOPS: tuple[bool | None, ...] = (None, True, False)
@@ -52,11 +52,12 @@ class LogField(Vertical):
 
     DEFAULT_CSS = """
     LogField {
-        height: 2; display: none; background: $panel; padding: 0 1;
+        height: auto; display: none; background: $panel; padding: 0 1;
         &.-open { display: block; }
         & > Horizontal { height: 1; }
         & #log-prompt { width: auto; color: $accent; text-style: bold; padding-right: 1; }
         & #log-input { width: 1fr; background: $panel; padding: 0; }
+        & #log-switches { max-height: 30vh; }
     }
     """
 
@@ -236,11 +237,12 @@ class LogField(Vertical):
     def _show(self) -> None:
         line = self.query_one("#log-switches", _SwitchLine)
         if self.problem:
-            line.set_facts([[("✗ ", "bad"), (self.problem, "bad")]])
+            line.set_facts([[("✗ ", "bad"), (self.problem, "bad")]], 1)
         elif self._purpose == "time":
-            line.set_facts([[(EXAMPLES, "muted")]])
+            line.set_facts([[(EXAMPLES, "muted")]], 1)
         else:
-            line.set_facts([words for _, words in self._switch_words()])
+            words = [words for _, words in self._switch_words()]
+            line.set_facts(words, len(words))
 
 
 def _switch(key: str, name: str, state: str, on: bool) -> list[Span]:
@@ -255,11 +257,7 @@ class _SwitchLine(FactLine):
         self._told = clicked
 
     def on_click(self, event: events.Click) -> None:
-        """Which one is where the mouse is."""
-        begin = 0
-        for position, fact in enumerate(self._facts):
-            end = begin + sum(len(text) for text, _ in fact)
-            if begin <= event.x < end:
-                self._told(position)
-                return
-            begin = end + len(self._separator)
+        """Switch the one under the mouse."""
+        position = event.style.meta.get(FACT)
+        if position is not None:
+            self._told(position)

@@ -1,0 +1,58 @@
+"""Text that decides something: it takes the rows it needs, and shows where there are too few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.geometry import Size
+from textual.widget import Widget
+
+from tui.widgets.line_breaks import break_line
+
+
+def wrapped_rows(text: Text, cells: int) -> list[Text]:
+    """Break every line of a text into rows of at most so many cells, between words where possible."""
+    return [
+        line[begin:end]
+        for line in text.split("\n", allow_blank=True)
+        for begin, end in break_line(line.plain, max(1, cells), 0)
+    ]
+
+
+def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
+    """Join the rows; where there are more than ``most``, an ellipsis ends the last that is shown."""
+    shown = list(rows[:most])
+    if len(rows) > most > 0:
+        shown[-1] = Text(" ").join(rows[most - 1 :])
+        shown[-1].truncate(cells, overflow="ellipsis")
+    return Text("\n", no_wrap=True, end="").join(shown)
+
+
+class WrappedText(Widget):
+    """Inert text in as many rows as it needs, up to the stylesheet's ``max-height``.
+
+    A reason, an error or a question belongs in here: Textual's Static cuts what does not fit without a sign.
+    """
+
+    DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; max-height: 40vh; }"
+
+    def __init__(self, text: str | Text = "", *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._text = text if isinstance(text, Text) else Text(text)
+
+    def update(self, text: str | Text) -> None:
+        """Show another text."""
+        new = text if isinstance(text, Text) else Text(text)
+        if new != self._text or new.spans != self._text.spans:
+            self._text = new
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of rows that the text needs at this width."""
+        return len(wrapped_rows(self._text, width)) if self._text else 0
+
+    def render(self) -> Text:
+        """Return the text in the rows that there are."""
+        width, height = self.size
+        return in_rows(wrapped_rows(self._text, width), width, height)
