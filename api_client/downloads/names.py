@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,11 +104,20 @@ def _place(name: ServerName, by_rank: bool, windows: bool) -> Place:
 def _letter(letter: str, windows: bool) -> str:
     category = unicodedata.category(letter)
     # C: controls, invisible and direction marks, halves of letters; Zl and Zp end lines.
-    if letter in "/\\" or category[0] == "C" or category in ("Zl", "Zp"):
+    if letter in "/\\" or category[0] == "C" or category in ("Zl", "Zp") or not _is_encodable(letter):
         return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
     if windows and letter in _WINDOWS_LETTERS:
         return f"%{ord(letter):02X}"
     return letter
+
+
+def _is_encodable(letter: str) -> bool:
+    """True if this system's file names can hold the letter: not all can with LC_ALL=C or Latin-1."""
+    try:
+        letter.encode(sys.getfilesystemencoding())
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_changed(name: ServerName, place: Place, by_rank: bool) -> bool:
@@ -133,7 +143,7 @@ def _with_suffix(component: str, name: ServerName, tries: int) -> str:
 
 def _cut(text: str, size_bytes: int, suffix: str) -> str:
     """As much of the text's beginning as fits into so many bytes, and the suffix."""
-    return os.fsencode(text)[:size_bytes].decode("utf-8", errors="ignore") + suffix
+    return os.fsencode(text)[:size_bytes].decode(sys.getfilesystemencoding(), errors="ignore") + suffix
 
 
 def _digits(text: str) -> str:

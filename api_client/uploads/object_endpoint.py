@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 
 from api_client.addresses import BaseUrl, parse_base_url
+from api_client.errors import UploadFailed
 from api_client.models import BlobCredentials
 from api_client.remotes import Remote
 
 DEFAULT_REGION = "us-east-1"
 """Where AWS looks first; it answers with the bucket's own region if that is another."""
+
+LONGEST_PATH_BYTES = 16_384
+"""Longest bucket and key together, in UTF-8, that a request line can carry; S3's own limit is 1,024."""
 
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 
@@ -17,6 +21,19 @@ _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 def is_region(text: str) -> bool:
     """Whether this looks like the name of a region, and so can stand in a host name."""
     return _REGION.fullmatch(text) is not None
+
+
+def check_credentials(credentials: BlobCredentials) -> None:
+    """Raise UploadFailed for credentials that no request can carry; nothing of them is quoted."""
+    creds = credentials.creds
+    for header in (creds.aws_access_key_id, creds.aws_session_token.get_secret_value()):
+        if not (header.isascii() and header.isprintable() and " " not in header):
+            raise UploadFailed(
+                "the server's upload credentials hold a character that no HTTP header can carry"
+            )
+    path = f"{credentials.s3_bucket}/{credentials.s3_key}"
+    if len(path.encode(errors="replace")) > LONGEST_PATH_BYTES:
+        raise UploadFailed("the server's name for the uploaded archive is too long for a request")
 
 
 def endpoint_of(credentials: BlobCredentials) -> tuple[BaseUrl, str, bool]:

@@ -25,7 +25,13 @@ from api_client.http.connection import CONNECT_TIMEOUT_S, WRITE_TIMEOUT_S, user_
 from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.http.retry import RetryPolicy, parse_retry_after
 from api_client.models import BlobCredentials
-from api_client.uploads.object_endpoint import as_remote, aws_endpoint, endpoint_of, is_region
+from api_client.uploads.object_endpoint import (
+    as_remote,
+    aws_endpoint,
+    check_credentials,
+    endpoint_of,
+    is_region,
+)
 from api_client.uploads.sigv4 import EMPTY_SHA256, SigningKey, quoted_path, quoted_query, signed_headers
 
 UNREACHABLE_PATIENCE_S = 3600.0
@@ -82,7 +88,8 @@ class _Refusal:
 class ObjectStore:
     """Sends requests about the one object that ``credentials`` are for.
 
-    ``http`` must put nothing on requests by itself. Not to be used for two objects.
+    ``http`` must put nothing on requests by itself. Not to be used for two objects. Raises UploadFailed for
+    credentials that no request can carry.
     """
 
     def __init__(
@@ -95,6 +102,7 @@ class ObjectStore:
         random: Random | None = None,
     ) -> None:
         self._http = http
+        check_credentials(credentials)
         self._endpoint, region, self._is_region_certain = endpoint_of(credentials)
         self._path = f"/{credentials.s3_bucket}/{credentials.s3_key}"
         self._key = SigningKey(

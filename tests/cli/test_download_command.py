@@ -98,6 +98,22 @@ def test_some_checkpoints_and_files(cli: Callable, store: Store, tmp_path: Path)
     assert (tmp_path / "to/ckpt-1/a.json").exists()
 
 
+def test_names_that_the_file_system_cannot_hold_are_spelled_in_what_it_can(
+    cli_process: Callable, clean_environ: dict[str, str], tmp_path: Path
+) -> None:
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    with serving(Stored("Zürich/日本.json", b"{}"), Stored("long/" + "é" * 200, b"x")) as store:
+        environ = {**clean_environ, **store.environ(), **ascii_only}
+        running = cli_process(*DOWNLOAD, "--to", str(tmp_path / "to"), environ=environ)
+        _out, err = running.communicate(timeout=PATIENCE_S)
+    assert "Unicode" not in err
+    assert running.returncode == 0
+    assert sorted(each.read_bytes() for each in (tmp_path / "to").rglob("*") if each.is_file()) == [
+        b"x",
+        b"{}",
+    ]
+
+
 @pytest.mark.parametrize("arguments", [("nonesuch",), ("--file", "*.nope")])
 def test_what_is_not_there(cli: Callable, store: Store, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = cli(*DOWNLOAD, *arguments, "--to", str(tmp_path / "to"), environ=store.environ())

@@ -335,6 +335,26 @@ async def test_an_endpoint_that_cannot_be_trusted_is_refused(tmp_path: Path, add
         await upload.upload_file(archive_of(tmp_path, 10), credentials(stub, endpoint_url=address))
 
 
+@pytest.mark.parametrize("place", ["aws_access_key_id", "aws_session_token"])
+@pytest.mark.parametrize(
+    "value", ["Zürich", "日本", "half \ud800", "a\r\nX-Evil: 1", "a\x00b", "  two  words", "\u202ea"]
+)
+async def test_credentials_that_no_header_carries_are_refused_unquoted_before_anything_is_sent(
+    tmp_path: Path, place: str, value: str
+) -> None:
+    with S3Stub() as stub:
+        with pytest.raises(UploadFailed, match="hold a character that no HTTP header can carry") as caught:
+            await upload.upload_file(archive_of(tmp_path, 10), credentials(stub, **{place: value}))
+        assert stub.taken == []
+    assert value not in str(caught.value)
+
+
+async def test_an_object_s_name_that_no_request_carries_is_refused(tmp_path: Path) -> None:
+    with S3Stub() as stub, pytest.raises(UploadFailed, match="too long for a request"):
+        too_long = credentials(stub).model_copy(update={"s3_key": "ü" * 100_000})
+        await upload.upload_file(archive_of(tmp_path, 10), too_long)
+
+
 class Aws(httpx.AsyncBaseTransport):
     """AWS with one bucket in Frankfurt: other regions answer where it is."""
 
