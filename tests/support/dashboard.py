@@ -19,6 +19,7 @@ from tui.insight.run.snapshot import RunSnapshot
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.widgets.log_view.view import LogView
 from tui.wizard.given import Given
 from tui.wizard.walk import Walk
 
@@ -97,6 +98,11 @@ def text_of(app: BtTuiApp) -> str:
 
 
 async def settle(pilot: Pilot[Any]) -> None:
-    """Let messages, layout and their consequences come to rest."""
+    """Let messages, layout, the search of a log and their consequences come to rest."""
     for _ in range(3):
         await pilot.pause()
+    while any(worker.group == "search" and not worker.is_finished for worker in pilot.app.workers):
+        await pilot.pause()
+    for view in pilot.app.screen.query(LogView):
+        view.flush()
+    await pilot.pause()
