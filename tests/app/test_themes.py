@@ -1,11 +1,17 @@
 """Every theme that the settings offer can be read."""
 
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from textual.color import Color
+from textual.command import CommandPalette
+from textual.pilot import Pilot
 
-from support.dashboard import job_view, settle
+from support.dashboard import Dashboard, home, job_view, settle, text_of
+from support.waiting import until
+from tui.configuration.loading import Loaded, load
+from tui.configuration.memory import Memory
 from tui.configuration.model import ThemeName
 from tui.widgets.row_table import RowTable
 
@@ -29,3 +35,68 @@ async def test_headings_and_the_row_under_the_cursor_stand_out(name: str) -> Non
     assert heading is not None and cursor is not None
     assert abs(Color.from_rich_color(heading).brightness - paper.brightness) > LEAST_DIFFERENCE
     assert abs(Color.from_rich_color(cursor).brightness - ink.brightness) > LEAST_DIFFERENCE
+
+
+async def open_themes(pilot: Pilot[Any], app: Dashboard) -> None:
+    await settle(pilot)
+    app.search_themes()
+    await until(pilot, lambda: isinstance(app.screen, CommandPalette) and "gruvbox" in text_of(app))
+
+
+async def choose(pilot: Pilot[Any], app: Dashboard, name: str) -> None:
+    await open_themes(pilot, app)
+    await pilot.press(*name)
+    await until(pilot, lambda: app.theme == name)
+    while isinstance(app.screen, CommandPalette):
+        await pilot.press("enter")
+        await settle(pilot)
+
+
+async def test_the_list_of_themes_marks_the_one_in_use_and_tries_on_the_one_under_the_cursor() -> None:
+    app = home()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_themes(pilot, app)
+        assert "● bt-dark" in text_of(app)
+        assert app.theme == "bt-dark"
+        await pilot.press("down")
+        await until(pilot, lambda: app.theme != "bt-dark")
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.theme == "bt-dark"
+        await open_themes(pilot, app)
+        await pilot.press(*"nord")
+        await until(pilot, lambda: app.theme == "nord")
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.theme == "bt-dark"
+
+
+async def test_the_chosen_theme_stays_for_the_next_start_unless_the_settings_name_one(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[theme]\nname = "dracula"\n')
+    memory, named = tmp_path / "layout.json", load({"BT_TUI_CONFIG": str(file)})
+
+    def start(settings: Loaded | None = None) -> Dashboard:
+        return home(memory=Memory(memory), settings=settings)
+
+    app = start()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await choose(pilot, app, "bt-light")
+        assert app.theme == "bt-light"
+    assert start().theme == "bt-light"
+    app = start(named)
+    assert app.theme == "dracula"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await choose(pilot, app, "nord")
+        assert app.theme == "nord"
+        assert any(f"{file}:2 names the theme" in notice.message for notice in app._notifications)
+    assert start(named).theme == "dracula"
+    assert start().theme == "nord"
+
+
+async def test_what_was_remembered_of_a_theme_that_is_no_more_is_ignored() -> None:
+    memory = Memory()
+    memory.put("theme", {"name": "gone"})
+    assert home(memory=memory).theme == "bt-dark"
+    memory.put("theme", {"name": ["nord"]})
+    assert home(memory=memory).theme == "bt-dark"

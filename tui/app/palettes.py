@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 from textual import on
 from textual.app import App
 from textual.await_complete import AwaitComplete
-from textual.command import CommandListItem, CommandPalette, SimpleProvider
-from textual.theme import ThemeProvider
+from textual.command import Command, CommandListItem, CommandPalette, SimpleProvider
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
+from tui.configuration.loading import Loaded
+from tui.configuration.memory import Memory
 from tui.screens.welcome.screen import WelcomeChoice
+
+THEME_MEMORY = "theme"
+MARK = "● "
+"""Stands before the theme in use."""
 
 
 class Palette(CommandPalette):
@@ -38,8 +44,32 @@ class Palette(CommandPalette):
         return super().dismiss(result)
 
 
+class ThemePalette(Palette):
+    """The themes, the current one first and marked; each is tried on while the cursor is on it."""
+
+    _current = ""
+
+    def on_mount(self) -> None:
+        """Remember what to go back to."""
+        self._current = self.app.theme
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self, event: OptionList.OptionHighlighted) -> None:
+        if isinstance(event.option, Command):
+            self.app.theme = (event.option.hit.text or "").removeprefix(MARK)
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close, and go back to the current theme unless another was chosen."""
+        if self._selected_command is None:
+            self.app.theme = self._current
+        return super().dismiss(result)
+
+
 class PaletteKeeper(App[WelcomeChoice]):
     """The part of the app that opens palettes."""
+
+    _settings: Loaded
+    _memory: Memory
 
     def action_command_palette(self) -> None:
         """Every command that works here."""
@@ -50,10 +80,33 @@ class PaletteKeeper(App[WelcomeChoice]):
         self, commands: Sequence[CommandListItem], placeholder: str = "Search for commands…"
     ) -> AwaitMount:
         """Choose among these commands."""
-        provider = SimpleProvider(self.screen, list(commands))
-        # A provider that is ready does as well as a class of them; Textual's own call is the same.
-        return self.push_screen(Palette(providers=[cast(Any, provider)], placeholder=placeholder))
+        return self._search(commands, placeholder, Palette)
 
     def search_themes(self) -> None:
         """Choose among the themes."""
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+        others = sorted(name for name in self.available_themes if name != self.theme)
+        themes = [(f"{MARK}{self.theme}", partial(self._choose_theme, self.theme))]
+        themes += [(name, partial(self._choose_theme, name)) for name in others]
+        self._search(themes, "Search themes…", ThemePalette)
+
+    def _search(
+        self, commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette]
+    ) -> AwaitMount:
+        provider = SimpleProvider(self.screen, list(commands))
+        # A provider that is ready does as well as a class of them; Textual's own call is the same.
+        return self.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))
+
+    def _choose_theme(self, name: str) -> None:
+        """Use a theme from now on, in later starts, too, unless the settings name one."""
+        self.theme = name
+        self._memory.put(THEME_MEMORY, {"name": name})
+        if self._settings.is_given("theme.name"):
+            origin = self._settings.origin("theme.name")
+            self.notify(f"{name} until you quit: {origin} names the theme to start with.")
+
+    def theme_to_start_with(self) -> str:
+        """The settings' theme if they name one, else the one that was chosen last."""
+        wanted = self._settings.configuration.theme.name
+        chosen = self._memory.table(THEME_MEMORY).get("name")
+        known = isinstance(chosen, str) and chosen in self.available_themes
+        return wanted if self._settings.is_given("theme.name") or not known else str(chosen)

@@ -90,7 +90,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         super().__init__(ansi_color=True if no_color else None)
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = NO_COLOR_THEME if no_color else wanted.theme.name
+        self.theme = NO_COLOR_THEME if no_color else self.theme_to_start_with()
         self._keys = changed_keys(wanted.keys)
         self._bindings = rebound(self._bindings, self._keys)
         self.outbox = Outbox()

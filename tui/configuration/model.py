@@ -66,7 +66,8 @@ class ThemeSettings(Section):
     """How the dashboard looks."""
 
     name: ThemeName = "bt-dark"
-    """One of ours (`bt-dark`, `bt-light`: calm, and safe for colour-blind eyes) or of textual's."""
+    """One of ours (`bt-dark`, `bt-light`: calm, and safe for colour-blind eyes) or of textual's. Where it is
+    not set, the dashboard starts with the theme that was chosen there last."""
 
     no_color: bool = False
     """Only the terminal's own colours, sparingly; the variable `NO_COLOR` says the same."""
