@@ -226,3 +226,18 @@ async def on_the_config(pilot: Pilot[Any]) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)])
 def test_the_looks_of_the_inside(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     assert snap_compare(files_view(FULL), terminal_size=size, run_before=on_the_config)
+
+
+async def test_files_that_come_after_none_are_walked_at_once_and_the_cursor_stays_on_its_file() -> None:
+    more = replace(FULL, files=(file(f"{NAME}/a-first", 1), *FILES))
+    app = files_view(FULL, replace(FULL, files=()), FULL, more)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await at_rest(pilot)
+        tree = app.screen.query_one(FileTreeView)
+        await pilot.press("j")
+        chosen = tree.cursor_path
+        for _ in range(3):
+            await pilot.press("r")
+            await at_rest(pilot)
+            assert app.screen.focused is tree
+        assert tree.cursor_path == chosen is not None

@@ -38,6 +38,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         color: $foreground;
         scrollbar-size: 0 1;
         overflow-x: hidden;
+        &.-empty { max-height: 1; }
         & > .row-table--heading { color: $text-muted; text-style: bold; }
         & > .row-table--cursor { background: $block-cursor-background; text-style: bold; }
         & > .row-table--cursor-blurred { background: $block-cursor-blurred-background; }
@@ -116,6 +117,8 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         self._rows: Sequence[Row] = ()
         self._index_of: dict[str, int] = {}
         self._cursor = 0
+        self._chosen: str | None = None
+        """The row the cursor was last moved to: it returns there when the row comes back."""
         self._hover: int | None = None
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
@@ -144,12 +147,17 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         return frozenset(column.id for column, _ in fitting)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show these records; the cursor stays on its key, and on its line of the screen."""
+        """Show these records; the cursor stays on its key, and on its line of the screen.
+
+        Without records only the heading is left. The table is not hidden, so that it keeps the keyboard.
+        """
         before, top = self.cursor_key, self._cursor - self.scroll_offset.y
         (seen, *where), cursor = self._seen(), self._cursor
         self._rows = rows
         self._index_of = {self._key(row): index for index, row in enumerate(rows)}
-        found = self._index_of.get(before) if before is not None else None
+        self.set_class(not rows, "-empty")
+        kept = next((key for key in (self._chosen, before) if key in self._index_of), None)
+        found = self._index_of[kept] if kept is not None else None
         self._cursor = found if found is not None else max(0, min(self._cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + self._heading_height)
         if found is not None and self.scroll_offset.y:
@@ -272,7 +280,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
 
     def _move(self, index: int) -> None:
         index = max(0, min(index, len(self._rows) - 1))
-        if not self._rows or index == self._cursor:
+        if not self._rows:
+            return
+        self._chosen = self._key(self._rows[index])
+        if index == self._cursor:
             return
         before, self._cursor = self._cursor, index
         self.scroll_to_region(

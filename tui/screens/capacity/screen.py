@@ -114,8 +114,9 @@ class CapacityScreen(AppScreen):
         refresh = self.key_for("screen.refresh")
         self._show_header()
         self._gpus.set_rows([CapacityLine(row, is_waited_for(view, row)) for row in view.rows])
-        self._gpus.display = bool(view.rows)
         self._gpus.styles.height = len(view.rows) + 1
+        if not view.rows and self._gpus.has_focus:
+            self._jobs.focus()
         stale = self.query_one("#stale", Static)
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
         why = inert(view.error if old_rows else view.jobs_error).rstrip(".")
@@ -153,7 +154,6 @@ class CapacityScreen(AppScreen):
         self._jobs.set_rows(shown)
         nobody = self.query_one("#nobody", Static)
         nobody.display = not shown
-        self._jobs.set_class(not shown, "-empty")  # hidden, it would lose the focus
         of_type = f" {inert(only)}" if only else ""
         words = f"No job has or waits for{of_type} GPUs." if view.jobs_known else "Asking who waits…"
         if view.jobs_error and not view.jobs_known:
@@ -174,7 +174,7 @@ class CapacityScreen(AppScreen):
 
     def action_other_table(self) -> None:
         """From one table to the other."""
-        to_jobs = not self._jobs.has_focus or not self._gpus.display
+        to_jobs = not self._jobs.has_focus or not self._gpus.rows
         (self._jobs if to_jobs else self._gpus).focus()
 
     def action_every_type(self) -> None:

@@ -76,9 +76,7 @@ class DownloadsScreen(AppScreen):
         items = self.downloads.items
         self._table.set_rows(items)
         self._table.styles.height = min(len(items) + 1, max(3, self.size.height // 2 - 2))
-        for name in ("#transfers", "#about", "#files"):
-            self.query_one(name).display = bool(items)
-        self.query_one("#nothing").display = not items
+        self.set_class(not items, "-nothing")
         self._show_header()
         self._show_chosen()
 

@@ -237,7 +237,6 @@ class HomeScreen(JobActions):
         connection = self.connection
         trouble = connection.link in (Link.LOST, Link.UNAUTHORISED) or bool(connection.stale)
         self.query_one("#loading").display = snapshot is None and not trouble
-        self._jobs.set_class(not shown, "-empty")  # hidden, it would lose the focus
         empty = self.query_one("#empty", Static)
         empty.display = not shown and (snapshot is not None or trouble)
         if not empty.display:

@@ -70,7 +70,7 @@ class CheckpointPane(Vertical):
     def show_run(self, run: RunSnapshot) -> None:
         """Show the run's checkpoints; does nothing that is not seen or not new."""
         empty = self.query_one("#no-checkpoints", Static)
-        self._table.display = self.query_one(FactLine).display = bool(run.checkpoints)
+        self.query_one(FactLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
         if not run.checkpoints:
             empty.update(Text(LOADING if run.checkpoints is None else _none(run)))

@@ -40,6 +40,7 @@ class LogPane(LogShown):
     DEFAULT_CSS = """
     LogPane {
         & > LogColumns { height: 1fr; }
+        & > LogColumns.-empty { height: 0; }
         & > #no-log { height: 1fr; content-align: center middle; color: $text-muted; }
     }
     """
@@ -280,7 +281,7 @@ class LogPane(LogShown):
         main = self.columns.main
         empty = main.line_count == 0
         self.query_one("#no-log", Static).display = empty
-        self.columns.display = not empty
+        self.columns.set_class(empty, "-empty")  # hidden, it would lose the keyboard
         if empty:
             self.query_one("#no-log", Static).update(
                 "The job has ended without a line of log." if self._ended else "No log lines yet."

@@ -246,7 +246,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
         self.view = replace(self.view, whole_progress=tab != "metrics")
-        self._focus_tab(tab)
+        self.focus_tab(tab)
         if self.snapshot is not None:
             self._show_charts(self.snapshot)
             self._show_checkpoints(self.snapshot)
@@ -274,9 +274,9 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         """Ask for the samples of the window shown; the feed reads what is missing."""
         self._feed.set_span(*self.span_to_read())
 
-    def _focus_tab(self, tab: str) -> None:
-        """The keyboard goes to what matters most on a tab."""
-        metrics = "#matrix" if self.nodes_large else "#charts"
+    def focus_tab(self, tab: str) -> None:
+        """Give the keyboard to what matters most on a tab."""
+        metrics = self._nodes_id if self.nodes_large else "#charts"
         focus = {"checkpoints": "#checkpoint-table", "details": "#details", "metrics": metrics}.get(tab)
         if focus is not None:
             self.query_one(focus).focus()
@@ -285,17 +285,22 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     def action_pick_node(self) -> None:
         """The keyboard goes to the nodes, or back."""
-        matrix = self.query_one("#matrix")
-        if matrix.has_focus and not (self.tab == "metrics" and self.nodes_large):
-            self._focus_tab(self.tab)
+        nodes = self.query_one(self._nodes_id)
+        if nodes.has_focus and not (self.tab == "metrics" and self.nodes_large):
+            self.focus_tab(self.tab)
         else:
-            matrix.focus()
+            nodes.focus()
+
+    @property
+    def _nodes_id(self) -> str:
+        """The widget that lists the nodes: without GPUs the matrix is hidden."""
+        return "#matrix" if self.has_class("-gpus") else "#node-table"
 
     def watch_nodes_large(self, large: bool) -> None:
         """All nodes over the whole tab, or the charts."""
         self.set_class(large, "-nodes-large")
         if self.tab == "metrics":
-            self.query_one("#matrix" if large else "#charts").focus()
+            self.focus_tab(self.tab)
         if self.snapshot is not None:
             self._show_nodes(self.snapshot)
 
@@ -319,7 +324,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     @on(TabStrip.Chosen)
     def _tab_chosen(self, message: TabStrip.Chosen) -> None:
-        self.tab = message.tab_id
+        self.show_tab(message.tab_id)
 
     @on(GpuMatrix.NodeSelected)
     def _node_chosen(self, message: GpuMatrix.NodeSelected) -> None:
@@ -370,8 +375,8 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         """Out of the filter, then out of the one node, then out of the screen."""
         if self.query_one(LogPane).leave():
             return
-        if self.tab == "live" and self.query_one("#matrix").has_focus:
-            self._focus_tab(self.tab)
+        if self.tab == "live" and self.query_one(self._nodes_id).has_focus:
+            self.focus_tab(self.tab)
             return
         if self.tab in ("live", "metrics") and self.leave_charts():
             return

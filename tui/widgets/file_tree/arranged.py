@@ -37,6 +37,7 @@ class ArrangedTree(ScrollView):
         self._told_s = 0.0
         self._cursor = 0
         self._cursor_node: int | None = None  # rows move; the cursor stays on its node
+        self._last_path: str | None = None  # where the cursor returns to when files come after none
         self._marks: set[int] = set()
 
     # What is shown
@@ -131,7 +132,7 @@ class ArrangedTree(ScrollView):
             self.refresh()
 
     async def _grant(self, wish: Wish) -> None:
-        path = self.cursor_path
+        path = self._last_path = self.cursor_path or self._last_path
         marks = [self.file_tree.path(node) for node in self._marks] if self.file_tree is not None else []
         tree, cursor = self.file_tree, self.cursor_node
         line = self._cursor - self.scroll_offset.y

@@ -1,0 +1,182 @@
+"""Where the keyboard is: a list that is shown has it, with a cursor, however the list was reached."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from textual.message import Message
+
+from api_client.models import Checkpoint
+from support.dashboard import Dashboard, home, settle, text_of
+from support.worlds import CHECKPOINTS, StubRunFeed, fleet, job_metrics, log_lines, run
+from tui.feeds.run_log import LogPart
+from tui.insight.run.snapshot import RunSnapshot
+from tui.insight.transfers import Transfer, Transfers, TransferState
+from tui.messages import DeployRequested, OpenCheckpointRequested
+from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.job.screen import JobScreen
+from tui.widgets.row_table import RowTable
+
+SIZE = (80, 24)
+NOTHING_YET = replace(run(), metrics=None, metrics_at=None, vitals=None, checkpoints=None, progress=None)
+FOCUS = {
+    "live": "LogView",
+    "logs": "LogView",
+    "metrics": "ChartDeck",
+    "checkpoints": "RowTable",
+    "details": "Details",
+}
+
+
+def opened_on(tab: str, first: RunSnapshot = NOTHING_YET) -> Dashboard:
+    """A job opened directly on a tab, whose data is still to come."""
+    return Dashboard(lambda: JobScreen(first.job, partial(StubRunFeed, first, lines=()), tab=tab))
+
+
+def focused(app: Dashboard) -> str:
+    """The class of the widget that has the keyboard and is shown."""
+    widget = app.screen.focused
+    return type(widget).__name__ if widget is not None and widget.display else "nothing"
+
+
+def said(app: Dashboard, snapshot: RunSnapshot) -> None:
+    app.screen.post_message(JobScreen.RunChanged(snapshot))
+
+
+def cursor(app: Dashboard) -> str | None:
+    return app.screen.query_one("#checkpoint-table", RowTable).cursor_key
+
+
+@pytest.mark.parametrize("tab", FOCUS)
+async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_its_data_comes(
+    tab: str,
+) -> None:
+    app = opened_on(tab)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert focused(app) == FOCUS[tab]
+        said(app, run())
+        app.screen.post_message(JobScreen.LogArrived(LogPart(log_lines())))
+        await settle(pilot)
+        assert focused(app) == FOCUS[tab]
+
+
+async def test_on_checkpoints_opened_directly_the_keys_move_mark_open_and_deploy_the_row_shown() -> None:
+    requests: list[Message] = []
+    app = opened_on("checkpoints")
+    async with app.run_test(size=SIZE, message_hook=requests.append) as pilot:
+        await settle(pilot)
+        said(app, run())
+        await settle(pilot)
+        newest = cursor(app)
+        await pilot.press("j")
+        chosen = cursor(app)
+        assert chosen not in (None, newest)
+        assert "⏎" in text_of(app).splitlines()[-1]
+        await pilot.press("enter")
+        await pilot.press("d")
+        await settle(pilot)
+        await pilot.press("space", "down")
+        await settle(pilot)
+        assert "1 marked" in text_of(app)
+    (opening, *_) = [one for one in requests if isinstance(one, OpenCheckpointRequested)]
+    (deploying, *_) = [one for one in requests if isinstance(one, DeployRequested)]
+    assert opening.checkpoint.checkpoint_id == deploying.checkpoint == chosen
+
+
+async def test_a_tab_s_own_key_brings_the_keyboard_back_to_it() -> None:
+    app = opened_on("checkpoints", run())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        app.screen.set_focus(None)
+        await pilot.press("4")
+        await settle(pilot)
+        assert focused(app) == "RowTable"
+
+
+async def test_checkpoints_that_vanish_and_come_back_keep_keyboard_and_cursor() -> None:
+    app = opened_on("checkpoints", run())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("j")
+        chosen = cursor(app)
+        for checkpoints in ((), CHECKPOINTS):
+            said(app, replace(run(), checkpoints=checkpoints))
+            await settle(pilot)
+            assert focused(app) == "RowTable"
+        assert cursor(app) == chosen
+
+
+async def test_a_newer_checkpoint_does_not_take_the_cursor() -> None:
+    app = opened_on("checkpoints", run())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        before = cursor(app)
+        newer = Checkpoint(checkpoint_id="checkpoint-9000", created_at=run().at)
+        said(app, replace(run(), checkpoints=(*CHECKPOINTS, newer)))
+        await settle(pilot)
+        assert "checkpoint-9000" in text_of(app)
+        assert cursor(app) == before
+
+
+async def test_a_log_that_is_read_again_keeps_the_keyboard() -> None:
+    app = opened_on("logs", run())
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        for part in (LogPart(log_lines()), LogPart((), restarted=True), LogPart(log_lines())):
+            app.screen.post_message(JobScreen.LogArrived(part))
+            await settle(pilot)
+            assert focused(app) == "LogView"
+
+
+async def test_a_filter_that_leaves_nothing_gives_the_cursor_back() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("j")
+        jobs = app.screen.query_one("#jobs", RowTable)
+        chosen = jobs.cursor_key
+        await pilot.press("/", *"nosuchjob", "enter")
+        await settle(pilot)
+        assert not jobs.rows and focused(app) == "RowTable"
+        await pilot.press("escape")
+        await settle(pilot)
+        assert jobs.cursor_key == chosen and focused(app) == "RowTable"
+        app.screen.post_message(HomeScreen.FleetChanged(replace(fleet(), jobs=tuple(reversed(fleet().jobs)))))
+        await settle(pilot)
+        assert jobs.cursor_key == chosen
+
+
+async def test_downloads_that_begin_while_their_list_is_open_get_the_keyboard() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("T")
+        await settle(pilot)
+        assert isinstance(app.screen, DownloadsScreen)
+        first, second = (Transfer(name, name, "/downloads", TransferState.ACTIVE) for name in ("1", "2"))
+        for items in ((first,), (), (first, second)):
+            app.downloads = Transfers(items)
+            await settle(pilot)
+            assert app.screen.focused is app.screen.query_one("#transfers")
+        await pilot.press("k")
+        assert app.screen.query_one("#transfers", RowTable).cursor_key == "1"
+
+
+async def test_nodes_without_gpus_have_the_keyboard_too() -> None:
+    app = opened_on("metrics", run(metrics=job_metrics(gpus=0)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("n")
+        await settle(pilot)
+        assert "node-2" in text_of(app)
+        assert focused(app) == "NodeTable"
+        await pilot.press("n", "1", "p")
+        await settle(pilot)
+        assert focused(app) == "NodeTable"
+        await pilot.press("escape")
+        await settle(pilot)
+        assert focused(app) == "LogView"
