@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from api_client.deployment.sending import DeploymentResult
+from api_client.files import write_file
 
 FOLDER = Path("truss_configs")
 FILE_NAME = "config.yaml"
@@ -37,7 +38,7 @@ def write_truss_config(result: DeploymentResult, directory: Path | None, now: da
     path = truss_config_path(result, directory, now)
     text = truss_config_yaml(result.truss_config)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_file(path, text.encode())
     return path
 
 

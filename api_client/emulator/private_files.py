@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from api_client.private_files import (
+from api_client.files import (
     PRIVATE_FILE_MODE,
     PRIVATE_FOLDER_MODE,
     make_private_folder,

@@ -11,7 +11,7 @@ from typing import Any
 
 from api_client.addresses import parse_base_url
 from api_client.errors import ConfigurationError
-from api_client.private_files import write_private
+from api_client.files import why_not_written, write_private
 from api_client.remotes.environment import Environment
 from api_client.remotes.keyring_entries import (
     PROFILE_SERVICE,
@@ -128,7 +128,13 @@ class Profiles:
         assert self.path is not None
         content = _read(self.path)
         content["profiles"][name][_TOKENS_FIELD] = fields
-        write_private(self.path.resolve(), (json.dumps(content, indent=2) + "\n").encode())
+        try:
+            write_private(self.path.resolve(), (json.dumps(content, indent=2) + "\n").encode())
+        except OSError as error:
+            problem = why_not_written(error)
+        else:
+            return
+        raise ConfigurationError(f"can't write {self.path}: {problem}")
 
 
 class _ProfileTokens:

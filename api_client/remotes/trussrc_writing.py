@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from api_client.errors import ConfigurationError
-from api_client.private_files import write_private
+from api_client.files import why_not_written, write_private
 from api_client.remotes.trussrc import Section, sections_of
 
 # The lines as configparser tells them apart, with its default signs.
@@ -150,5 +150,5 @@ def _write(path: Path, lines: list[str], expected: Mapping[str, Section]) -> Non
         write_private(target, content)
         return
     except OSError as error:
-        problem = error.strerror or type(error).__name__
-    raise ConfigurationError(f"{path} cannot be written: {problem}")
+        problem = why_not_written(error)
+    raise ConfigurationError(f"can't write {path}: {problem}")

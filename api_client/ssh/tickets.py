@@ -12,8 +12,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from api_client.errors import ConfigurationError
+from api_client.files import PRIVATE_FILE_MODE, make_private_folder, why_not_written, write_private
 from api_client.models import SignedSshCertificate
-from api_client.private_files import PRIVATE_FILE_MODE, make_private_folder, write_private
 from api_client.ssh.hosts import NodeHost
 
 FOLDER_VARIABLE = "BASETEN_SSH_DIR"
@@ -56,7 +56,7 @@ class SshFolder:
             self.key_path.chmod(PRIVATE_FILE_MODE)
             return public.read_text().strip()
         except OSError as error:
-            problem = error.strerror or type(error).__name__
+            problem = why_not_written(error)
         raise ConfigurationError(f"no SSH key can be kept in {self.path}: {problem}")
 
     def keep(self, host: NodeHost, signed: SignedSshCertificate) -> None:
@@ -68,7 +68,7 @@ class SshFolder:
             write_private(self._token_path(host), json.dumps(content).encode())
             return
         except OSError as error:
-            problem = error.strerror or type(error).__name__
+            problem = why_not_written(error)
         raise ConfigurationError(f"the certificate cannot be kept in {self.path}: {problem}")
 
     def take(self, host: NodeHost) -> Ticket:

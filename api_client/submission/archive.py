@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from api_client.errors import ArchiveError
+from api_client.files import PRIVATE_FILE_MODE, new_file, why_not_written
 from api_client.submission.ignore_rules import (
     IGNORE_FILE,
     built_in_rules,
@@ -33,7 +34,6 @@ MAXIMUM_BYTES = 5 * 1024**3
 _TELL_EVERY_BYTES = 1024 * 1024
 _PLAIN_NAME_BYTES = 100
 _PERMISSIONS = 0o777
-_PRIVATE_FILE = 0o600
 _NAMES_IN_A_WARNING = 5
 
 
@@ -84,7 +84,7 @@ def write_archive(
     total_bytes = sum(each.size_bytes for each in plan.files)
     meter = _Meter(total_bytes, on_progress)
     try:
-        descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+        descriptor = new_file(to, PRIVATE_FILE_MODE)
         with (
             open(descriptor, "wb") as raw,  # noqa: PTH123 – it is a descriptor
             tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive,
@@ -94,8 +94,7 @@ def write_archive(
                 # The tar file remembers every member; we have no use for that.
                 archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ArchiveError(f"the archive cannot be written to {to}: {reason}") from None
+        raise ArchiveError(f"can't write the archive to {to}: {why_not_written(error)}") from None
     meter.finish()
     size_bytes = to.stat().st_size
     if size_bytes > MAXIMUM_BYTES:

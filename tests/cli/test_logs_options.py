@@ -199,7 +199,32 @@ def test_saved_to_a_file_and_never_over_another(cli, filled, tmp_path):
 def test_a_full_disk_is_told_as_what_it_is(cli, filled):
     full = cli("logs", "job1", "--save", "/dev/full", "--force")
 
-    assert (full.code, full.err) == (1, "bt-tui: cannot write /dev/full: No space left on device\n")
+    assert full.code == 1
+    assert full.err == "bt-tui: can't write /dev/full: the disk is full; make room or choose another place\n"
+
+
+def test_a_follow_that_is_cut_off_keeps_what_arrived_under_another_name(cli, cli_process, stranger, tmp_path):
+    now = datetime.now(UTC).isoformat()
+    stranger.jobs = [job("job1", "RUNNING", created_at=now, updated_at=now)]
+    stranger.logs["job1"] = [line("one", at_ms=int(datetime.now(UTC).timestamp() * 1000) - MINUTE_MS)]
+    file, part = tmp_path / "run.log", tmp_path / "run.log.part"
+
+    with cli_process("logs", "job1", "--follow", "--save", str(file)) as process:
+        while not (part.exists() and part.stat().st_size):
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+        assert f"what arrived is in {part}" in process.stderr.read()
+
+    assert "one" in part.read_text()
+    assert not file.exists()
+    again = cli("logs", "job1", "--follow", "--save", str(file))
+    assert (again.code, "one" in part.read_text()) == (2, True)
+    assert f"{part} exists already from a follow that was cut off; --force replaces it" in again.err
+    stranger.jobs = [job("job1", "COMPLETED", created_at=now, updated_at=now)]
+    assert cli("logs", "job1", "-f", "--drain", "0", "--save", str(file), "--force").code == 0
+    assert "one" in file.read_text()
+    assert not part.exists()
 
 
 def test_the_newest_job_of_a_project(cli, stranger):

@@ -10,6 +10,7 @@ from pathlib import Path
 from textual import events, on, work
 from textual.app import App
 
+from api_client.files import why_not_written
 from tui.messages import FilesSaved
 from tui.outbox import Outbox, delivered_as, packed, safe_name
 from tui.screens.welcome.screen import WelcomeChoice
@@ -43,7 +44,7 @@ class OutboxKeeper(App[WelcomeChoice]):
         try:
             path = await asyncio.to_thread(packed, files, folder, archive)
         except OSError as error:
-            self.notify(f"{title}: not packed: {error.strerror or error}", severity="error")
+            self.notify(f"{title}: not packed: {why_not_written(error)}", severity="error")
             return
         if path is archive:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from typing import ClassVar
 
 import platformdirs
-from textual import on
+from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
-from textual.events import DeliveryComplete, DeliveryFailed
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from api_client.files import why_not_written, write_private
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
 from tui.app.alerts import AlertKeeper
@@ -43,8 +43,9 @@ from tui.live_objects import LiveObjects
 from tui.messages import (
     BrowserRequested,
     CopyRequested,
+    FilesSaved,
 )
-from tui.outbox import Outbox
+from tui.outbox import Outbox, landing
 from tui.screens.base import AppScreen
 from tui.screens.help.screen import HelpScreen
 from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
@@ -53,7 +54,6 @@ from tui.theme import NO_COLOR_THEME, THEMES, legible
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
-PICTURE = "picture of the screen"
 COPIED_CELLS = 160
 """No more of a copied text is repeated in the notice."""
 
@@ -244,27 +244,21 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         yield SystemCommand("Theme", "Choose another theme, dark or light.", self.action_change_theme)
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG.", self.save_screen)
 
-    def save_screen(self) -> None:
+    @work(group="picture", exit_on_error=False)
+    async def save_screen(self) -> None:
         """Save the screen as SVG where the terminal's user keeps downloads, else in the working directory."""
-        # Few servers have such a folder, and where it is missing textual saves nothing.
+        # Few servers have such a folder.
         downloads = platformdirs.user_downloads_path()
-        self.deliver_text(
-            StringIO(self.export_screenshot()),
-            save_directory=downloads if downloads.is_dir() else Path.cwd(),
-            save_filename=f"{self.title} {datetime.now(UTC).astimezone():%Y-%m-%d %H.%M.%S}.svg",
-            mime_type="image/svg+xml",
-            name=PICTURE,  # textual's own words of a screenshot are markup, which notices do not read
-        )
-
-    @on(DeliveryComplete)
-    def _tell_of_picture(self, event: DeliveryComplete) -> None:
-        if event.name == PICTURE:
-            self.notify(f"Saved the picture of this screen{f' to {event.path}' if event.path else ''}.")
-
-    @on(DeliveryFailed)
-    def _tell_of_no_picture(self, event: DeliveryFailed) -> None:
-        if event.name == PICTURE:
-            self.notify(f"The picture was not saved: {event.exception}", severity="error")
+        name = f"{self.title} {datetime.now(UTC).astimezone():%Y-%m-%d %H.%M.%S}.svg"
+        path = landing(self, (downloads if downloads.is_dir() else Path.cwd()) / name)
+        try:
+            await asyncio.to_thread(write_private, path, self.export_screenshot().encode())
+        except OSError as error:
+            self.notify(f"Can't write {path}: {why_not_written(error)}", severity="error")
+            return
+        where = f"as {path.name}" if self.is_web else f"to {path}"
+        self.notify(f"Saved the picture of this screen {where}.")
+        self.post_message(FilesSaved((path,)))
 
 
 def run_dashboard(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from api_client.private_files import write_private
+from api_client.files import write_private
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.official_options import job_options, meant_job
 from tui.commands.options import Settings, examples, remote_option
-from tui.commands.output import Output
+from tui.commands.output import Output, cannot_write
 from tui.commands.session import run_on_remote
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def urls(settings: Settings, job_id: str | None, project: str | None, project_id
         try:
             write_private(path, json.dumps(document, indent=2).encode("ascii"))
         except OSError as error:
-            raise CommandFailed(f"cannot write {path}: {error.strerror}", ExitCode.UNEXPECTED) from error
+            raise cannot_write(path, error) from error
         output.remark(f"{len(found):,} URLs written to:")
         output.data(f"{path}\n")
         return ExitCode.OK

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option
+from tui.commands.output import cannot_write
 from tui.configuration.places import config_path
 from tui.insight.keyless import without_keys
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from tui.configuration.loading import Loaded
     from tui.configuration.problems import Problem
 
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 EDITOR_VARIABLES = ("VISUAL", "EDITOR")
 EDITORS = ("nano", "vim", "vi")
 
@@ -122,11 +123,14 @@ def edit(settings: Settings | None) -> ExitCode:
     try:
         if not chosen.exists():
             _create(chosen)
+    except OSError as error:
+        raise cannot_write(chosen, error) from None
+    try:
         done = subprocess.run([*editor, str(chosen)], check=False, env=without_keys(os.environ))
-        if chosen.stat().st_mode & 0o077:
-            chosen.chmod(PRIVATE_FILE)  # it may hold a webhook's secret address
     except OSError as error:
         raise CommandFailed(f"{error.filename or editor[0]}: {error.strerror}", ExitCode.USAGE) from None
+    if chosen.exists() and chosen.stat().st_mode & 0o077:
+        chosen.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
     if done.returncode != 0:
         raise CommandFailed(f"{editor[0]} ended with exit code {done.returncode}", ExitCode.UNEXPECTED)
     return _report(check_file(chosen), chosen, settings)
@@ -186,10 +190,8 @@ def _host_only(url: str) -> str:
 def _create(file: Path) -> None:
     from tui.configuration.reference import template
 
-    file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
-    with open(descriptor, "w", encoding="utf-8") as target:  # noqa: PTH123 - a descriptor has no path
-        target.write(template())
+    file.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+    write_private(file, template().encode())
 
 
 def _editor() -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from api_client.files import why_not_written, write_file
 from tui.commands.deploy_options import DeployWishes
 from tui.commands.deploy_report import (
     deployed_document,
@@ -23,7 +24,7 @@ from tui.commands.deploy_report import (
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed, explain
 from tui.commands.options import JSON
-from tui.commands.output import Output
+from tui.commands.output import Output, cannot_write
 from tui.commands.tables import Cell, render_facts
 from tui.insight.text import inert
 
@@ -203,8 +204,8 @@ class DeployDesk:
             return write_truss_config(result, self._wishes.output_dir, local_now)
         except OSError as error:
             if result.version_id is None:
-                raise CommandFailed(f"the truss config cannot be written: {error}", ExitCode.USAGE) from error
-            self.say(f"the truss config cannot be written: {error}")
+                raise cannot_write("the truss config", error) from error
+            self.say(str(cannot_write("the truss config", error)))
             return None
 
     async def _save(self, review: Review) -> None:
@@ -216,7 +217,11 @@ class DeployDesk:
         path = _path_of(typed)
         if _is_there(path) and not await confirmed(f"{path} is there already. Overwrite it?"):
             return
-        path.write_text(review.python, encoding="utf-8")
+        try:
+            write_file(path, review.python.encode())
+        except OSError as error:
+            self.say(f"can't write {path}: {why_not_written(error)}")
+            return
         self._done_something = True
         self.say(f"saved {path}; bt-tui deploy_checkpoints --config {shlex.quote(str(path))} deploys it")
 

@@ -53,6 +53,12 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
         return str(error), ExitCode.UNREACHABLE
     if isinstance(error, ApiClientError):
         return str(error), ExitCode.UNEXPECTED
+    if isinstance(error, OSError) and error.strerror:
+        from api_client.files import FULL_DISK, why_not_written
+
+        reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
+        place = "" if error.filename is None else f"{error.filename}: "
+        return f"{place}{reason} ({DEBUG_VARIABLE}=1 shows the details)", ExitCode.UNEXPECTED
     kind = type(error).__name__
     return f"unexpected {kind}: {error} ({DEBUG_VARIABLE}=1 shows the details)", ExitCode.UNEXPECTED
 

@@ -177,7 +177,11 @@ _OPTIONS = (
         multiple=True,
         help="How to print it (default: text), or with a dot or slash in it a file to save to.",
     ),
-    click.option("--save", metavar="FILE", help="Save to a file; .ndjson chooses that format."),
+    click.option(
+        "--save",
+        metavar="FILE",
+        help="Save to a file; .ndjson chooses that format. With --follow it is FILE.part until the log ends.",
+    ),
     click.option("--force", is_flag=True, help="Replace the file if it is there."),
 )
 

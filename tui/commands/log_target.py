@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Literal
 
 import click
 
+from api_client.files import AtomicFile
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.options import NDJSON, TEXT
@@ -21,6 +22,7 @@ from tui.commands.output import Output, cannot_write
 
 RAW = "raw"
 FORMATS = (TEXT, NDJSON, RAW)
+PARTIAL_SUFFIX = ".part"
 FORMAT_OF_SUFFIX = {".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
 
 
@@ -53,21 +55,31 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
 
 
 @contextmanager
-def opened(target: Target, output: Output) -> Iterator[Output]:
-    """Where the data goes: ``output`` itself, or one that writes to the file. Raises CommandFailed."""
+def opened(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
+    """Yield where the data goes: ``output`` itself, or one that writes to the file. Raises CommandFailed.
+
+    The file appears under its name when it is complete. What is followed may take days and be cut off, so
+    until then it is kept under a name that says so, where it can be read meanwhile.
+    """
     if target.file is None:
         yield output
         return
+    partial = target.file.with_name(f"{target.file.name}{PARTIAL_SUFFIX}") if follows else None
     try:
-        how: Literal["w", "x"] = "w" if target.replaces else "x"
-        handle = target.file.open(how, encoding="utf-8", errors="replace", newline="\n")
-    except FileExistsError:
-        message = f"{target.file} is there already; --force replaces it"
+        saved = AtomicFile(target.file, replace=target.replaces, partial=partial)
+    except FileExistsError as error:
+        why = " from a follow that was cut off" if error.filename == str(partial) else ""
+        message = f"{error.filename} exists already{why}; --force replaces it"
         raise CommandFailed(message, ExitCode.USAGE) from None
     except OSError as error:
-        raise CommandFailed(f"cannot write {target.file}: {error.strerror}", ExitCode.USAGE) from None
-    try:
-        with handle:
-            yield Output(stdout=handle)
-    except OSError as error:  # what could not be written is tried again as the file is closed
         raise cannot_write(target.file, error) from None
+    try:
+        text = TextIOWrapper(saved.file, encoding="utf-8", errors="replace", newline="\n")
+        yield Output(stdout=text, name=str(target.file))
+        saved.commit()
+    except OSError as error:
+        raise cannot_write(target.file, error) from None
+    finally:
+        saved.discard()
+        if partial is not None and partial.exists():
+            output.remark(f"what arrived is in {partial}")

@@ -62,15 +62,18 @@ def logs(settings: Settings, request: LogRequest) -> ExitCode:
         from tui.commands.log_job import job_of
 
         job = await job_of(client, request, output)
-        with opened(request.target, output) as target:
-            return await _print(client, job, request, output, target)
+        with opened(request.target, output, follows=request.follow) as target:
+            code, line_count = await _print(client, job, request, output, target)
+        if request.target.file is not None:
+            output.remark(f"saved {line_count:,} lines to {request.target.file}")
+        return code
 
     return run_on_remote(settings, show)
 
 
 async def _print(
     client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
-) -> ExitCode:
+) -> tuple[ExitCode, int]:
     from tui.commands.log_reading import Reading, progress_note
 
     line = ProgressLine()
@@ -98,9 +101,7 @@ async def _print(
         output.remark(f"{stretches} of the log could not be read, marked as a gap in the output")
     if not reading.line_count and not request.follow:
         output.remark("no lines: the log has none yet, or none that fits the options")
-    if request.target.file is not None:
-        output.remark(f"saved {reading.line_count:,} lines to {request.target.file}")
-    return code
+    return code, reading.line_count
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from api_client.files import WRONG_PLACE, why_not_written
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.insight.text import inert
@@ -52,8 +53,10 @@ class Output:
         stdout: TextIO | None = None,
         stderr: TextIO | None = None,
         environ: Mapping[str, str] | None = None,
+        name: str | None = None,
     ) -> None:
         self._stdout = stdout if stdout is not None else sys.stdout
+        self._name = name
         self._stderr = stderr if stderr is not None else sys.stderr
         self._environ = os.environ if environ is None else environ
         self.is_terminal = self._stdout.isatty()
@@ -91,7 +94,7 @@ class Output:
         except BrokenPipeError:
             raise OutputClosed from None
         except OSError as error:
-            raise cannot_write(self._stdout.name.strip("<>"), error) from None
+            raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
     def json(self, value: Any) -> None:
         """Write one JSON document, indented, in ASCII."""
@@ -123,8 +126,12 @@ class Output:
 
 
 def cannot_write(name: object, error: OSError) -> CommandFailed:
-    """What to raise where a stream or a file takes no more: its disk is full, most often."""
-    return CommandFailed(f"cannot write {name}: {error.strerror or error}", ExitCode.UNEXPECTED)
+    """Return what to raise for a stream or a file that cannot be written.
+
+    The exit code tells a wrong choice of the place from a disk that is full or broken.
+    """
+    code = ExitCode.USAGE if error.errno in WRONG_PLACE else ExitCode.UNEXPECTED
+    return CommandFailed(f"can't write {name}: {why_not_written(error)}", code)
 
 
 def ascii_json(value: Any, indent: int | None = None) -> str:

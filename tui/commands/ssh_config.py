@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.failures import CommandFailed
 from tui.commands.options import Settings, examples, remote_option
+from tui.commands.output import cannot_write
 from tui.commands.ssh import NODE_USER, own_program, sign, ssh_folder
 
 CONFIG_VARIABLE = "BASETEN_SSH_CONFIG_PATH"
@@ -47,7 +47,7 @@ def ssh_config(settings: Settings, install: bool) -> ExitCode:
     try:
         _install(path, block)
     except OSError as error:
-        raise CommandFailed(f"{path} cannot be written: {error.strerror}", ExitCode.UNEXPECTED) from error
+        raise cannot_write(path, error) from error
     settings.output.remark(f"written to {path}; now: ssh training-job-JOB_ID-0.ssh.baseten.co")
     return ExitCode.OK
 
@@ -116,7 +116,7 @@ def _for_ssh(command: list[str]) -> str:
 
 def _install(path: Path, block: str) -> None:
     """Put the block where an earlier one stood, else at the end; the rest stays as it is."""
-    from api_client.private_files import write_private
+    from api_client.files import write_private
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=CONFIG_FOLDER_MODE)
     text = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""

@@ -8,11 +8,13 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from api_client.files import USUAL_FILE_MODE, write_file
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.output import cannot_write
 
 SCRIPT_SUFFIX = ".sh"
-FILE_MODE, SCRIPT_MODE = 0o644, 0o755
+SCRIPT_MODE = 0o777
 COMPILED = "__pycache__"
 
 
@@ -74,12 +76,10 @@ def write_starter_projects(wanted: dict[Path, StarterProject], *, force: bool) -
     try:
         for path, source in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)  # a link in its place would lead the content elsewhere
-            path.write_bytes(source.read_bytes())
-            path.chmod(SCRIPT_MODE if path.suffix == SCRIPT_SUFFIX else FILE_MODE)
+            mode = SCRIPT_MODE if path.suffix == SCRIPT_SUFFIX else USUAL_FILE_MODE
+            write_file(path, source.read_bytes(), mode=mode)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise CommandFailed(f"{error.filename}: {reason}", ExitCode.USAGE) from error
+        raise cannot_write(path, error) from error
     return list(contents)
 
 

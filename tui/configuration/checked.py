@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from api_client.private_files import make_private_folder, write_private
+from api_client.files import make_private_folder, write_private
 from tui.configuration.places import APPLICATION, CONFIG_VARIABLE, config_path
 
 FILE_NAME = "checked-settings.json"

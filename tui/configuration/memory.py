@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import platformdirs
+
+from api_client.files import PRIVATE_FOLDER_MODE, write_private
 
 FILE_NAME = "layout.json"
 LARGEST_BYTES = 64 * 1024
@@ -53,15 +53,8 @@ class Memory:
         if len(content) > LARGEST_BYTES or len(self._tables) > MOST_SECTIONS:
             return
         with suppress(OSError):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, fresh = tempfile.mkstemp(dir=self._path.parent, prefix=".layout-")  # mode 0600
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(content)
-                Path(fresh).replace(self._path)
-            except OSError:
-                Path(fresh).unlink(missing_ok=True)
-                raise
+            self._path.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+            write_private(self._path, content)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from api_client.deployment import (
     write_truss_config,
 )
 from api_client.errors import ApiClientError, RequestError
+from api_client.files import why_not_written, write_file
 from api_client.streams.records import LogEntry
 from tui.feeds.deploy_facts import account_facts, checkpoint_facts
 from tui.feeds.session import Session
@@ -167,12 +168,11 @@ class DeployFeed:
     def save(self, review: Review, path: Path) -> None:
         """Write the config as a Python file; an existing file is not overwritten."""
         try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(review.python)
+            write_file(path, review.python.encode(), replace=False)
         except FileExistsError:
             self._change(error=f"{path} exists already and was left as it is")
         except OSError as error:
-            self._change(error=f"{path} could not be written: {error.strerror or error}")
+            self._change(error=f"can't write {path}: {why_not_written(error)}")
         else:
             self._change(error="", note=f"saved as {path}")
 
@@ -197,16 +197,14 @@ class DeployFeed:
         except (ApiClientError, ValueError) as error:
             self._change(stage="asking", error=str(error))
             return
-        written = await self._write(result)
         stage: Stage = "tried" if dry_run else "following"
-        self._change(stage=stage, result=result, written_to=written)
-
-    async def _write(self, result: DeploymentResult) -> Path | None:
         now = self._session.clock.now()
+        written, not_written = None, ""
         try:
-            return await asyncio.to_thread(write_truss_config, result, None, now.astimezone())
-        except (OSError, ValueError):
-            return None
+            written = await asyncio.to_thread(write_truss_config, result, None, now.astimezone())
+        except OSError as error:
+            not_written = f"can't write the truss config: {why_not_written(error)}"
+        self._change(stage=stage, result=result, written_to=written, error=not_written)
 
     async def _follow(self, result: DeploymentResult) -> None:
         if result.model_id is None or result.version_id is None:

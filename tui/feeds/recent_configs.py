@@ -11,6 +11,8 @@ from pathlib import Path
 
 import platformdirs
 
+from api_client.files import PRIVATE_FOLDER_MODE, write_private
+
 REMEMBERED = 20
 FOUND_AT_MOST = 50
 DEEPEST = 3
@@ -54,10 +56,8 @@ def remember_config(path: Path, memory: Path) -> None:
     """Put a config first among the recent ones. A memory that cannot be written is done without."""
     kept = [str(other) for other in _remembered(memory) if other != path][: REMEMBERED - 1]
     try:
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        fresh = memory.with_suffix(".tmp")
-        fresh.write_text(json.dumps([str(path), *kept]), encoding="utf-8")
-        fresh.replace(memory)
+        memory.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+        write_private(memory, json.dumps([str(path), *kept]).encode())
     except OSError:
         return
 

@@ -15,6 +15,7 @@ from textual import events, messages
 from textual.app import App
 from textual.drivers.web_driver import WebDriver
 
+from api_client.files import write_private
 from tui.outbox import Outbox, safe_name
 
 
@@ -86,8 +87,12 @@ class PageDriver(WebDriver):
     ) -> None:
         """Tell the server which file the page may fetch; what is no file yet becomes one."""
         known = getattr(binary, "name", None)
-        with binary:
-            path = Path(known) if isinstance(known, str) else self._written(binary, save_path.name)
+        try:
+            with binary:
+                path = Path(known) if isinstance(known, str) else self._written(binary, save_path.name)
+        except OSError as error:
+            self._app.post_message(events.DeliveryFailed(delivery_key, error, name))
+            return
         self._offered[delivery_key] = path, name
         offer = {"key": delivery_key, "file": str(path), "save_as": safe_name(save_path.name)}
         self.write_meta({"type": "file_offered", **offer})
@@ -95,7 +100,7 @@ class PageDriver(WebDriver):
     def _written(self, content: BinaryIO | TextIO, name: str) -> Path:
         path = self._outbox.place(name)
         whole = content.read()
-        path.write_bytes(whole.encode() if isinstance(whole, str) else whole)
+        write_private(path, whole.encode() if isinstance(whole, str) else whole)
         return path
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:

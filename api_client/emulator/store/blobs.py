@@ -8,9 +8,8 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
-from api_client.emulator.private_files import make_private_folder
+from api_client.files import PRIVATE_FILE_MODE, AtomicFile, make_private_folder
 
 BUCKET = "bt-emulator"
 """The one bucket of the emulator."""
@@ -92,20 +91,15 @@ class IncomingObject:
     """A file being written: in place, whole, once kept; gone otherwise."""
 
     def __init__(self, target: Path) -> None:
-        self._target = target
-        self._temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-        self._file: BinaryIO = self._temporary.open("xb")
+        self._file = AtomicFile(target, mode=PRIVATE_FILE_MODE, replace=True)
         self._hash = hashlib.md5(usedforsecurity=False)
-        self._kept = False
         self.size_bytes = 0
 
     def __enter__(self) -> IncomingObject:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        if not self._kept:
-            self._temporary.unlink(missing_ok=True)
+        self._file.discard()
 
     @property
     def md5(self) -> str:
@@ -118,10 +112,8 @@ class IncomingObject:
         if self.size_bytes > MAXIMUM_OBJECT_BYTES:
             raise ObjectTooLarge(f"over {MAXIMUM_OBJECT_BYTES} bytes")
         self._hash.update(chunk)
-        self._file.write(chunk)
+        self._file.file.write(chunk)
 
     def keep(self) -> None:
         """It is complete: put it in place."""
-        self._file.flush()
-        self._temporary.replace(self._target)
-        self._kept = True
+        self._file.commit()

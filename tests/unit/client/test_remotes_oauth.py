@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import stat
@@ -82,11 +83,6 @@ def read(path: Path) -> str:
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
-
-
-def in_the_way(path: Path) -> None:
-    """Something that no new file can replace."""
-    path.with_name(f".{path.name}.{os.getpid()}.tmp").mkdir()
 
 
 async def test_a_login_that_has_ended_is_renewed_before_anything_is_sent(issuer: Issuer, path: Path) -> None:
@@ -229,13 +225,19 @@ async def test_a_profile_of_the_go_cli_is_renewed_too(issuer: Issuer, tmp_path: 
     assert mode(file) == 0o600
 
 
-async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(issuer: Issuer, path: Path) -> None:
+def full_disk(_descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_renewed_tokens_that_cannot_be_kept_are_used_and_told_of(
+    issuer: Issuer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keep_login(path, issuer, expires_at=LONG_AGO)
-    in_the_way(path)
+    monkeypatch.setattr(os, "fsync", full_disk)
     remote = resolve_remote(environ={}, trussrc_path=path)
 
     async with TrainingClient(remote, retry=QUICK) as client:
         assert len(await client.projects.list()) == 1
 
     assert remote.login is not None
-    assert str(path) in str(remote.login.not_kept)
+    assert f"{path}: the disk is full" in str(remote.login.not_kept)

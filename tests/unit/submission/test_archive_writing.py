@@ -79,7 +79,7 @@ def test_the_same_files_give_the_same_bytes(source: Path, tmp_path: Path) -> Non
 def test_only_its_owner_can_read_it_and_nothing_is_overwritten(source: Path, tmp_path: Path) -> None:
     path = write(source, tmp_path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with pytest.raises(ArchiveError, match="File exists"):
+    with pytest.raises(ArchiveError, match="exists already"):
         write(source, tmp_path)
 
 
@@ -138,5 +138,5 @@ def test_a_file_that_shrinks_while_it_is_read_is_named(source: Path, tmp_path: P
 
 
 def test_a_disk_without_room_is_said(source: Path) -> None:
-    with pytest.raises(ArchiveError, match="cannot be written to /nowhere"):
+    with pytest.raises(ArchiveError, match="can't write the archive to /nowhere"):
         write_archive(plan_archive(source), Path("/nowhere/a.tgz"))

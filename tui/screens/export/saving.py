@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from api_client.private_files import give_name, open_new_private
+from api_client.files import PRIVATE_FILE_MODE, write_file
 from tui.insight.export import ExportTable, csv_text, json_text
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -47,16 +46,6 @@ def save_tables(tables: Sequence[ExportTable], path: Path, *, replace: bool = Fa
     if there and not replace:
         raise FileExistsError(str(there[0]))
     for name, text in files.items():
-        _write(name, text, replace=replace)
+        content = text.encode(errors="backslashreplace")
+        write_file(name, content, mode=PRIVATE_FILE_MODE, replace=replace)
     return list(files)
-
-
-def _write(path: Path, text: str, *, replace: bool) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        descriptor = open_new_private(unfinished)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            file.write(text)
-        give_name(unfinished, path, replace=replace)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Static
 
+from api_client.files import why_not_written
 from tui.insight.export import ExportTable
 from tui.insight.text import inert
 from tui.insight.units import count
@@ -80,8 +81,10 @@ class ExportScreen(Question[tuple[Path, ...]]):
         except FileExistsError:
             self._replaceable = path
             self._say(f"{inert(str(path))} exists; enter once more replaces it")
-        except (OSError, ValueError, RuntimeError) as error:
-            self._say(f"not saved: {inert(getattr(error, 'strerror', None) or str(error))}")
+        except OSError as error:
+            self._say(f"not saved: {why_not_written(error)}")
+        except (ValueError, RuntimeError) as error:
+            self._say(f"not saved: {inert(str(error))}")
         else:
             self.dismiss(tuple(files))
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
-from api_client.private_files import give_name, open_new_private
+from api_client.files import PRIVATE_FILE_MODE, AtomicFile
 from api_client.streams.records import LogEntry
 from tui.insight.logs.record import record_of
 from tui.insight.logs.written import written
@@ -52,22 +50,15 @@ async def save_entries(
     The file appears under its name when it is complete. Raises FileExistsError unless ``replace``, and
     OSError for what else cannot be written.
     """
-    if not replace and await asyncio.to_thread(path.exists):
-        raise FileExistsError(str(path))
     render = renderer(path, timezone)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     count = 0
+    saved = await asyncio.to_thread(AtomicFile, path, mode=PRIVATE_FILE_MODE, replace=replace)
     try:
-        with await asyncio.to_thread(_open_private, unfinished) as file:
-            while part := list(islice(entries, LINES_AT_ONCE)):
-                count += len(part)
-                text = "".join(f"{render(entry)}\n" for entry in part)
-                await asyncio.to_thread(file.write, text)
-        await asyncio.to_thread(give_name, unfinished, path, replace=replace)
+        while part := list(islice(entries, LINES_AT_ONCE)):
+            count += len(part)
+            text = "".join(f"{render(entry)}\n" for entry in part)
+            await asyncio.to_thread(saved.file.write, text.encode(errors="backslashreplace"))
+        await asyncio.to_thread(saved.commit)
     finally:
-        unfinished.unlink(missing_ok=True)
+        saved.discard()
     return count
-
-
-def _open_private(path: Path) -> TextIO:
-    return os.fdopen(open_new_private(path), "w", encoding="utf-8", errors="backslashreplace")

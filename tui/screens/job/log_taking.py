@@ -11,6 +11,7 @@ from textual import on
 from textual.app import SuspendNotSupported
 from textual.widget import Widget
 
+from api_client.files import why_not_written
 from api_client.models import TrainingJob
 from tui.clipboard import LONGEST_COPY_BYTES
 from tui.insight.logs.written import message_text
@@ -88,8 +89,11 @@ class LogTaking(Widget):
             self._replaceable = path
             pane.field.problem = f"{path} exists; enter once more replaces it"
             return
-        except (OSError, ValueError) as error:
-            pane.field.problem = f"not saved: {getattr(error, 'strerror', None) or error}"
+        except OSError as error:
+            pane.field.problem = f"not saved: {why_not_written(error)}"
+            return
+        except ValueError as error:
+            pane.field.problem = f"not saved: {error}"
             return
         pane.close_field()
         where = f"as {path.name}" if self.app.is_web else f"to {path}"

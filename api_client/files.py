@@ -1,0 +1,209 @@
+"""Write files: whole or not at all, never through a link, with errors that say what to do.
+
+Everything this program writes goes through here. A file is written under a new name beside its own and
+renamed when it is complete, so nobody finds half of one. New names are created exclusively, so a link or a
+file that somebody else put there is never written to.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+PRIVATE_FOLDER_MODE = 0o700
+PRIVATE_FILE_MODE = 0o600
+USUAL_FILE_MODE = 0o666
+"""What the umask leaves of it."""
+
+TEMPORARY_PREFIX = ".bt-tui-"
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+_STREAM_FOLDERS = frozenset({Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")})
+_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_REASONS = {
+    errno.ENOSPC: "the disk is full; make room or choose another place",
+    errno.EDQUOT: "your disk quota is used up; make room or choose another place",
+    errno.EFBIG: "it would be larger than the file system or your limits (ulimit -f) allow",
+    errno.EACCES: "permission denied; choose a folder that you may write to",
+    errno.EPERM: "permission denied; choose a folder that you may write to",
+    errno.EROFS: "the file system is read-only; choose another place",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+    errno.EISDIR: "it is a folder; name a file",
+    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.ENOENT: "the folder does not exist; create it first",
+    errno.ELOOP: "a link is in its place; remove the link or choose another name",
+    errno.EEXIST: "it exists already; choose another name",
+}
+
+
+WRONG_PLACE = frozenset(_REASONS) - FULL_DISK
+
+
+def why_not_written(error: OSError) -> str:
+    """Return what happened and what to do about it, in words."""
+    return _REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
+
+
+def new_file(path: Path | str, mode: int, *, folder: int | None = None, readable: bool = False) -> int:
+    """Create a file that did not exist and return its descriptor; ``folder`` is what ``path`` is below.
+
+    Raises FileExistsError for whatever has the name, a link to nowhere included, and OSError.
+    """
+    return os.open(path, _NEW_FILE | (os.O_RDWR if readable else os.O_WRONLY), mode, dir_fd=folder)
+
+
+def open_folder(root: int, names: Iterable[str], *, create: bool = False) -> int:
+    """Open the folder ``names`` below the open folder ``root``; no link on the way is followed.
+
+    The caller closes it. Raises NotADirectoryError for a link or a file in its place, and OSError.
+    """
+    folder = os.dup(root)
+    try:
+        for name in names:
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=folder)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                inner = os.open(name, flags, dir_fd=folder)
+            except OSError as error:
+                if error.errno != errno.ELOOP:  # macOS's word for a link
+                    raise
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name) from None
+            os.close(folder)
+            folder = inner
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder
+
+
+class AtomicFile:
+    """A file that gets its name when it is complete.
+
+    ::
+
+        with AtomicFile(path) as file:
+            file.write(b"…")
+
+    The bytes go to a temporary file in the same folder, which is deleted if the block raises; with
+    ``partial`` it has that name and stays, unless it is empty. Without ``replace`` an existing ``path``
+    raises FileExistsError before anything is written. With it, a link is replaced and its target left alone,
+    and a device or a pipe (``/dev/stdout``) is written to as it is. Raises OSError.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        mode: int = USUAL_FILE_MODE,
+        replace: bool = False,
+        partial: Path | None = None,
+    ) -> None:
+        self._path = path
+        self._replace = replace
+        self._keeps_partial = partial is not None
+        self._temporary: Path | None = None
+        if replace and _is_stream(path):
+            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        else:
+            _check_free(path, replace=replace)
+            if replace and partial is not None:
+                partial.unlink(missing_ok=True)
+            self._temporary = partial or path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
+            descriptor = new_file(self._temporary, mode)
+        self.file: BinaryIO = os.fdopen(descriptor, "wb")
+
+    def commit(self) -> None:
+        """Give the file its name."""
+        self.file.flush()
+        if self._temporary is not None:
+            os.fsync(self.file.fileno())
+        self.file.close()
+        if self._temporary is not None:
+            _give_name(self._temporary, self._path, replace=self._replace)
+            self._keeps_partial = False
+
+    def discard(self) -> None:
+        """Close the file and delete what has not got its name; never raises."""
+        with suppress(OSError):
+            self.file.close()
+        if self._temporary is not None:
+            with suppress(OSError):
+                if not self._keeps_partial or not self._temporary.lstat().st_size:
+                    self._temporary.unlink(missing_ok=True)
+
+    def __enter__(self) -> BinaryIO:
+        return self.file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.discard()
+
+
+def write_file(path: Path, content: bytes, *, mode: int = USUAL_FILE_MODE, replace: bool = True) -> None:
+    """Write a file; whoever reads it meanwhile finds the old content or the new. Raises OSError."""
+    with AtomicFile(path, mode=mode, replace=replace) as file:
+        file.write(content)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that was never readable by others, not even for a moment. Raises OSError."""
+    write_file(path, content, mode=PRIVATE_FILE_MODE)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make the folder, or tighten the one that exists."""
+    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER_MODE)
+    path.chmod(PRIVATE_FOLDER_MODE)
+
+
+def _check_free(path: Path, *, replace: bool) -> None:
+    """Raise now what would be raised once everything is written."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not replace:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether this is a device or a pipe, which cannot be replaced by a file."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or path.absolute().parent in _STREAM_FOLDERS
+
+
+def _give_name(temporary: Path, path: Path, *, replace: bool) -> None:
+    """Rename a complete file. Unless ``replace``, a file that has the name by now raises FileExistsError."""
+    if replace:
+        temporary.replace(path)
+        return
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        temporary.rename(path)
