@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-from api_client.emulator.private_files import remove_tree
+from api_client.archives import BadArchive, Unpacker
+from api_client.emulator.private_files import remove_tree, write_private
 from api_client.emulator.runner.cannot_start import CannotStart
 from api_client.emulator.runner.folders import NODE_PREFIX, WEIGHTS_FOLDER, JobFolders, NodeFolders
 from api_client.emulator.runner.spec import Artifact, JobSpec
 
 OpenArtifact = Callable[[str, str], Path | None]
 """Bucket and key → the uploaded file, or None if there is none."""
-
-_PRIVATE_FILE = 0o600
 
 
 def make_folders(folders: JobFolders, spec: JobSpec) -> None:
@@ -39,22 +37,19 @@ def wipe(folders: JobFolders) -> None:
 def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_artifact: OpenArtifact) -> None:
     """Unpack the uploaded archives into a node's working directory.
 
-    The archive is a tar, compressed or not (API facts, 3.5); the "data" filter refuses absolute paths,
-    ``..``, devices and links that lead outside. Raises ``CannotStart``.
+    An archive is a tar, gzipped or not (API facts, 3.5). Raises ``CannotStart``.
     """
-    if artifacts and not hasattr(tarfile, "data_filter"):
-        raise CannotStart("this Python cannot unpack archives safely: it needs 3.11.4 or newer")
-    for artifact in artifacts:
-        archive = open_artifact(artifact.bucket, artifact.key)
-        if archive is None:
-            raise CannotStart(f"the artifact {artifact.bucket}/{artifact.key} was never uploaded")
-        try:
-            with tarfile.open(archive) as opened:
-                opened.extractall(node.workspace, filter="data")
-        except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-            raise CannotStart(
-                f"the artifact {artifact.bucket}/{artifact.key} cannot be unpacked: {error}"
-            ) from error
+    name = ""
+    try:
+        with Unpacker(node.workspace) as unpacker:
+            for artifact in artifacts:
+                name = f"{artifact.bucket}/{artifact.key}"
+                archive = open_artifact(artifact.bucket, artifact.key)
+                if archive is None:
+                    raise CannotStart(f"the artifact {name} was never uploaded")
+                unpacker.add(archive)
+    except (BadArchive, OSError) as error:
+        raise CannotStart(f"the artifact {name} cannot be unpacked: {error}") from error
 
 
 def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
@@ -68,8 +63,7 @@ def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
     for command in commands:
         lines.append(f"eval {shlex.quote(command)}")
         lines.append('bt_status=$?; if [ "$bt_status" -ne 0 ]; then exit "$bt_status"; fi')
-    folders.script.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
-    folders.script.chmod(_PRIVATE_FILE)
+    write_private(folders.script, ("\n".join(lines) + "\n").encode(errors="surrogateescape"))
 
 
 def shell() -> str:

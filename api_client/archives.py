@@ -1,0 +1,234 @@
+"""Unpack tar archives that may be hostile: everything ends inside the folder, whatever Python's version.
+
+tarfile's own filter has been led out of folders more than once, so tarfile only reads headers here. Each
+file is created exclusively, below open folders, with no link followed on the way. Links are created last,
+when nothing is written any more, and only if they are relative and stay inside.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, cast
+
+from api_client.files import USUAL_FILE_MODE, new_file, open_folder
+
+MAX_MEMBERS = 500_000
+MAX_BYTES = 64 * 1024**3
+"""More code than anybody submits."""
+MAX_NAME_BYTES = 1024
+"""Far below PATH_MAX: beyond it, systems and Python disagree on where a path leads."""
+MAX_DEPTH = 64
+MAX_HEADER_BYTES = 16 * 1024
+"""All headers of one member. They are held in memory and searched in quadratic time."""
+MAX_PADDING_BYTES = 1024 * 1024
+
+_CHUNK_BYTES = 256 * 1024
+_PROGRAM_MODE = 0o777
+_OWNER_MAY_RUN = 0o100
+_GZIP = b"\x1f\x8b"
+
+Parts = tuple[str, ...]
+
+
+class BadArchive(ValueError):
+    """The archive is damaged, too large, or has a member that is refused; the message says which."""
+
+
+class Unpacker:
+    """Unpacks archives, one after the other, into a folder that nobody else writes to.
+
+    ::
+
+        with Unpacker(folder) as unpacker:
+            unpacker.add(archive)
+
+    Files and folders get the usual permissions, programs may be run, owners and special bits are dropped.
+    A file that is named again replaces the earlier one. Raises BadArchive and OSError; what is in the
+    folder then is the caller's to delete.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int = MAX_BYTES) -> None:
+        self._root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._left_bytes = max_bytes
+        self._left_members = MAX_MEMBERS
+        self._files: set[Parts] = set()
+        self._links: dict[Parts, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                for parts, target in self._links.items():
+                    with self._parent(parts) as folder:
+                        os.symlink(target, parts[-1], dir_fd=folder)
+        finally:
+            os.close(self._root)
+
+    def add(self, archive: Path) -> None:
+        """Unpack all files and folders of an archive, gzipped or plain; its links come at the end."""
+        with archive.open("rb") as file:
+            is_packed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+            try:
+                if is_packed:
+                    with gzip.open(file) as unpacked:
+                        self._add_all(_Reader(unpacked))
+                else:
+                    self._add_all(_Reader(file))
+            except BadArchive:
+                raise
+            except (
+                *(tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile),
+                *(ValueError, OverflowError, UnicodeError),
+            ) as error:
+                raise BadArchive(f"it is damaged or not an archive ({type(error).__name__})") from None
+
+    def _add_all(self, reader: _Reader) -> None:
+        reader.allow(MAX_HEADER_BYTES)
+        with tarfile.open(fileobj=cast(IO[bytes], reader), mode="r:") as archive:
+            while (member := archive.next()) is not None:
+                if member.size < 0:
+                    raise BadArchive(f"{_shown(member.name)} has a negative size")
+                self._left_members -= 1
+                self._left_bytes -= member.size
+                if self._left_members < 0 or self._left_bytes < 0:
+                    raise BadArchive("it holds more than may be unpacked here")
+                reader.allow(member.size + MAX_HEADER_BYTES)
+                self._add(archive, member)
+                reader.allow(MAX_HEADER_BYTES)
+                archive.members.clear()  # type: ignore[attr-defined]  # it would remember every member
+        reader.finish()
+
+    def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        parts = _inside(member.name)
+        if member.isdir():
+            with self._parent((*parts, "")):
+                return
+        if not parts:
+            raise BadArchive(f"{_shown(member.name)} is not a file name")
+        if member.isreg():
+            self._write(archive, member, parts)
+        elif member.issym():
+            self._links[parts] = _link_target(member.linkname, len(parts) - 1)
+        elif member.islnk():
+            self._link_to_file(parts, _inside(member.linkname))
+        else:
+            raise BadArchive(f"{_shown(member.name)} is a device or a pipe")
+
+    def _write(self, archive: tarfile.TarFile, member: tarfile.TarInfo, parts: Parts) -> None:
+        content = archive.extractfile(member)
+        if content is None:
+            raise BadArchive(f"{_shown(member.name)} is not a file")
+        mode = _PROGRAM_MODE if member.mode & _OWNER_MAY_RUN else USUAL_FILE_MODE
+        with self._parent(parts) as folder:
+            if parts in self._files:
+                os.unlink(parts[-1], dir_fd=folder)
+            descriptor = new_file(parts[-1], mode, folder=folder)
+        self._files.add(parts)
+        with os.fdopen(descriptor, "wb") as file:
+            left_bytes = member.size
+            while left_bytes and (chunk := content.read(min(left_bytes, _CHUNK_BYTES))):
+                left_bytes -= file.write(chunk)
+            if left_bytes:
+                raise BadArchive(f"{_shown(member.name)} is cut short")
+            file.flush()
+            with suppress(ValueError, OverflowError, TypeError):  # a time that no file can have
+                os.utime(file.fileno(), (member.mtime, member.mtime))
+
+    def _link_to_file(self, parts: Parts, target: Parts) -> None:
+        if target not in self._files or parts in self._files:
+            raise BadArchive(
+                f"{_shown('/'.join(parts))} is a hard link to something that is not an earlier file"
+            )
+        with self._parent(target) as source, self._parent(parts) as folder:
+            os.link(target[-1], parts[-1], src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+        self._files.add(parts)
+
+    @contextmanager
+    def _parent(self, parts: Parts) -> Iterator[int]:
+        """The open folder that holds the member; names that mean one thing here are refused."""
+        try:
+            folder = open_folder(self._root, parts[:-1], create=True)
+            try:
+                yield folder
+            finally:
+                os.close(folder)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise BadArchive(
+                f"{_shown('/'.join(parts))} is in the way of another member of that name"
+            ) from None
+
+
+class _Reader:
+    """What tarfile reads from: only as many bytes at a time as were allowed, so that no header is endless."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file = file
+        self._allowed_bytes = 0
+        self._last = b""
+        self.tell = file.tell
+        self.seek = file.seek
+
+    def allow(self, size_bytes: int) -> None:
+        self._allowed_bytes = size_bytes
+
+    def read(self, size_bytes: int) -> bytes:
+        if not 0 <= size_bytes <= self._allowed_bytes:
+            raise BadArchive("a header of it is too large")
+        self._last = self._file.read(size_bytes)
+        self._allowed_bytes -= len(self._last)
+        return self._last
+
+    def finish(self) -> None:
+        """Check that the last header was an end mark; tarfile takes a broken one for the end.
+
+        Reading on to the end of what is packed checks its checksum.
+        """
+        if self._last.strip(b"\0"):
+            raise BadArchive("it is damaged in the middle")
+        left_bytes = MAX_PADDING_BYTES
+        while left_bytes > 0 and (chunk := self._file.read(_CHUNK_BYTES)):
+            left_bytes -= len(chunk)
+
+
+def _inside(name: str) -> Parts:
+    """The components of a member's name. Raises BadArchive for one that leads elsewhere, or nowhere."""
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or ".." in parts:
+        raise BadArchive(f"{_shown(name)} would end outside of the folder")
+    if "\0" in name or len(os.fsencode(name)) > MAX_NAME_BYTES or len(parts) > MAX_DEPTH:
+        raise BadArchive(f"the name {_shown(name)} is too long or not a file name")
+    return parts
+
+
+def _link_target(target: str, depth: int) -> str:
+    """The target of a symbolic link that is ``depth`` folders down; BadArchive if it may lead outside.
+
+    ``..`` is allowed at the beginning alone: there it leads from one real folder to another. Behind a name
+    it would depend on where that name, which may be a link itself, leads.
+    """
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    ups = next((place for place, part in enumerate(parts) if part != ".."), len(parts))
+    if not target or target.startswith("/") or ups > depth or ".." in parts[ups:]:
+        raise BadArchive(f"a link to {_shown(target)} would lead outside of the folder")
+    if "\0" in target or len(os.fsencode(target)) > MAX_NAME_BYTES:
+        raise BadArchive(f"the link to {_shown(target)} is too long or has no possible target")
+    return target
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 100 else f"{name[:100]}…")
