@@ -35,7 +35,8 @@ SEAM = ("tests/unit/streams/test_log_examples.py::test_a_millisecond_may_hold_mo
 TRANSPORT = ("tests/unit/client/test_transport.py", "tests/unit/client/test_retry_policy.py")
 NAMES = ("tests/unit/downloads/test_download_names.py",)
 DOWNLOADS = ("tests/faults/test_download_faults.py",)
-ARCHIVES = ("tests/faults/test_archive_downloads.py",)
+ARCHIVES = ("tests/hostile/test_hostile_archives.py",)
+WRITTEN = ("tests/cli/test_written_files.py",)
 ERRORS = ("tests/unit/client/test_transport_errors.py",)
 RANKS = ("tests/unit/deployment/test_lora_ranks.py",)
 EMULATOR = ("tests/contract/test_emulator_refusals.py",)
@@ -115,10 +116,24 @@ MUTANTS = (
     ),
     Mutant(
         "containment: a link among the folders is followed",
-        "api_client/downloads/places.py",
-        "            if current.is_symlink():\n",
-        "            if False:\n",
+        "api_client/files.py",
+        "            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC\n",
+        "            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC\n",
         DOWNLOADS,
+    ),
+    Mutant(
+        "containment: a link of an archive may lead outside",
+        "api_client/archives.py",
+        'or ups > depth or ".." in parts[ups:]:\n',
+        "or ups > depth:\n",
+        ARCHIVES,
+    ),
+    Mutant(
+        "containment: a new file may be somebody's link",
+        "api_client/files.py",
+        "_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC\n",
+        "_NEW_FILE = os.O_CREAT | os.O_CLOEXEC\n",
+        WRITTEN,
     ),
     Mutant(
         "redaction: a server that repeats the key is quoted",

@@ -31,12 +31,13 @@ class FileDownload:
         self._promises = Promises()
         self.verified_by = "size"
 
-    async def fetch(self, path: Path, *, on_open: Callable[[int], object]) -> PartFile:
-        """Open the part file and fill it; ``on_open`` hears what is there already. The caller closes it.
+    async def fetch(self, path: Path, root: Path, *, on_open: Callable[[int], object]) -> PartFile:
+        """Open the part file below ``root`` and fill it; the caller closes it.
 
-        Raises DownloadError, RequestError and its kinds; what has arrived is kept then.
+        ``on_open`` is called with how much is there already. Raises DownloadError, RequestError and its
+        kinds; what has arrived is kept then.
         """
-        part = await self._opened(path)
+        part = await self._opened(path, root)
         try:
             on_open(part.done_bytes)
             await self._fetch_sound(part)
@@ -46,11 +47,10 @@ class FileDownload:
             raise
         return part
 
-    async def _opened(self, path: Path) -> PartFile:
+    async def _opened(self, path: Path, root: Path) -> PartFile:
+        identity = identity_of_listed(self._listed, self._job_id)
         opening = asyncio.ensure_future(
-            asyncio.to_thread(
-                PartFile, path, identity_of_listed(self._listed, self._job_id), self._means.clock.monotonic
-            )
+            asyncio.to_thread(PartFile, path, root, identity, self._means.clock.monotonic)
         )
         try:
             return await asyncio.shield(opening)

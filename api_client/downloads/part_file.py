@@ -10,8 +10,9 @@ import errno
 import hashlib
 import json
 import os
+import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,13 +21,14 @@ from typing import Any
 from api_client.downloads.errors import DownloadError, NoRoom
 from api_client.downloads.names import OWN_PREFIX
 from api_client.downloads.spans import Span, Spans
+from api_client.files import FULL_DISK, USUAL_FILE_MODE, new_file, open_folder, why_not_written
 
 JOURNAL_EVERY_S = 0.5
 JOURNAL_ROOM_BYTES = 64 * 1024
 """So many of the last bytes are given up where the disk is too full to note which of them are there."""
 _VERSION = 1
 _MAX_JOURNAL_BYTES = 1024 * 1024
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +72,33 @@ def resumable_bytes(path: Path, identity: Identity) -> int:
     """How much of the file an earlier run has left."""
     part, journal = part_paths(path)
     try:
-        found = _read_journal(journal, identity, part.lstat().st_size)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return 0
+    try:
+        size_bytes = os.stat(part.name, dir_fd=folder, follow_symlinks=False).st_size
+        found = _read_journal(journal.name, folder, identity, size_bytes)
+    except OSError:
+        return 0
+    finally:
+        os.close(folder)
     return found[1].size_bytes if found else 0
 
 
 class PartFile:
-    """Open for writing, from several threads. Raises DownloadError where the file system says no."""
+    """Open for writing, from several threads. Raises DownloadError where the file system says no.
 
-    def __init__(self, path: Path, identity: Identity, monotonic: Callable[[], float]) -> None:
+    Others may be able to write to ``root`` and what is below it: the file's folder is opened once, with no
+    link below ``root`` followed, and everything is named relative to it. What others put in the place of a
+    part or a journal is not used.
+    """
+
+    def __init__(self, path: Path, root: Path, identity: Identity, monotonic: Callable[[], float]) -> None:
         self.path = path
         self.identity = identity
         self.spans = Spans()
-        self._part, self._journal = part_paths(path)
+        part, journal = part_paths(path)
+        self._part, self._journal = part.name, journal.name
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._saving = threading.Lock()
@@ -91,12 +106,18 @@ class PartFile:
         self._using = threading.Lock()
         self._is_finished = self._is_closing = self._needs_etag = False
         with translated(path):
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-            self._descriptor = os.open(self._part, flags, 0o666)
+            self._folder = _opened_folder(root, path.relative_to(root).parts[:-1])
+        try:
+            with translated(path):
+                self._descriptor = _opened_part(self._part, self._folder)
+        except BaseException:
+            os.close(self._folder)
+            raise
         try:
             _lock_for_us(self._descriptor, path)
             with translated(path):
-                found = _read_journal(self._journal, identity, os.fstat(self._descriptor).st_size)
+                size_bytes = os.fstat(self._descriptor).st_size
+                found = _read_journal(self._journal, self._folder, identity, size_bytes)
                 if found:
                     self.identity, self.spans = found
                     self._needs_etag = not identity.may_be(self.identity)
@@ -106,6 +127,7 @@ class PartFile:
                     os.ftruncate(self._descriptor, 0)
         except BaseException:
             os.close(self._descriptor)
+            os.close(self._folder)
             raise
 
     @property
@@ -136,7 +158,7 @@ class PartFile:
             self._needs_etag = False
             self.spans = Spans()
             os.ftruncate(self._descriptor, 0)
-            self._journal.unlink(missing_ok=True)
+            _unlink(self._journal, self._folder)
 
     def write(self, offset: int, chunk: bytes) -> int:
         """Put bytes where they belong; how many of them were missing."""
@@ -164,12 +186,13 @@ class PartFile:
                 content = {"version": _VERSION, **asdict(self.identity), "spans": list(self.spans)}
             with translated(self.path):
                 _sync(self._descriptor)
-                draft = self._journal.with_suffix(".new")
+                draft = f"{self._journal}.new"
+                _unlink(draft, self._folder)  # of a run that was killed
                 try:
-                    draft.write_text(json.dumps(content), encoding="utf-8")
-                    draft.replace(self._journal)
+                    _write_new(draft, self._folder, json.dumps(content).encode())
+                    os.replace(draft, self._journal, src_dir_fd=self._folder, dst_dir_fd=self._folder)
                 except OSError:
-                    draft.unlink(missing_ok=True)
+                    _unlink(draft, self._folder)
                     raise
         finally:
             self._saved_at_s = self._monotonic()
@@ -190,11 +213,12 @@ class PartFile:
             os.ftruncate(self._descriptor, self.done_bytes)
             os.fsync(self._descriptor)
             if modified_s is not None:
-                os.utime(self._part, (modified_s, modified_s))
-            self._part.replace(self.path)
+                os.utime(self._descriptor, (modified_s, modified_s))
+            os.replace(self._part, self.path.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._is_finished = True
-            self._journal.unlink(missing_ok=True)
-            _sync_folder(self.path.parent)
+            _unlink(self._journal, self._folder)
+            with suppress(OSError):
+                os.fsync(self._folder)
 
     def close(self) -> None:
         """Let go of it. Unless it is finished, what is there is kept for the next time."""
@@ -207,10 +231,11 @@ class PartFile:
                     with suppress(DownloadError):
                         self._save_at_last()
                 else:
-                    self._part.unlink(missing_ok=True)
-                    self._journal.unlink(missing_ok=True)
+                    _unlink(self._part, self._folder)
+                    _unlink(self._journal, self._folder)
             finally:
                 os.close(self._descriptor)
+                os.close(self._folder)
 
     def _save_at_last(self) -> None:
         """Write the journal once nothing else is written; on a full disk, in place of the last bytes."""
@@ -235,20 +260,79 @@ class translated:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if not isinstance(error, OSError):
             return
-        reason = error.strerror or type(error).__name__
-        if error.errno in _NO_ROOM:
-            raise NoRoom(
-                f"the disk is full ({reason}): what has arrived is kept; make room and run it again"
-            ) from error
-        raise DownloadError(f"{self._path.name} cannot be written: {reason}") from error
+        if error.errno in FULL_DISK:
+            raise NoRoom(f"{why_not_written(error)}. What has arrived is kept: run it again then") from error
+        if isinstance(error, NotADirectoryError) and error.filename is not None:
+            where = f"{error.filename} is a link or a file where a folder must be"
+            raise DownloadError(f"can't write {self._path.name}: {where}") from error
+        raise DownloadError(f"can't write {self._path.name}: {why_not_written(error)}") from error
 
 
-def _read_journal(path: Path, identity: Identity, part_size_bytes: int) -> tuple[Identity, Spans] | None:
+def _opened_folder(root: Path, names: Sequence[str]) -> int:
+    """Make and open the file's folder; the caller closes it."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from None
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return open_folder(folder, names, create=True)
+    finally:
+        os.close(folder)
+
+
+def _opened_part(name: str, folder: int) -> int:
+    """Open our own part file, or a new one in place of whatever else has the name."""
+    try:
+        return _opened_own(name, folder, os.O_RDWR)
+    except _NotOurs:
+        _unlink(name, folder)
+        return new_file(name, USUAL_FILE_MODE, folder=folder, readable=True)
+
+
+def _opened_own(name: str, folder: int, flags: int) -> int:
+    """Open a plain file of ours that has no other name. Raises _NotOurs for anything else, or nothing."""
+    try:
+        descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _NO_PLAIN_FILE:
+            raise _NotOurs from None
+        raise
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == os.geteuid():
+        return descriptor
+    os.close(descriptor)
+    raise _NotOurs
+
+
+class _NotOurs(Exception):
+    """There is no such file, or somebody else put it there."""
+
+
+def _write_new(name: str, folder: int, content: bytes) -> None:
+    descriptor = new_file(name, USUAL_FILE_MODE, folder=folder)
+    try:
+        while content:
+            content = content[os.write(descriptor, content) :]
+    finally:
+        os.close(descriptor)
+
+
+def _unlink(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _read_journal(
+    name: str, folder: int, identity: Identity, part_size_bytes: int
+) -> tuple[Identity, Spans] | None:
     """What the journal says, if it is one, of this file, and the bytes it speaks of are there."""
     try:
-        if path.is_symlink() or path.stat().st_size > _MAX_JOURNAL_BYTES:
+        with os.fdopen(_opened_own(name, folder, os.O_RDONLY), "rb") as file:
+            text = file.read(_MAX_JOURNAL_BYTES + 1)
+        if len(text) > _MAX_JOURNAL_BYTES:
             return None
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(text)
         if content.pop("version") != _VERSION:
             return None
         spans = Spans((_whole(start), _whole(end)) for start, end in content.pop("spans"))
@@ -262,7 +346,7 @@ def _read_journal(path: Path, identity: Identity, part_size_bytes: int) -> tuple
             identity.node_rank,
         ):
             return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (_NotOurs, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     if spans.end > part_size_bytes or (size_bytes is not None and spans.end > size_bytes):
         return None
@@ -304,12 +388,3 @@ def _lock_for_us(descriptor: int, path: Path) -> None:
 
 def _sync(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -5,26 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from api_client.downloads.errors import DownloadError
-from api_client.downloads.part_file import translated
 from api_client.downloads.planning import is_taken, is_there
 from api_client.downloads.records import PlannedFile
 
 _MAX_RENAMES = 10_000
-
-
-def make_folders(folder: Path, path: Path) -> None:
-    """Make the folders between ``folder`` and ``path``.
-
-    Raises DownloadError if one of them is a link or a file: links may lead anywhere.
-    """
-    with translated(path):
-        folder.mkdir(parents=True, exist_ok=True)
-        current = folder
-        for part in path.relative_to(folder).parts[:-1]:
-            current = current / part
-            if current.is_symlink():
-                raise DownloadError(f"{path.name} is not written: {current} is a link")
-            current.mkdir(exist_ok=True)
 
 
 def free_name(file: PlannedFile) -> tuple[Path, bool]:

@@ -15,7 +15,7 @@ from api_client.downloads.file_download import FileDownload
 from api_client.downloads.filling import Hooks, Means
 from api_client.downloads.listing import UrlBook
 from api_client.downloads.meter import Meter
-from api_client.downloads.places import free_name, make_folders
+from api_client.downloads.places import free_name
 from api_client.downloads.planning import as_listed_again, is_taken, is_there, looked_at
 from api_client.downloads.records import (
     DownloadPlan,
@@ -193,8 +193,7 @@ class Run:
                 on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
             ),
         )
-        await asyncio.to_thread(make_folders, self._plan.folder, task.path)
-        part = await download.fetch(task.path, on_open=partial(meter.resumed, place))
+        part = await download.fetch(task.path, self._plan.folder, on_open=partial(meter.resumed, place))
         try:
             meter.change(place, state=FileState.VERIFYING)
             if self._existing is not Existing.OVERWRITE and await asyncio.to_thread(is_taken, task.path):

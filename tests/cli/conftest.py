@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from whole_platform import CONFIG, NOISE, furnish
 
+from support.faulty import FaultyServer, faulty_server
+from support.served_platform import KEY, served_platform
 from support.stranger import Stranger
 
 ROOT = Path(__file__).parents[2]
@@ -82,3 +85,29 @@ def cli_process(stranger: Stranger, clean_environ: dict[str, str]) -> Callable[.
         )
 
     return start
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Iterator[FaultyServer]:
+    with faulty_server() as server:
+        yield server
+
+
+@pytest.fixture
+def world(faulty: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """A platform with something for every command, behind a server that is in trouble at first."""
+    faulty.set_faults("")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "config.py").write_text(CONFIG)
+    (tmp_path / "platform").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with served_platform(faulty, tmp_path / "platform") as served:
+        furnish(served)
+        faulty.set_faults(NOISE)
+        yield {
+            "BASETEN_API_KEY": KEY,
+            "BASETEN_REMOTE_URL": faulty.url,
+            "BASETEN_MANAGEMENT_API_URL_OVERRIDE": faulty.url,
+            "NO_COLOR": "1",
+            "BT_TUI_DEBUG": "1",
+        }

@@ -1,0 +1,171 @@
+"""Every file that a command writes: created exclusively, whole or not there, and never through a link."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from every_command import ENDED, JOB, SERVED
+
+ROOT = Path(__file__).parents[2]
+OLD = "what was there before\n"
+WRITING: dict[str, tuple[tuple[str, ...], str]] = {
+    "logs": (("logs", JOB, "--save", "run.log"), "run.log"),
+    "logs as records": (("logs", JOB, "-o", "run.ndjson"), "run.ndjson"),
+    "a followed log": (("logs", ENDED, "--follow", "--drain", "0", "--save", "run.log"), "run.log"),
+    "code": (("download", JOB), "*/train.py"),
+    "packed code": (("download", JOB, "--no-unzip"), "*.tgz"),
+    "checkpoints": (("checkpoints", "download", "--job-id", JOB), "job00001/checkpoint-100/notes.txt"),
+    "urls": (("checkpoints", "urls", "--job-id", JOB), "*_checkpoints.json"),
+    "a project": (("init", "my-run"), "my-run/config.py"),
+    "ssh": (("ssh-config", "--install"), "ssh_config"),
+    "settings": (("config", "edit"), "bt-tui/config.toml"),
+    "a truss config": (
+        ("deploy_checkpoints", *SERVED, "--dry-run", "--truss-config-output-dir", "truss"),
+        "truss/config.yaml",
+    ),
+}
+"""Command lines, and a file that each writes; projects have a new name in every test."""
+
+REPLACING: dict[str, tuple[tuple[str, ...], str]] = {
+    "logs": (("logs", JOB, "--save", "run.log", "--force"), "run.log"),
+    "a followed log": (("logs", ENDED, "-f", "--drain", "0", "--save", "run.log", "--force"), "run.log"),
+    "checkpoints": (
+        ("checkpoints", "download", "--job-id", JOB, "--existing", "overwrite"),
+        "job00001/checkpoint-100/notes.txt",
+    ),
+    "a project": (("init", "my-run", "--force"), "my-run/config.py"),
+    "a truss config": WRITING["a truss config"],
+}
+
+
+@pytest.fixture
+def environ(world: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """What leads to the platform, and files that have their place in the environment in the test's folder."""
+    return world | {
+        "BASETEN_SSH_CONFIG_PATH": str(tmp_path / "here" / "ssh_config"),
+        "XDG_CONFIG_HOME": str(tmp_path / "here"),
+        "EDITOR": "true",
+        "BT_TUI_DEBUG": "",
+    }
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    path = tmp_path / "here"
+    path.mkdir()
+    monkeypatch.chdir(path)
+    return path
+
+
+class Opened:
+    """What was opened with the wish to create it, of a relative name or in a folder, while it is watched."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self.flags: dict[str, int] = {}
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or self.folder is None or not isinstance(arguments[0], str):
+            return
+        path, _, flags = arguments
+        is_there = not path.startswith("/") or path.startswith(str(self.folder))
+        if flags & os.O_CREAT and is_there:
+            self.flags[path] = flags
+
+
+@pytest.fixture(scope="module")
+def hook() -> Opened:
+    return Opened()
+
+
+@pytest.fixture
+def opened(hook: Opened, here: Path) -> Iterator[Opened]:
+    hook.flags, hook.folder = {}, here
+    yield hook
+    hook.folder = None
+
+
+@pytest.mark.parametrize(("arguments", "written"), WRITING.values(), ids=WRITING)
+def test_what_is_created_is_created_exclusively(
+    cli: Callable[..., Any], environ: dict[str, str], here: Path, opened: Opened, arguments, written
+) -> None:
+    result = cli(*arguments, environ=environ)
+
+    assert result.code == 0, result.err
+    assert [path.is_file() for path in here.glob(written)] == [True]
+    assert opened.flags
+    assert [path for path, flags in opened.flags.items() if not flags & os.O_EXCL] == []
+
+
+@pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)
+def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(
+    cli: Callable[..., Any], environ: dict[str, str], here: Path, tmp_path: Path, arguments, written
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text(OLD)
+    (here / written).parent.mkdir(parents=True, exist_ok=True)
+    (here / written).symlink_to(victim)
+    (here / f"{written}.part").symlink_to(victim)
+
+    result = cli(*arguments, environ=environ)
+
+    assert result.code == 0, result.err
+    assert victim.read_text() == OLD
+    assert not (here / written).is_symlink()
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if not path.is_dir()
+    }
+
+
+def on_full_disk(
+    arguments: tuple[str, ...], environ: dict[str, str], here: Path, limit: int
+) -> subprocess.CompletedProcess[str]:
+    """Run it where no file can grow over a few bytes, as the system's own limit has it."""
+    return subprocess.run(
+        [sys.executable, "-m", "tui", *arguments],
+        cwd=here,
+        env=environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+
+
+@pytest.mark.parametrize(("arguments", "written"), WRITING.values(), ids=WRITING)
+def test_a_full_disk_is_a_sentence_and_leaves_no_half_file(
+    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments, written
+) -> None:
+    result = on_full_disk(arguments, clean_environ | environ, here, limit=5)
+
+    assert result.returncode == 1, result.stderr
+    assert "it would be larger than the file system or your limits (ulimit -f) allow" in result.stderr
+    assert "Traceback" not in result.stderr
+    left = {name for name in files_below(here) if not name.endswith((".part", ".json.new"))}
+    assert left == set()
+
+
+@pytest.mark.parametrize(("arguments", "written"), REPLACING.values(), ids=REPLACING)
+def test_on_a_full_disk_what_was_there_stays(
+    environ: dict[str, str], clean_environ: dict[str, str], here: Path, arguments, written
+) -> None:
+    (here / written).parent.mkdir(parents=True, exist_ok=True)
+    (here / written).write_text(OLD)
+
+    result = on_full_disk(arguments, clean_environ | environ, here, limit=5)
+
+    assert result.returncode == 1, result.stderr
+    assert (here / written).read_text() == OLD

@@ -1,0 +1,62 @@
+"""A platform with something for every command, and how it is furnished."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from datetime import UTC, datetime, timedelta
+
+from every_command import ENDED, JOB, WAITING
+
+from api_client.emulator.backend import StoredFile
+from api_client.emulator.store.artifacts import ObjectName
+from api_client.emulator.store.blobs import BUCKET
+from api_client.models import CachedFile, JobStatus
+from support.fake_backend import START
+from support.served_platform import Served
+
+NOISE = "429(retry-after=0);times=3"
+"""The first requests are turned away: even one that changes something may be sent again then."""
+
+
+CONFIG = """import os, sys, warnings
+from truss_train import Compute, Image, Runtime, TrainingJob, TrainingProject
+from truss.base.truss_config import AcceleratorSpec
+print("words of the config")
+os.system("echo words of its child")
+print("more words", file=sys.__stdout__, flush=True)
+compute = Compute(accelerator=AcceleratorSpec(accelerator="H100", count=8))
+job = TrainingJob(image=Image(base_image="x"), compute=compute, runtime=Runtime(start_commands=["true"]))
+project = TrainingProject(name="llama-sft", job=job)
+"""
+
+
+def furnish(served: Served) -> None:
+    """Jobs that run, have ended and wait; a log, files, a cache and an archive, all with strange words."""
+    backend, stores = served.backend, served.platform.stores
+    served.clock.moment = now = datetime.now(UTC)
+    times = {"created_at": now - timedelta(hours=1), "updated_at": now}
+    backend.add(JOB, served.project_id, name="grüße\x1b[31m\n你好", **times)
+    backend.add(ENDED, served.project_id, JobStatus.COMPLETED, **times)
+    backend.add(WAITING, served.project_id, JobStatus.PENDING, **times)
+    stamp = int((now - timedelta(minutes=30)).timestamp() * 1e9)
+    backend.lines[JOB] = backend.lines[ENDED] = [
+        {"timestamp": str(stamp + number), "message": text, "replica": "node-0"}
+        for number, text in enumerate(("{'loss': 1.5, 'step': 1}", "two\x1b]0;x\x07\x9b31m", '"a",\r\nb'))
+    ]
+    backend.stored_files[JOB] = [
+        StoredFile(f"checkpoint-100/{name}", 0, 9, START.isoformat(), synthetic_seed=1)
+        for name in ("notes.txt", "a,b\x1b[2J.bin")
+    ]
+    backend.caches[served.project_id] = [CachedFile(path='hub/"model\x1b[1m,é.bin', size_bytes=3)]
+    with stores.blobs.receive(BUCKET, "code.tgz") as incoming:
+        incoming.write(archive())
+        incoming.keep()
+    stores.artifacts.set(JOB, [ObjectName(BUCKET, "code.tgz")])
+
+
+def archive() -> bytes:
+    packed, member = io.BytesIO(), tarfile.TarInfo("train.py")
+    with tarfile.open(fileobj=packed, mode="w:gz") as bundle:
+        bundle.addfile(member)
+    return packed.getvalue()

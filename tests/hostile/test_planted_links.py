@@ -1,0 +1,89 @@
+"""Downloads into a folder where somebody else puts links in the place of our temporary files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from api_client.downloads import DownloadReport, FileState
+from api_client.downloads.part_file import part_paths
+from support.object_server import JOB, PROJECT, Store, Stored, serving
+
+MIB = 1024 * 1024
+CONTENT = bytes(range(256)) * 4 * 4096
+VICTIM = "nobody writes here"
+
+PLANTED: dict[str, Callable[[Path, Path], object]] = {
+    "a link": lambda place, victim: place.symlink_to(victim),
+    "another name of the file": lambda place, victim: place.hardlink_to(victim),
+    "a link to nothing yet": lambda place, victim: place.symlink_to(victim.with_name("new")),
+    "a pipe": lambda place, _victim: os.mkfifo(place),
+    "a file of somebody else": lambda place, _victim: _of_somebody_else(place),
+}
+
+
+def _of_somebody_else(place: Path) -> None:
+    place.write_bytes(b"0" * len(CONTENT))
+    os.chown(place, 12345, 12345)
+
+
+def names(path: Path) -> dict[str, Path]:
+    """What a download writes beside the file, by what it is."""
+    part, journal = part_paths(path)
+    return {
+        "part": part,
+        "journal": journal,
+        "draft": journal.with_suffix(".new"),
+        "another draft": journal.with_name(f"{journal.name}.new"),
+        "the file": path,
+    }
+
+
+async def download(store: Store, folder: Path) -> DownloadReport:
+    async with store.client(attempts=1) as client:
+        plan = await client.downloads.plan_checkpoints(PROJECT, JOB, folder)
+        return await client.downloads.run(plan)
+
+
+@pytest.mark.parametrize("place", names(Path("a")))
+@pytest.mark.parametrize("kind", PLANTED)
+async def test_what_is_planted_is_not_written_to(tmp_path: Path, kind: str, place: str) -> None:
+    if kind == "a file of somebody else" and os.geteuid() != 0:
+        pytest.skip("only root can make a file somebody else's")
+    victim, path = tmp_path / "victim", tmp_path / "in/ckpt/a.bin"
+    victim.write_text(VICTIM)
+    os.utime(victim, (1000, 1000))
+    path.parent.mkdir(parents=True)
+    PLANTED[kind](names(path)[place], victim)
+    with serving(Stored("ckpt/a.bin", CONTENT)) as store:
+        # The first time the store cuts the file, so that the journal is written, too.
+        store.behaviour.cut_after = lambda number: 2 * MIB if number == 0 else 0
+        await download(store, tmp_path / "in")
+        store.behaviour.cut_after = lambda _number: None
+        report = await download(store, tmp_path / "in")
+    assert (victim.read_text(), victim.stat().st_mtime) == (VICTIM, 1000)
+    assert not (tmp_path / "new").exists()
+    if place != "the file":
+        assert report.is_complete
+        assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("folder", ["ckpt", "ckpt/deep"])
+async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(tmp_path: Path, folder: str) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "in"
+    (outside / "deep").mkdir(parents=True)
+
+    def swap(sent_bytes: int) -> None:
+        if sent_bytes and not (inside / folder).is_symlink():
+            (inside / folder).rename(tmp_path / "moved")
+            (inside / folder).symlink_to(outside)
+
+    with serving(Stored("ckpt/deep/a.bin", CONTENT)) as store:
+        store.behaviour.before_piece = swap
+        report = await download(store, inside)
+    assert [file.state for file in report.files] == [FileState.DONE]
+    assert [path.name for path in outside.rglob("*")] == ["deep"]
+    assert [path.read_bytes() for path in (tmp_path / "moved").rglob("a.bin")] == [CONTENT]
