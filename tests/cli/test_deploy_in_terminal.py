@@ -193,7 +193,7 @@ def test_a_long_list_is_filtered_by_typing(deployer, tmp_path):
         someone.types(b"job27")
         someone.sees("/ job27")
         someone.types(ENTER)
-        someone.sees("Which job's checkpoints? job27")
+        someone.sees("Which job's checkpoints? job27", "Which checkpoints?")
         someone.types(b"\x03")
         assert someone.end() == 130
 

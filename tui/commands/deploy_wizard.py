@@ -239,7 +239,7 @@ def _review(state: WizardState) -> Review:
 
 
 def _path_of(typed: str) -> Path:
-    return Path(typed).expanduser()
+    return Path(os.path.expanduser(typed))  # noqa: PTH111 - the other raises for ~nobody, this leaves it
 
 
 def _is_there(path: Path) -> bool:

@@ -6,6 +6,7 @@ it is a file (``run.log``, ``./log``), whose ending chooses the format unless on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
             )
     if len(formats) > 1 or len(files) > 1:
         raise click.BadParameter("one format and one file at most", param_hint="-o/--output")
-    file = Path(files[0]).expanduser() if files else None
+    file = Path(os.path.expanduser(files[0])) if files else None  # noqa: PTH111 - does not raise for ~nobody
     suffix_format = FORMAT_OF_SUFFIX.get(file.suffix.lower(), TEXT) if file else TEXT
     return Target(formats[0] if formats else suffix_format, file, force)
 

@@ -29,7 +29,10 @@ def job_step(state: WizardState) -> Step:
     """Which job; the newest is proposed."""
     choices = tuple(_job_choice(job, state) for job in _newest_first(state.facts.jobs))
     possible = [choice.value for choice in choices if not choice.disabled_reason]
-    refusal = "" if choices else "there are no training jobs, so there are no checkpoints to deploy"
+    refusal = ""
+    if not possible:
+        refusal = "none of these jobs has run yet" if choices else "there are no training jobs"
+        refusal += ", so there are no checkpoints to deploy"
     return Step(
         id=JOB,
         title="Job",
@@ -38,8 +41,7 @@ def job_step(state: WizardState) -> Step:
         flag="--job-id",
         choices=choices,
         answer=state.answers.job_id,
-        default=state.answers.job_id or (possible[0] if possible else None),
-        remark="" if possible or refusal else "none of these jobs has run yet",
+        default=state.answers.job_id or next(iter(possible), None),
         refusal=refusal,
         check=lambda answer: choice_problem(choices, answer, "a job"),
         put=_put_job,

@@ -25,7 +25,12 @@ def gpu_step(state: WizardState) -> Step:
     """Which GPUs. The smallest instance that holds the weights is proposed."""
     choices = tuple(_choice(instance) for instance in offers(state.facts.instances))
     answer = state.answers.gpu
-    refusal = "" if choices else "the account has no instance type with GPUs to deploy on"
+    refusal = ""
+    if not choices:
+        refusal = "the account has no instance type with GPUs to deploy on"
+    elif all(choice.disabled_reason for choice in choices):
+        types = listed(list(dict.fromkeys(choice.value for choice in choices)))
+        refusal = f"config files have no name for the account's GPU types: {types}"
     return Step(
         id=GPU,
         title="GPU",

@@ -49,12 +49,17 @@ class Facts:
     def with_checkpoints(
         self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
     ) -> Facts:
-        """These facts and the checkpoints of a job; ``files`` are the job's, None if they were not told."""
+        """These facts and the checkpoints of a job; ``files`` are the job's, None if they were not told.
+
+        Of checkpoints listed twice the first counts: deployments name them by job and name alone.
+        """
+        each_once = {(each.training_job_id, each.checkpoint_id): each for each in reversed(checkpoints)}
+        checkpoints = tuple(reversed(each_once.values()))
         unfit = {each.checkpoint_id: selectable(each, files) for each in checkpoints}
         return replace(
             self,
             checkpoints_of=job_id,
-            checkpoints=tuple(checkpoints),
+            checkpoints=checkpoints,
             unfit=unfit,
             files=None if files is None else telling_files(files),
         )

@@ -6,16 +6,18 @@ questionary is imported when the first question is asked, and not before.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tui.insight.text import inert
 from tui.wizard.environment import read_pair
 from tui.wizard.state import Pairs
 from tui.wizard.step import Answer, Choice, Step
 from tui.wizard.walk import Walk
+
+T = TypeVar("T")
 
 KEYS_HELP = "enter goes on · shift+tab goes back · esc leaves; answers are kept"
 MARK_HELP = "(space marks)"
@@ -109,35 +111,42 @@ async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
     if step.kind not in ("choice", "choices", "review") and step.choices:
         say("One of " + ", ".join(each.value for each in step.choices if not each.disabled_reason) + ".")
     if step.kind in ("choice", "review"):
-        chosen: Answer | Move = await _run(_select(title, step))
-        return chosen
+        return await _ask_choice(title, step, say)
     if step.kind == "choices":
-        return _names(await _run(_checkbox(title, step)))
+        return await _run(_checkbox(title, step), lambda places: _values(step, places))
     default = "" if step.default is None else str(step.default)
-    typed: Answer | Move = await _run(_text(title, default, step.problem))
-    return typed
+    return await _run(_text(title, default, step.problem), str)
+
+
+async def _ask_choice(title: str, step: Step, say: Say) -> Answer | Move:
+    """Ask until the choice is one that can be made: a filtered list offers disabled ones, too."""
+    while True:
+        chosen = await _run(_select(title, step), lambda place: step.choices[place].value)
+        problem = "" if isinstance(chosen, Move) else step.problem(chosen)
+        if not problem:
+            return chosen
+        say(problem)
 
 
 async def confirmed(question: str) -> bool:
     """Whether the person says yes; a no is what enter alone means."""
     import questionary
 
-    answer = await _run(questionary.confirm(inert(question), default=False, output=_stderr()))
-    return answer is True
+    return await _run(questionary.confirm(inert(question), default=False, output=_stderr()), bool) is True
 
 
 async def asked_text(question: str, default: str) -> str:
     """A text with no rules; empty when the person would rather not."""
-    answer = await _run(_text(question, default, lambda _text: ""))
-    return "" if isinstance(answer, Move) else str(answer).strip()
+    answer = await _run(_text(question, default, lambda _text: ""), str)
+    return "" if isinstance(answer, Move) else answer.strip()
 
 
 async def asked_secret(question: str) -> str:
     """A text that is not shown while it is typed; empty when the person would rather not."""
     import questionary
 
-    answer = await _run(questionary.password(inert(question), output=_stderr()))
-    return "" if isinstance(answer, Move) else str(answer).strip()
+    answer = await _run(questionary.password(inert(question), output=_stderr()), str)
+    return "" if isinstance(answer, Move) else answer.strip()
 
 
 async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
@@ -153,12 +162,12 @@ async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | M
         problem = step.problem(pairs)
         if problem:
             say(problem)
-        line = await _run(_text(title, "", partial(_pair_problem, step, pairs)))
+        line = await _run(_text(title, "", partial(_pair_problem, step, pairs)), str)
         if isinstance(line, Move):
             return line
         if not line and not problem:
             return pairs
-        pairs = _with_line(pairs, str(line))
+        pairs = _with_line(pairs, line)
 
 
 def _pair_problem(step: Step, pairs: Pairs, answer: Answer) -> str:
@@ -179,13 +188,26 @@ def _with_line(pairs: Pairs, line: str) -> Pairs:
 
 
 def _select(title: str, step: Step) -> Any:
+    """A list to choose one of; its answer is the choice's place, as values may repeat or be empty.
+
+    In a long list, which can be filtered, disabled choices only look so: where nothing else passes the
+    filter, questionary would never stop looking for one that can be chosen.
+    """
     import questionary
 
     is_long = len(step.choices) >= LONG_LIST
+    choices = [_choice(each, place, blocked=not is_long) for place, each in enumerate(step.choices)]
     return questionary.select(
         inert(title),
-        choices=[_choice(each) for each in step.choices],
-        default=step.proposal if isinstance(step.proposal, str) else None,
+        choices=choices,
+        default=next(
+            (
+                shown
+                for each, shown in zip(step.choices, choices, strict=True)
+                if each.value == step.default and not each.disabled_reason
+            ),
+            None,
+        ),
         instruction=FILTER_HELP if is_long else NO_HELP,
         use_search_filter=is_long,
         use_jk_keys=not is_long,
@@ -194,16 +216,27 @@ def _select(title: str, step: Step) -> Any:
 
 
 def _checkbox(title: str, step: Step) -> Any:
+    """A list to mark some of; its answer are the choices' places."""
     import questionary
 
     marked = step.proposal if isinstance(step.proposal, tuple) else ()
+
+    def check(places: Any) -> str | bool:
+        return inert(step.problem(_values(step, places))) or True
+
     return questionary.checkbox(
         inert(title),
-        choices=[_choice(each, checked=each.value in marked) for each in step.choices],
+        choices=[
+            _choice(each, place, checked=each.value in marked) for place, each in enumerate(step.choices)
+        ],
         instruction=MARK_HELP,
-        validate=lambda values: inert(step.problem(tuple(values))) or True,
+        validate=check,
         output=_stderr(),
     )
+
+
+def _values(step: Step, places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(step.choices[place].value for place in places))
 
 
 def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
@@ -218,20 +251,23 @@ def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
     )
 
 
-def _choice(choice: Choice, *, checked: bool = False) -> Any:
+def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool = True) -> Any:
     import questionary
 
-    title = choice.label + (f"  {choice.hint}" if choice.hint else "")
+    reason = inert(choice.disabled_reason)
+    title = inert(choice.label + (f"  {choice.hint}" if choice.hint else ""))
+    if reason and not blocked:
+        title, reason = f"- {title} ({reason})", ""
     return questionary.Choice(
-        title=inert(title),
-        value=choice.value,
-        disabled=inert(choice.disabled_reason) or None,
-        checked=checked,
+        title=title,
+        value=place,
+        disabled=reason or None,
+        checked=checked and not choice.disabled_reason,
     )
 
 
-async def _run(question: Any) -> Any:
-    """Ask; the keys for back and leave work besides questionary's own."""
+async def _run(question: Any, read: Callable[[Any], T]) -> T | Move:
+    """Ask, and read what questionary answers; the keys for back and leave work besides its own."""
     from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
     from prompt_toolkit.keys import Keys
 
@@ -247,11 +283,8 @@ async def _run(question: Any) -> Any:
 
     application = question.application
     application.key_bindings = merge_key_bindings([application.key_bindings, keys])
-    return await question.unsafe_ask_async()
-
-
-def _names(answer: Any) -> Answer | Move:
-    return answer if isinstance(answer, Move) else tuple(answer)
+    answer = await question.unsafe_ask_async()
+    return answer if isinstance(answer, Move) else read(answer)
 
 
 def _stderr() -> Any:

@@ -1,0 +1,191 @@
+"""The deploy wizard at a terminal: no name that a server gives, and no key, ends it with a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hostile_answers import HARM, HostileServer, harmful, hidden_in
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+
+from api_client import models
+from support.stranger import Answer
+from support.terminal import AtTerminal
+from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, walk_of
+from tui.commands.deploy_options import DeployWishes
+from tui.commands.deploy_wizard import DeployDesk
+from tui.commands.output import Output
+from tui.wizard.review import SAVE
+from tui.wizard.state import Facts, WizardState
+from tui.wizard.step import Step
+from tui.wizard.steps import steps
+from tui.wizard.terminal import Move, NoAnswerPossible, ask, walk_at_terminal
+from tui.wizard.walk import Walk
+
+ENTER, DOWN, UP, SPACE, BACK, WIPE, ERASE, INTERRUPT = (
+    "\r",
+    "\x1b[B",
+    "\x1b[A",
+    " ",
+    "\x1b[Z",
+    "\x15",
+    "\x7f",
+    "\x03",
+)
+TEXTS = (
+    *("", " ", ".", "..", "a", "A", "-x", "a\nb", "a\0b", "\ud800", "[b]x[/]", "<b>&amp;", "{x} %s", "=1+1"),
+    *("ünï", "日本" * 20, "\u202eabc", "\U000e0041", "x" * 500, "change:job", "None", HARM),
+)
+NAMES = st.sampled_from(TEXTS)
+KEYS = st.lists(
+    st.sampled_from([ENTER, DOWN, UP, SPACE, WIPE, ERASE, "m", "z", "64", "A=b", "=", "-A", "~x/y"]),
+    max_size=12,
+).map("".join)
+
+
+@st.composite
+def walks(draw: st.DrawFn) -> Walk:
+    """At the first question, of a world in which something can always be chosen, among much that cannot."""
+    jobs = draw(
+        st.lists(st.builds(job, NAMES, st.sampled_from(["COMPLETED", "PENDING"]), name=NAMES), max_size=20)
+    )
+    loras = st.builds(lora, NAMES, st.sampled_from([8, 64, 10**30, "8", HARM]), base_model=NAMES)
+    others = st.builds(checkpoint, NAMES, st.sampled_from(["full", "whisper"]) | NAMES)
+    kinds = st.sampled_from(["H100", "h100", "L4", "QUANTUM", "", HARM])
+    machines = draw(st.lists(st.builds(machine, kinds, st.integers(-1, 3)), max_size=20))
+    facts = Facts(
+        NOW,
+        jobs=(*jobs, job()),
+        instances=(*machines, *MACHINES),
+        secret_names=draw(st.lists(NAMES, max_size=20).map(tuple) | st.none()),
+    )
+    found = [*draw(st.lists(loras | others, max_size=4)), lora("good")]
+    return Walk(WizardState(facts.with_checkpoints("job1", found, None)))
+
+
+@contextmanager
+def typed(keys: str) -> Iterator[None]:
+    """These keys lie ready, and then nothing but interruptions."""
+    with create_pipe_input() as pipe, create_app_session(input=pipe):
+        pipe.send_text(keys + INTERRUPT * 5)
+        yield
+
+
+def asked(step: Step, keys: str) -> None:
+    """An answer that will do, a way out, or an interruption comes of these keys."""
+
+    async def question() -> None:
+        with typed(keys):
+            answer = await ask(step, (1, 9), lambda _line: None)
+        assert isinstance(answer, Move) or not step.problem(answer)
+
+    try:
+        asyncio.run(question())
+    except KeyboardInterrupt:
+        return
+
+
+def desk() -> DeployDesk:
+    """Shows and saves; there is no server to ask."""
+    return DeployDesk(None, Output(), DeployWishes(False, False, False, None, "table"))  # type: ignore[arg-type]
+
+
+def good_answer(step: Step) -> object:
+    """One that leads on."""
+    wanted = {
+        "job": "job1",
+        "checkpoints": ("good",),
+        "base_model": "m/x",
+        "lora_rank": 64,
+        "model_name": "m",
+    }
+    return wanted.get(step.id, "H100:2" if step.id == "gpu" else step.default)
+
+
+@given(walk=walks(), keys=KEYS)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_name_and_no_key_ends_a_question_otherwise_than_by_its_answer(
+    capsys: pytest.CaptureFixture[str], walk: Walk, keys: str
+) -> None:
+    while True:
+        asked(walk.step, keys)
+        if walk.step.kind == "review":
+            break
+        walk = walk.answered(good_answer(walk.step))
+    assert hidden_in(capsys.readouterr().err.replace("\r", "").replace("\x08", "")) == []
+
+
+def test_in_a_long_list_filtered_to_what_cannot_be_chosen_every_key_still_works() -> None:
+    waiting = [job(f"waits{number}", "PENDING") for number in range(20)]
+    walk = Walk(WizardState(Facts(NOW, jobs=(job("ran"), *waiting))))
+    asked(walk.step, f"waits{DOWN}{DOWN}{UP}{ENTER}")
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (Facts(NOW, jobs=(job("a", "PENDING"), job("b", "DEPLOYING"))), "none of these jobs has run yet"),
+        (Facts(NOW), "there are no training jobs"),
+    ],
+)
+def test_where_nothing_can_be_chosen_it_says_why(facts: Facts, why: str) -> None:
+    with pytest.raises(NoAnswerPossible, match=why):
+        asyncio.run(walk_at_terminal(Walk(WizardState(facts)), desk()))
+
+
+def test_gpus_that_no_config_can_name_are_a_sentence() -> None:
+    state = WizardState(Facts(NOW, jobs=(job(),), instances=(machine("QUANTUM", 1), machine(HARM, 2))))
+    step = next(each for each in steps(state) if each.id == "gpu")
+    assert step.refusal.startswith("config files have no name for the account's GPU types: QUANTUM:1, ")
+
+
+def test_a_checkpoint_that_is_listed_twice_is_one() -> None:
+    walk = walk_of(checkpoint("again", "full"), checkpoint("again", "full"))
+    walk = walk.answered("job1")
+    assert [choice.value for choice in walk.step.choices] == ["again"]
+    assert walk.step.problem(("again",)) == ""
+
+
+@pytest.mark.parametrize("name", ["~nobody-is-called-so/x.py", "no/such/folder/x.py"])
+def test_a_name_to_save_as_that_cannot_be_is_a_sentence(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    review = to(walk_of(lora("good")), "review", model_name="m", gpu="H100:1")
+
+    async def save() -> Walk | None:
+        with typed(WIPE + name + ENTER):
+            return await desk().act(review, SAVE)
+
+    assert asyncio.run(save()) is review
+    assert "No such file or directory" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_whole_way_on_a_world_of_hostile_names(tmp_path: Path) -> None:
+    with HostileServer() as server:
+        checkpoint = harmful(models.Checkpoint) | {"checkpoint_type": "full"}
+        path = "/v1/training_projects/[^/]+/jobs/[^/]+/checkpoints"
+        server.on("GET", path, Answer(body={"checkpoints": [checkpoint, checkpoint]}))
+        own = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "HOME": str(tmp_path)}
+        environ = {**os.environ, **server.environ(), **own}
+        with AtTerminal("deploy", environ=environ, folder=tmp_path) as someone:
+            for question, keys in (
+                ("Which job's checkpoints?", ENTER),
+                ("Which checkpoints?", ENTER),
+                ("Which base model?", WIPE + "m/x" + ENTER),
+                ("What is the model called?", WIPE + "m" + ENTER),
+                ("config files have no name for the account's GPU types", ""),
+                ("What is the model called?", INTERRUPT),
+            ):
+                someone.sees(question)
+                someone.types(keys.encode())
+            assert someone.end() == 130
+    assert "Traceback" not in someone.text
