@@ -7,8 +7,23 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
-OURS = ("BASETEN_", "USER_TRUSSRC_PATH", "BT_TUI_", "NO_COLOR", "TMUX", "COLUMNS", "LINES")
+OURS = (
+    "AWS_",
+    "BASETEN_",
+    "USER_TRUSSRC_PATH",
+    "BT_TUI_",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "TMUX",
+    "COLUMNS",
+    "LINES",
+)
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+settings.register_profile("untimed", deadline=None)  # how long an example takes depends on the machine
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +35,7 @@ def _nobody_s_own_settings(
     for place in ("CONFIG", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{place}_HOME", str(own / place.lower()))
     for name in list(os.environ):
-        if name.startswith(OURS):
+        if name.startswith(OURS) or name.upper() in PROXIES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()

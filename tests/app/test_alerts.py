@@ -288,3 +288,10 @@ async def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
         await run_command(
             ["sh", "-c", f"sleep 600 & touch {started}; wait"], b"{}", {"PATH": "/usr/bin:/bin"}, 0.5
         )
+
+
+async def test_no_proxy_sees_a_webhook_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with webhook(200) as hook:
+        await post(hook.url, b"{}", pause_s=0.0)
+    assert len(hook.heard) == 1

@@ -41,7 +41,7 @@ NESTED = b'{"a":' * 10_000 + b"1" + b"}" * 10_000
 
 
 @given(content=TOML_PIECES.map(lambda text: text.encode(errors="replace")) | st.binary(max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_settings(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "settings.toml"
     file.write_bytes(content)

@@ -110,7 +110,7 @@ def good_answer(step: Step) -> object:
 
 
 @given(walk=walks(), keys=KEYS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_name_and_no_key_ends_a_question_otherwise_than_by_its_answer(
     capsys: pytest.CaptureFixture[str], walk: Walk, keys: str
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from api_client.addresses import is_loopback
 from tui.alerts.alert import Alert
 from tui.insight.keyless import without_keys
 from tui.insight.text import clip, inert
@@ -118,7 +119,11 @@ async def post(url: str, body: bytes, pause_s: float) -> None:
         if attempt:
             await asyncio.sleep(pause_s)
         try:
-            async with httpx.AsyncClient(timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False) as client:
+            # No proxy sees a webhook on this machine.
+            direct = is_loopback(httpx.URL(url).host)
+            async with httpx.AsyncClient(
+                timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False, trust_env=not direct
+            ) as client:
                 answer = await client.post(url, content=body, headers={"content-type": "application/json"})
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             problem = type(error).__name__

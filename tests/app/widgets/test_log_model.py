@@ -274,7 +274,7 @@ def is_error(entry: LogEntry) -> bool:
 
 
 TestReadingWhileLinesCome = ReadingWhileLinesCome.TestCase
-TestReadingWhileLinesCome.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)
+TestReadingWhileLinesCome.settings = settings(max_examples=15, stateful_step_count=15)
 
 
 def test_a_new_filter_shows_the_newest_lines_first() -> None:

@@ -116,7 +116,7 @@ def test_every_safetensors_file_has_a_header_that_fits_its_size(world: World) ->
             assert 8 + length + max(ends) == file.size_bytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_ranges_are_cut_from_one_file(still_world: World, data: st.DataObject) -> None:
     listed = [file for file in files(still_world, "llama-8b-lora-r16") if file.size_bytes > 400_000]

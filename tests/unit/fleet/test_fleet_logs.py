@@ -25,7 +25,7 @@ TOLD = (
     "ifeval-first-try",
     "tokenize-fineweb",
 )
-FAST = settings(max_examples=25, deadline=None)
+FAST = settings(max_examples=25)
 SPAN_NS = 10 * MINUTE_NS
 
 

@@ -62,7 +62,7 @@ READS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(READS)
 def test_as_many_of_each_line_are_told_as_one_read_has_brought_most(reads: Reads) -> None:
     ledger = Ledger()

@@ -16,9 +16,7 @@ DAY_S = 86_400
 HISTORY_S = 9 * DAY_S
 LIVE_S = 150.0
 
-COMMON = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+COMMON = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 
 @st.composite
