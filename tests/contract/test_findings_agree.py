@@ -33,7 +33,7 @@ SICK = {
     "whisper-debug": FindingKind.GPU_IDLE,
     "qwen3-8b-dpo-4": FindingKind.CHECKPOINT_OVERDUE,
     "reward-model-v2": FindingKind.LOSS_EXPLODING,
-    "embed-multilingual-v1": FindingKind.NODE_MISSING,
+    "embed-multilingual-v1": FindingKind.METRICS_MISSING,
     "whisper-calls-resume": FindingKind.RESTARTS,
     "embed-crawl-v2": FindingKind.CACHE_FILLING,
     "llama-8b-32k": FindingKind.GPU_MEMORY,

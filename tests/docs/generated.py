@@ -26,6 +26,7 @@ THRESHOLDS: Mapping[str, tuple[str, ...]] = {
     FindingKind.GPU_IDLE: ("idle_", "active_"),
     FindingKind.STRAGGLER: ("straggler_",),
     FindingKind.NODE_MISSING: ("missing_",),
+    FindingKind.METRICS_MISSING: ("metrics_",),
     FindingKind.GPU_MEMORY: ("gpu_memory_",),
     FindingKind.MEMORY_LEAK: ("leak_",),
     FindingKind.DISK_FILLING: ("disk_",),

@@ -108,7 +108,9 @@ def _log(sickness: str) -> list[LogLine]:
             f" lr={2e-5 * (1 - number / 2000):.3e} tokens_per_sec={41000 + 900 * math.sin(number / 9):.0f}"
         )
         say(ago_s, text)
-        say(ago_s - 11, f"all_gather 2.1 GB in {40 + number % 9} ms", f"node-{1 + number % 3}")
+        rank = 1 + number % 3
+        if not (sickness == "silent" and rank == 2 and ago_s < 900):
+            say(ago_s - 11, f"all_gather 2.1 GB in {40 + number % 9} ms", f"node-{rank}")
         if sickness == "restarts" and ago_s in (6000, 3600, 1200):
             say(ago_s - 1, "torchelastic: worker group restarting, exit code 1", "node-2", "WARNING")
         if sickness == "errors" and ago_s in (300, 120):

@@ -33,7 +33,7 @@ SICK = {
     "whisper-debug": (FindingKind.GPU_IDLE, None),
     "qwen3-8b-dpo-4": (FindingKind.CHECKPOINT_OVERDUE, None),
     "reward-model-v2": (FindingKind.LOSS_EXPLODING, None),
-    "embed-multilingual-v1": (FindingKind.NODE_MISSING, "node-1"),
+    "embed-multilingual-v1": (FindingKind.METRICS_MISSING, "node-1"),
     "whisper-calls-resume": (FindingKind.RESTARTS, None),
     "qwen3-grpo-8": (FindingKind.QUEUED, None),
     "embed-crawl-v2": (FindingKind.CACHE_FILLING, None),

@@ -136,6 +136,10 @@ CHANGES: dict[str, tuple[object, str, Look]] = {
         *(60.0, "node-missing"),
         measured(*[series(range(0, 240, 60))] * 2, at_s=240, job={"node_count": 3}),
     ),
+    "metrics_after_s": (
+        *(1800.0, "metrics-missing"),
+        seen(4500, vitals=metrics(series()), vitals_at=moment(4500)),
+    ),
     "gpu_memory_share": (0.95, "gpu-memory", measured(series(gpu_memory=77 * GIB))),
     "gpu_memory_after_s": (60.0, "gpu-memory", measured(series(gpu_memory=then(60 * GIB, 79.2 * GIB, 3540)))),
     "leak_window_s": (600.0, "memory-leak", measured(LATE_LEAK)),

@@ -256,6 +256,103 @@ def test_a_node_that_is_heard_no_more_and_one_that_never_was():
     assert never.text == "one node has never sent metrics: 2 of 3 are heard"
 
 
+GONE_AT_S = 2940
+STOPPED = range(0, 3000, 60)
+
+
+def heard(*nodes: str | None, until_s: float = 3600, quiet: tuple[str, ...] = ()) -> ProgressSnapshot:
+    """A log in which each of these replicas prints every 5 s; those in ``quiet`` only until 1000 s."""
+    folding = ProgressFold()
+    for name in nodes:
+        last_s = 1000 if name in quiet else until_s
+        folding.add(
+            LogLine(round((START_S + at) * 1e9), f"batch of {name} loaded", name, None)
+            for at in range(0, int(last_s) + 1, 5)
+        )
+    return folding.snapshot()
+
+
+def test_a_node_that_logs_is_not_missing_only_its_metrics_are():
+    (found,) = look(vitals=metrics(series(), series(STOPPED)), progress=heard("node-0", "node-1"))
+    assert (found.kind, found.severity, found.node) == (FindingKind.METRICS_MISSING, "warning", "node-1")
+    assert found.text == "node-1: no metrics for 11m, still logging"
+    assert found.since == moment(GONE_AT_S)
+
+
+def test_a_node_without_metrics_whose_log_stopped_is_missing():
+    progress = heard("node-0", "node-1", quiet=("node-1",))
+    (found,) = look(vitals=metrics(series(), series(STOPPED)), progress=progress)
+    assert (found.kind, found.severity, found.node) == (FindingKind.NODE_MISSING, "critical", "node-1")
+    assert found.text == "node-1 is missing: no metrics for 11m, no log line for 43m"
+
+
+def test_a_node_that_logs_seldom_is_still_logging():
+    folding = ProgressFold()
+    folding.add(LogLine(round((START_S + at) * 1e9), "step=1 loss=1", "node-0", None) for at in range(3600))
+    folding.add(
+        LogLine(round((START_S + at) * 1e9), "saved a shard", "node-1", None) for at in range(0, 3600, 600)
+    )
+    found = look(vitals=metrics(series(), series(STOPPED)), progress=folding.snapshot())
+    assert kinds(found) == ["metrics-missing"]
+
+
+@pytest.mark.parametrize("name", ["node-0", None])
+def test_silence_of_nodes_that_never_log_proves_nothing(name):
+    """Only rank 0 logs, or lines name no node: as long as steps are made, the node takes part in them."""
+    folding = ProgressFold()
+    folding.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(3600))
+    gone = metrics(series(), series(STOPPED))
+    (found,) = look(vitals=gone, progress=folding.snapshot())
+    assert (found.kind, found.severity) == (FindingKind.METRICS_MISSING, "warning")
+    assert found.text == "node-1: no metrics for 11m; the run still makes steps"
+    stalled = ProgressFold()
+    stalled.add(LogLine(round((START_S + at) * 1e9), text, name, None) for at, text in steps(2900))
+    missing = look(vitals=gone, progress=stalled.snapshot())
+    assert ("node-missing", "critical") in [(one.kind.value, one.severity) for one in missing]
+
+
+def test_replicas_with_names_of_their_own_are_counted():
+    gone = metrics(series(), series(STOPPED))
+    (found,) = look(vitals=gone, progress=heard("g00r0", "g00r1"))
+    assert (found.kind, found.node) == (FindingKind.METRICS_MISSING, "node-1")
+    assert found.text == "node-1: no metrics for 11m; all 2 nodes are logging"
+    (found,) = look(vitals=gone, progress=heard("g00r0", "g00r1", quiet=("g00r1",)))
+    assert (found.kind, found.severity) == (FindingKind.NODE_MISSING, "critical")
+
+
+def test_a_node_that_never_had_metrics_and_logs_is_there():
+    (found,) = look(
+        vitals=metrics(series(), series()),
+        progress=heard("node-0", "node-1", "node-2"),
+        job={"node_count": 3},
+    )
+    assert (found.kind, found.node) == (FindingKind.METRICS_MISSING, "node-2")
+    assert found.text == "node-2: no metrics since it started, still logging"
+    (found,) = look(
+        vitals=metrics(series(), series()), progress=heard("node-0", "node-1"), job={"node_count": 3}
+    )
+    assert (found.kind, found.node) == (FindingKind.NODE_MISSING, None)
+
+
+def test_what_is_found_of_a_node_does_not_change_while_nothing_new_is_read():
+    """Offline, log and metrics stop at the same time: that is no silence of a node."""
+    gone = metrics(series(), series(STOPPED))
+    found = look(9000, vitals=gone, progress=heard("node-0", "node-1"))
+    assert kinds(found)[0] != "node-missing"
+    assert "metrics-missing" in kinds(found)
+
+
+def test_metrics_of_a_whole_job_that_stop_are_missed_where_the_server_still_answers():
+    stopped, progress = metrics(series(STOPPED)), heard("node-0")
+    assert look(GONE_AT_S + 500, vitals=stopped, vitals_at=moment(GONE_AT_S + 500), progress=progress) == ()
+    (found,) = look(3600, vitals=stopped, vitals_at=moment(3600), progress=progress)
+    assert (found.kind, found.severity, found.node) == (FindingKind.METRICS_MISSING, "warning", None)
+    assert found.text == "no metrics for 11m, still logging"
+    assert look(3600, vitals=stopped, vitals_at=moment(GONE_AT_S), progress=progress) == (), "not asked since"
+    behind = look(3600, vitals=stopped, vitals_at=moment(3600), clock_ahead_s=660.0, progress=progress)
+    assert kinds(behind) == ["metrics-missing"], "the log tells that it is not our clock"
+
+
 def test_nodes_that_are_late_or_answers_of_the_leader_alone_are_not_missing():
     young = range(0, 240, 60)
     assert look(240, vitals=metrics(series(young)), job={"node_count": 3}) == ()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from api_client.streams.records import LogLine
 from tui.insight.progress.fold import ProgressFold, ProgressPattern
-from tui.insight.progress.snapshot import ProgressSnapshot, loss_trend, over_steps
+from tui.insight.progress.snapshot import ProgressSnapshot, ReplicaLog, loss_trend, over_steps
 
 START_S = 1_700_000_000
 SECOND = 1_000_000_000
@@ -45,8 +45,17 @@ def test_nothing_is_known_of_a_run_that_said_nothing():
     assert fold([]) == ProgressSnapshot()
     quiet = fold([line(5, "hello"), line(3, "world")])
     assert quiet == ProgressSnapshot(
-        first_line_at_ns=(START_S + 3) * SECOND, last_line_at_ns=(START_S + 5) * SECOND
+        first_line_at_ns=(START_S + 3) * SECOND,
+        last_line_at_ns=(START_S + 5) * SECOND,
+        replicas=(ReplicaLog("node-0", (START_S + 3) * SECOND, (START_S + 5) * SECOND, 2),),
     )
+
+
+def test_the_lines_of_each_replica_are_counted_in_whatever_order_they_come():
+    lines = [line(at, "hello", name) for at, name in ((9, "b"), (1, "a"), (5, "a"), (3, "a"), (7, None))]
+    found = {one.name: (one.first_at_ns, one.last_at_ns, one.interval_s) for one in fold(lines).replicas}
+    first, last, only = ((START_S + at) * SECOND for at in (1, 5, 9))
+    assert found == {"a": (first, last, 2.0), "b": (only, only, 0.0)}
 
 
 def test_losses_take_their_step_from_the_bar_before_them():

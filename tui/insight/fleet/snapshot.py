@@ -218,6 +218,8 @@ def brief(finding: Finding, now: datetime) -> str:
             return f"{node or 'a node'} slow"
         case FindingKind.NODE_MISSING:
             return f"{node or 'a node'} missing"
+        case FindingKind.METRICS_MISSING:
+            return f"{node or 'job'}: no metrics{since}"
         case FindingKind.GPU_MEMORY:
             return "GPU memory full"
         case FindingKind.MEMORY_LEAK:

@@ -71,6 +71,9 @@ class HealthRules:
     missing_start_s: float = 5 * MINUTE_S
     """Nodes may appear so long after the first one."""
 
+    metrics_after_s: float = 10 * MINUTE_S
+    """Metrics of a whole job that are older than that are missing."""
+
     gpu_memory_share: float = 0.97
     """GPU memory is near its limit above that."""
     gpu_memory_after_s: float = 2 * MINUTE_S

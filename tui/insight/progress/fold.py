@@ -21,6 +21,7 @@ from tui.insight.progress.restart_lines import announces_restart
 from tui.insight.progress.snapshot import (
     NANOSECONDS,
     ProgressSnapshot,
+    ReplicaLog,
     StreamView,
     Trend,
     loss_trend,
@@ -54,6 +55,7 @@ RESTARTS_APART_S = 600.0
 
 _SECONDARY_SHARE = 16  # other streams keep a sixteenth: they matter only if they become the shown one
 _MAX_STREAMS = 256
+_MAX_REPLICAS = 1024
 
 
 class ProgressFold:
@@ -71,6 +73,7 @@ class ProgressFold:
         self._chosen: str | None = None
         self._first_line_at_ns: int | None = None
         self._last_line_at_ns: int | None = None
+        self._replicas: dict[str, list[int]] = {}  # first and last stamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
         self._saves = ToldSaves()
@@ -88,6 +91,8 @@ class ProgressFold:
                 self._snapshot = None
             if self._first_line_at_ns is None or stamp < self._first_line_at_ns:
                 self._first_line_at_ns = stamp
+            if line.replica and self._heard(line.replica, stamp):
+                self._snapshot = None
             if self._pauses.add(stamp / NANOSECONDS):
                 self._snapshot = None
             if self._errors.take(stamp, line.message, line.level, line.replica):
@@ -123,6 +128,19 @@ class ProgressFold:
         if self._snapshot is None:
             self._snapshot = self._build()
         return self._snapshot
+
+    def _heard(self, replica: str, stamp_ns: int) -> bool:
+        """Count a line of the replica. Returns whether it is the first or the last one so far."""
+        known = self._replicas.get(replica)
+        if known is None:
+            if len(self._replicas) >= _MAX_REPLICAS:
+                return False
+            known = self._replicas[replica] = [stamp_ns, stamp_ns, 0]
+        known[2] += 1
+        if known[0] < stamp_ns < known[1]:
+            return False
+        known[0], known[1] = min(known[0], stamp_ns), max(known[1], stamp_ns)
+        return True
 
     def _stream(self, replica: str, rank: int | None) -> StreamProgress:
         key = (replica, -1 if rank is None else rank)
@@ -171,6 +189,7 @@ class ProgressFold:
                 errors=self._errors.tally(),
                 restarts=_apart(self._announced_restarts),
                 line_pause_s=self._pauses.longest(-math.inf),
+                replicas=self._replica_logs(),
             )
         key, stream = shown
         steps_told_by = self._telling_steps(stream)
@@ -217,10 +236,15 @@ class ProgressFold:
             restarts=_apart([*self._announced_restarts, *steps_told_by.restarts()]),
             saves=self._saves.named(),
             errors=self._errors.tally(),
+            replicas=self._replica_logs(),
             streams=self._views(),
             stream=_stream_key(key),
             replica=key[0] or None,
         )
+
+    def _replica_logs(self) -> tuple[ReplicaLog, ...]:
+        names = sorted(self._replicas, key=natural_key)
+        return tuple(ReplicaLog(name, *self._replicas[name]) for name in names)
 
     def _views(self) -> tuple[StreamView, ...]:
         views = [

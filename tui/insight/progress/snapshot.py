@@ -32,6 +32,21 @@ class StreamView:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """The lines of one replica (a node, as the log names it): the first, the last (epoch ns), how many."""
+
+    name: str
+    first_at_ns: int
+    last_at_ns: int
+    count: int = field(compare=False)
+
+    @property
+    def interval_s(self) -> float:
+        """Mean seconds between two lines; 0 for a single one."""
+        return (self.last_at_ns - self.first_at_ns) / NANOSECONDS / max(1, self.count - 1)
+
+
+@dataclass(frozen=True, slots=True)
 class ProgressSnapshot:
     """How far the training is. ``None`` is what the log does not tell.
 
@@ -46,7 +61,7 @@ class ProgressSnapshot:
 
     Series are over time; ``over_steps`` puts one over steps by means of ``step_series``. ``restarts`` are
     times (epoch s) when the run began again; ``saves`` are the checkpoints that the log told (name, ns),
-    oldest first, the newest of them only.
+    oldest first, the newest of them only. ``replicas`` are those whose lines say whose they are.
     """
 
     step: int | None = None
@@ -87,6 +102,7 @@ class ProgressSnapshot:
     restarts: tuple[float, ...] = ()
     saves: tuple[tuple[str, int], ...] = ()
     errors: ErrorTally = field(default_factory=ErrorTally)
+    replicas: tuple[ReplicaLog, ...] = ()
     streams: tuple[StreamView, ...] = ()
     stream: str | None = None
     replica: str | None = None

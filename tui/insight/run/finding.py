@@ -26,6 +26,7 @@ class FindingKind(StrEnum):
     GPU_IDLE = "gpu-idle"
     STRAGGLER = "straggler"
     NODE_MISSING = "node-missing"
+    METRICS_MISSING = "metrics-missing"
     GPU_MEMORY = "gpu-memory"
     MEMORY_LEAK = "memory-leak"
     DISK_FILLING = "disk-filling"
@@ -48,6 +49,7 @@ _SAYING_HOW_LONG = frozenset(
         FindingKind.STALLED,
         FindingKind.GPU_IDLE,
         FindingKind.NODE_MISSING,
+        FindingKind.METRICS_MISSING,
         FindingKind.ERRORS,
         FindingKind.QUEUED,
     }

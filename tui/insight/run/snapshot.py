@@ -39,9 +39,10 @@ class RunSnapshot:
     ``history_known`` says that the history of statuses was asked for (not everybody may read it), and
     ``log_read`` that all of the log so far is in ``progress``. ``checkpoints`` is None until they were
     listed once; ``vitals`` are the metrics of the last hour, by which health is judged whatever stretch
-    of time ``metrics`` show; ``metrics_at`` and ``seen_at`` are the times of the last good answers by our
-    clock, which is ``clock_ahead_s`` ahead of the server's; ``price_per_minute`` is USD for one node, None
-    where no price is known. ``slow_nodes`` and ``missing_nodes`` are names as in ``metrics``.
+    of time ``metrics`` show; ``metrics_at``, ``vitals_at`` and ``seen_at`` (of the status) are the times of
+    the last good answers by our clock, which is ``clock_ahead_s`` ahead of the server's;
+    ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
+    ``missing_nodes`` are names as in ``metrics``.
     """
 
     job: TrainingJob
@@ -51,6 +52,7 @@ class RunSnapshot:
     metrics: MetricsSnapshot | None = None
     metrics_at: datetime | None = None
     vitals: MetricsSnapshot | None = None
+    vitals_at: datetime | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
     queue: QueueContext | None = None
     history_known: bool = False
@@ -71,6 +73,10 @@ class RunSnapshot:
         """Now by the server's clock: what stamps of lines and samples are to be compared with."""
         now = self.at - timedelta(seconds=self.clock_ahead_s)
         newest = max((one.at for one in (self.metrics, self.vitals) if one and one.at), default=None)
+        if self.progress is not None and self.progress.last_line_at_ns is not None:
+            # A line may bear any stamp: it shows that our clock is ahead by less, not that it is behind.
+            line_at = min(self.progress.last_line_at_ns / NANOSECONDS, self.at.timestamp())
+            newest = line_at if newest is None else max(newest, line_at)
         return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
 
     @property

@@ -13,6 +13,7 @@ FACTS = ("cores", "memory", "disk")
 
 _NOTES: dict[FindingKind, str] = {
     FindingKind.NODE_MISSING: "✗ lost",
+    FindingKind.METRICS_MISSING: "? no metrics",
     FindingKind.STRAGGLER: "▲ slow",
     FindingKind.GPU_IDLE: "▽ idle",
     FindingKind.GPU_MEMORY: "■ full",
