@@ -98,6 +98,17 @@ async def test_a_failing_refresh_keeps_what_was_there_and_says_so() -> None:
         assert "Not read anew" not in await at_rest(pilot)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 14)])
+async def test_why_a_refresh_failed_is_told_to_its_end(size: tuple[int, int]) -> None:
+    why = "the proxy at the edge answered 502 for a request that took longer than it has patience for."
+    app = cache_view(FULL, replace(FULL, error=why))
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot)
+        await pilot.press("r")
+        seen = " ".join((await at_rest(pilot)).split())
+        assert f"{why} What you see is the last known; r asks again." in seen
+
+
 async def test_filter_sort_and_copy_by_keyboard() -> None:
     app = cache_view(FULL)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rich.text import Text
 from textual import on
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from tui.insight.text import inert
 from tui.insight.transfers import files_words
@@ -13,6 +12,7 @@ from tui.messages import CopyRequested
 from tui.screens.base import AppScreen
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.tones import Span
+from tui.widgets.wrapped_text import WrappedText
 
 
 class TreeScreen(AppScreen):
@@ -28,10 +28,10 @@ class TreeScreen(AppScreen):
 
     def show_stale(self, error: str, asked: str) -> None:
         """Say above the tree why it is the last known one; nothing without ``error``."""
-        stale = self.query_one("#stale", Static)
+        stale = self.query_one("#stale", WrappedText)
         stale.display = bool(error)
         again = self.key_for("screen.refresh")
-        stale.update(Text(f"✗ Not {asked} anew: {error} What you see is the last known; {again} asks again."))
+        stale.update(f"✗ Not {asked} anew: {error} What you see is the last known; {again} asks again.")
 
     def filter_facts(self) -> list[list[Span]]:
         """The filter, and how much fits it; nothing where none is set."""

@@ -6,21 +6,21 @@ from datetime import datetime
 
 from rich.text import Text
 from textual.reactive import var
-from textual.widget import Widget
 
 from tui.insight.connection import Connection, Link, Refusal
 from tui.insight.text import inert
 from tui.widgets.tones import tone_styles
+from tui.widgets.wrapped_text import WrappedText
 
 OTHER_KEY = " bt-tui login takes another key."
 
 
-class ConnectionNotice(Widget):
-    """One or two lines under the header while the server does not answer as it should."""
+class ConnectionNotice(WrappedText):
+    """Some lines under the header while the server does not answer as it should."""
 
     DEFAULT_CSS = """
     ConnectionNotice {
-        height: auto; max-height: 3; width: 1fr; padding: 0 1; display: none;
+        padding: 0 1; display: none;
         background: $error 15%;
         &:ansi { background: ansi_default; text-style: bold; }
         &.-visible { display: block; }
@@ -36,7 +36,8 @@ class ConnectionNotice(Widget):
         if trouble:
             self.refresh(layout=True)
 
-    def render(self) -> Text:
+    @property
+    def text(self) -> Text:
         """What happened, since when, and what goes on."""
         connection = self.connection
         tones = tone_styles(self.app)

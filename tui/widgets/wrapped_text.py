@@ -10,6 +10,9 @@ from textual.widget import Widget
 
 from tui.widgets.line_breaks import break_line
 
+MOST_OF_SCREEN = 0.4
+"""A longer text is cut: what it is about has to be seen beside it."""
+
 
 def wrapped_rows(text: Text, cells: int) -> list[Text]:
     """Break every line of a text into rows of at most so many cells, between words where possible."""
@@ -30,16 +33,21 @@ def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
 
 
 class WrappedText(Widget):
-    """Inert text in as many rows as it needs, up to the stylesheet's ``max-height``.
+    """Inert text in as many rows as it needs, up to ``MOST_OF_SCREEN``.
 
     A reason, an error or a question belongs in here: Textual's Static cuts what does not fit without a sign.
     """
 
-    DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; max-height: 40vh; }"
+    DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; }"
 
     def __init__(self, text: str | Text = "", *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._text = text if isinstance(text, Text) else Text(text)
+
+    @property
+    def text(self) -> Text:
+        """The whole text."""
+        return self._text
 
     def update(self, text: str | Text) -> None:
         """Show another text."""
@@ -50,9 +58,10 @@ class WrappedText(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of rows that the text needs at this width."""
-        return len(wrapped_rows(self._text, width)) if self._text else 0
+        rows = len(wrapped_rows(self.text, width)) if self.text else 0
+        return min(rows, max(1, int(viewport.height * MOST_OF_SCREEN)))
 
     def render(self) -> Text:
         """Return the text in the rows that there are."""
         width, height = self.size
-        return in_rows(wrapped_rows(self._text, width), width, height)
+        return in_rows(wrapped_rows(self.text, width), width, height)

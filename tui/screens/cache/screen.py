@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from tui.actions import Scope
 from tui.feeds.cache import CacheFeed, CacheSnapshot
@@ -29,6 +28,7 @@ from tui.widgets.line import FactLine
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
+from tui.widgets.wrapped_text import WrappedText
 
 BIGGEST = 6
 """Directories named at a glance, as far as there is room."""
@@ -72,11 +72,11 @@ class CacheScreen(TreeScreen):
         """Header, what takes the room, the tree, and what to say instead."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(CacheScreen.connection)
-        yield Static(id="stale")
+        yield WrappedText(id="stale")
         yield FactLine(id="biggest")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         yield FileTreeView(order=BY_SIZE, now_s=self._now_s, empty_text="no path fits the filter", id="tree")
-        yield Static(id="instead")
+        yield WrappedText(id="instead")
         yield StatusFooter().data_bind(CacheScreen.connection)
 
     def on_mount(self) -> None:
@@ -101,9 +101,9 @@ class CacheScreen(TreeScreen):
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
         self.show_stale(snapshot.error if snapshot.exists is not None else "", "read")
-        instead = self.query_one("#instead", Static)
+        instead = self.query_one("#instead", WrappedText)
         words = self._instead(snapshot)
-        instead.update(Text(words))
+        instead.update(words)
         instead.display = bool(words)
         for name in ("#tree", "#biggest"):
             self.query_one(name).set_class(bool(words), "-hidden")

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Static
 
 from tui.actions import Scope
 from tui.feeds.capacity import CapacityFeed
@@ -28,6 +26,7 @@ from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
+from tui.widgets.wrapped_text import WrappedText
 
 MakeFeed = Callable[..., CapacityFeed]
 
@@ -70,11 +69,11 @@ class CapacityScreen(AppScreen):
         """Header, GPUs, jobs, and what to say instead."""
         yield FactLine(id="header", essential=2)
         yield ConnectionNotice().data_bind(CapacityScreen.connection)
-        yield Static(id="stale")
+        yield WrappedText(id="stale")
         yield RowTable(GPU_COLUMNS, lambda line: line.row.key, id="gpus", opens=False)
-        yield Static(id="instead")
+        yield WrappedText(id="instead")
         yield RowTable(JOB_COLUMNS, lambda one: one.key, id="jobs")
-        yield Static(id="nobody")
+        yield WrappedText(id="nobody")
         yield StatusFooter().data_bind(CapacityScreen.connection)
 
     def on_mount(self) -> None:
@@ -117,15 +116,15 @@ class CapacityScreen(AppScreen):
         self._gpus.styles.height = len(view.rows) + 1
         if not view.rows and self._gpus.has_focus:
             self._jobs.focus()
-        stale = self.query_one("#stale", Static)
+        stale = self.query_one("#stale", WrappedText)
         old_rows = bool(view.rows and view.state not in ("known", "empty"))
         why = inert(view.error if old_rows else view.jobs_error).rstrip(".")
         stale.display = old_rows or bool(view.jobs_known and view.jobs_error)
-        stale.update(Text(f"✗ Not read anew: {why}. What you see is the last known; {refresh} asks again."))
-        instead = self.query_one("#instead", Static)
+        stale.update(f"✗ Not read anew: {why}. What you see is the last known; {refresh} asks again.")
+        instead = self.query_one("#instead", WrappedText)
         instead.display = not view.rows
         failed = f"✗ The capacity cannot be read.\n{inert(view.error)}\n{refresh} asks again."
-        instead.update(Text(WORDS.get(view.state, failed)))
+        instead.update(WORDS.get(view.state, failed))
         self._show_jobs()
 
     def _show_header(self) -> None:
@@ -152,13 +151,13 @@ class CapacityScreen(AppScreen):
         only = None if self.all_types or line is None else line.row.gpu_type
         shown = [one for one in (*view.waiting, *view.holding) if only in (None, one.gpu_type)]
         self._jobs.set_rows(shown)
-        nobody = self.query_one("#nobody", Static)
+        nobody = self.query_one("#nobody", WrappedText)
         nobody.display = not shown
         of_type = f" {inert(only)}" if only else ""
         words = f"No job has or waits for{of_type} GPUs." if view.jobs_known else "Asking who waits…"
         if view.jobs_error and not view.jobs_known:
             words = f"✗ Who waits cannot be read.\n{inert(view.jobs_error)}"
-        nobody.update(Text(words))
+        nobody.update(words)
 
     @on(RowTable.Selected, "#jobs")
     def _job_chosen(self) -> None:

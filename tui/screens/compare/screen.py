@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Static
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
@@ -27,7 +25,7 @@ from tui.insight.comparison import (
     curves_table,
     labels,
 )
-from tui.insight.text import clip, inert
+from tui.insight.text import inert
 from tui.insight.units import percent
 from tui.keymap import bindings_of
 from tui.messages import ExportRequested
@@ -42,13 +40,13 @@ from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
+from tui.widgets.wrapped_text import WrappedText
 
 MakeFeed = Callable[..., ComparisonFeed]
 Layout = Literal["both", "charts", "table"]
 LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
 ZOOM_STEP = 1.6
 PAN_SHARE = 0.5
-PROBLEM_CELLS = 300
 
 
 class CompareRunsScreen(AppScreen):
@@ -86,7 +84,7 @@ class CompareRunsScreen(AppScreen):
         """Header, charts, and the table of finals."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(CompareRunsScreen.connection)
-        yield Static(id="problem")
+        yield WrappedText(id="problem")
         yield ChartDeck(id="charts")
         yield Vertical(self._new_table(), id="finals")
         yield StatusFooter().data_bind(CompareRunsScreen.connection)
@@ -192,9 +190,9 @@ class CompareRunsScreen(AppScreen):
                 said.append(f"▲ {name}: {one.gap_count} stretches of its log could not be read")
             elif one.state == "read" and not one.has_curves:
                 said.append(f"ℹ {name} tells no training progress in its log")
-        problem = self.query_one("#problem", Static)
+        problem = self.query_one("#problem", WrappedText)
         problem.display = bool(said)
-        problem.update(Text("\n".join(clip(line, PROBLEM_CELLS) for line in said)))
+        problem.update("\n".join(said))
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":

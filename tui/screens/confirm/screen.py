@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import Button, Static
+from textual.widgets import Button
 
 from tui.insight.text import inert_lines
 from tui.screens.question import Question
+from tui.widgets.wrapped_text import WrappedText
 
 
 class ConfirmScreen(Question[bool]):
@@ -35,8 +35,8 @@ class ConfirmScreen(Question[bool]):
     def compose(self) -> ComposeResult:
         """The question, what follows from a yes, and two buttons."""
         with Vertical(id="box"):
-            yield Static(Text(inert_lines(self._question)), id="question")
-            yield Static(Text(inert_lines(self._consequence)), id="consequence")
+            yield WrappedText(inert_lines(self._question), id="question")
+            yield WrappedText(inert_lines(self._consequence), id="consequence")
             with Horizontal(id="buttons"):
                 yield Button(f"{self._yes} (y)", variant="error", id="yes", compact=True)
                 yield Button(f"{self._no} (n)", id="no", compact=True)

@@ -12,6 +12,7 @@ from tui.feeds.deployment import DeploySnapshot
 from tui.insight.text import inert, inert_lines
 from tui.widgets.log_view.view import LogView
 from tui.widgets.tones import tone_styles
+from tui.widgets.wrapped_text import WrappedText
 
 CALL = "Call it (ctrl+y copies the command):\n\n"
 EMULATED_CALL = "This emulator serves no model. On Baseten, the call would be like this:\n\n"
@@ -23,7 +24,7 @@ class FollowPane(Vertical):
 
     DEFAULT_CSS = """
     FollowPane {
-        & > #follow-head { height: auto; padding: 0 1; }
+        & > #follow-head { padding: 0 1; }
         & > #follow-text { height: auto; max-height: 60%; padding: 0 1; }
         & > LogView { height: 1fr; margin-left: 1; }
     }
@@ -35,7 +36,7 @@ class FollowPane(Vertical):
 
     def compose(self) -> ComposeResult:
         """Where it stands, how to call it, its log."""
-        yield Static(id="follow-head")
+        yield WrappedText(id="follow-head")
         with VerticalScroll(id="follow-text"):
             yield Static(id="follow-words")
         yield LogView(id="deployment-log", empty_text="no lines of the deployment yet")
@@ -78,7 +79,7 @@ class FollowPane(Vertical):
                 self.to_copy = call[0]
         if snapshot.written_to is not None:
             head.append(f"\nWritten to {inert(str(snapshot.written_to))}", tones["muted"])
-        self.query_one("#follow-head", Static).update(head)
+        self.query_one("#follow-head", WrappedText).update(head)
         self.query_one("#follow-words", Static).update(words)
         self.query_one("#follow-text").display = bool(words)
 

@@ -32,6 +32,7 @@ from tui.widgets.line import FactLine
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import tone_styles
+from tui.widgets.wrapped_text import WrappedText
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
 from tui.wizard.state import REVIEW
 from tui.wizard.steps import questions
@@ -89,12 +90,12 @@ class DeployScreen(AppScreen):
             with VerticalScroll(id="way", can_focus=False):
                 yield Static(id="steps")
             with Vertical(id="desk"):
-                yield Static(id="question")
-                yield Static(id="remark")
+                yield WrappedText(id="question")
+                yield WrappedText(id="remark")
                 yield Vertical(id="answer")
-                yield Static(id="problem")
+                yield WrappedText(id="problem")
                 yield VerticalScroll(Static(id="made"), id="made-pane")
-        yield Static(id="waiting")
+        yield WrappedText(id="waiting")
         yield FollowPane(id="following")
         yield StatusFooter().data_bind(DeployScreen.connection)
 
@@ -119,7 +120,7 @@ class DeployScreen(AppScreen):
         waiting = WAITING.get(stage, "")
         if stage == "loading" and snapshot.error:
             waiting += f"\n\n✗ {inert(snapshot.error)}\n{AGAIN.format(key=self.key_for('screen.refresh'))}"
-        self.query_one("#waiting", Static).update(Text(waiting))
+        self.query_one("#waiting", WrappedText).update(waiting)
         self.refresh_bindings()
         self._show_header(snapshot)
         if snapshot.walk is not None and stage == "asking":
@@ -150,10 +151,10 @@ class DeployScreen(AppScreen):
     def _show_question(self, walk: Walk) -> None:
         step = walk.step
         self.query_one("#steps", Static).update(self._way(walk))
-        self.query_one("#question", Static).update(Text(inert(step.question)))
-        remark = self.query_one("#remark", Static)
+        self.query_one("#question", WrappedText).update(inert(step.question))
+        remark = self.query_one("#remark", WrappedText)
         remark.display = bool(step.remark)
-        remark.update(Text(inert(step.remark)))
+        remark.update(inert(step.remark))
         self.set_class(step.id == REVIEW, "-review")
         # The same question asked again keeps what was typed.
         shown = (step.id, step.default, step.choices)
@@ -186,7 +187,7 @@ class DeployScreen(AppScreen):
         return Group(*lines)
 
     def _show_problem(self, problem: str, note: str = "") -> None:
-        line = self.query_one("#problem", Static)
+        line = self.query_one("#problem", WrappedText)
         line.display = bool(problem or note)
         tones = tone_styles(self.app)
         line.update(

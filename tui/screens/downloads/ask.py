@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input
 
 from tui.insight.text import inert, inert_lines
 from tui.screens.question import Question
+from tui.widgets.wrapped_text import WrappedText
 
 ExistingChoice = Literal["skip", "overwrite", "rename"]
 
@@ -36,10 +36,10 @@ class WhereScreen(Question[Path | None]):
     def compose(self) -> ComposeResult:
         """What is to be downloaded, and a field for the folder."""
         with Vertical(id="box"):
-            yield Static(Text(inert_lines(f"Download {self._title}")), id="question")
-            yield Static(Text(inert_lines(self._about)), id="about")
+            yield WrappedText(inert_lines(f"Download {self._title}"), id="question")
+            yield WrappedText(inert_lines(self._about), id="about")
             yield Input(str(self._folder), id="folder", compact=True)
-            yield Static(id="problem")
+            yield WrappedText(id="problem")
             with Horizontal(id="buttons"):
                 yield Button("Download (enter)", variant="primary", id="yes", compact=True)
                 yield Button("Cancel (esc)", id="no", compact=True)
@@ -61,14 +61,14 @@ class WhereScreen(Question[Path | None]):
 
     @on(Input.Changed)
     def _changed(self) -> None:
-        self.query_one("#problem", Static).update("")
+        self.query_one("#problem", WrappedText).update("")
 
     def _answer(self) -> None:
         problem = self._problem_with(self.query_one("#folder", Input).value.strip())
         if isinstance(problem, Path):
             self.dismiss(problem)
         else:
-            self.query_one("#problem", Static).update(Text(problem))
+            self.query_one("#problem", WrappedText).update(problem)
 
     def _problem_with(self, typed: str) -> Path | str:
         """The folder that was typed, or what is wrong with it."""
@@ -113,8 +113,8 @@ class ExistingScreen(Question[ExistingChoice | None]):
             shown.append(f"and {number - NAMES_SHOWN:,} more")
         what = "1 file is" if number == 1 else f"{number:,} files are"
         with Vertical(id="box"):
-            yield Static(Text(f"{what} there already, with other content"), id="question")
-            yield Static(Text(f"In {inert(self._folder)}:\n" + "\n".join(shown)), id="about")
+            yield WrappedText(f"{what} there already, with other content", id="question")
+            yield WrappedText(f"In {inert(self._folder)}:\n" + "\n".join(shown), id="about")
             with Horizontal(id="buttons"):
                 yield Button("Skip (s)", id="skip", compact=True)
                 yield Button("Keep both (b)", id="rename", compact=True)

@@ -8,7 +8,6 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.widgets import Static
 
 from tui.actions import Scope
 from tui.insight.text import inert
@@ -28,6 +27,7 @@ from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
+from tui.widgets.wrapped_text import WrappedText
 
 NOTHING = (
     "Nothing is being downloaded.\n\nD on a checkpoint or on its files downloads them,"
@@ -47,9 +47,9 @@ class DownloadsScreen(AppScreen):
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(DownloadsScreen.connection)
         yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False)
-        yield Static(id="about")
+        yield WrappedText(id="about")
         yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False)
-        yield Static(NOTHING, id="nothing")
+        yield WrappedText(NOTHING, id="nothing")
         yield StatusFooter().data_bind(DownloadsScreen.connection)
 
     def on_mount(self) -> None:
@@ -113,7 +113,7 @@ class DownloadsScreen(AppScreen):
             key = self.key_for("downloads.retry_download")
             kept = f"What has arrived is kept; {key} goes on with the rest."
             about.append(f"\n{kept if item.done_bytes else f'Nothing has arrived; {key} tries again.'}")
-        self.query_one("#about", Static).update(about)
+        self.query_one("#about", WrappedText).update(about)
 
     # Actions
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input
 
 from api_client.files import why_not_written
 from tui.insight.export import ExportTable
@@ -21,6 +20,7 @@ from tui.insight.units import count
 from tui.outbox import landing
 from tui.screens.export.saving import save_tables, typed_path
 from tui.screens.question import Question
+from tui.widgets.wrapped_text import WrappedText
 
 
 class ExportScreen(Question[tuple[Path, ...]]):
@@ -40,14 +40,14 @@ class ExportScreen(Question[tuple[Path, ...]]):
         """What is saved, and a field for the file."""
         rows = sum(len(table.rows) for table in self._tables)
         with Vertical(id="box"):
-            yield Static(Text(f"Save {inert(self._what)}"), id="question")
+            yield WrappedText(f"Save {inert(self._what)}", id="question")
             several = (
                 f" in {len(self._tables)} tables; CSV makes a file of each" if len(self._tables) > 1 else ""
             )
             about = f"{count(rows)} rows{several}. A name that ends in .json makes JSON, any other CSV."
-            yield Static(Text(about), id="about")
+            yield WrappedText(about, id="about")
             yield Input(str(self._proposal), id="file", compact=True)
-            yield Static(id="problem")
+            yield WrappedText(id="problem")
             with Horizontal(id="buttons"):
                 yield Button("Save (enter)", variant="primary", id="yes", compact=True)
                 yield Button("Cancel (esc)", id="no", compact=True)
@@ -89,7 +89,7 @@ class ExportScreen(Question[tuple[Path, ...]]):
             self.dismiss(tuple(files))
 
     def _say(self, problem: str) -> None:
-        self.query_one("#problem", Static).update(Text(problem))
+        self.query_one("#problem", WrappedText).update(problem)
 
     def action_leave(self) -> None:
         """Save nothing."""

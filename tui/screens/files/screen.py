@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from api_client.checkpoint_names import is_safetensors
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
@@ -32,6 +31,7 @@ from tui.widgets.line import FactLine
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
+from tui.widgets.wrapped_text import WrappedText
 
 MOST_FILES_LOOKED_THROUGH = 2000
 MOST_SHARDS_READ = 100
@@ -83,12 +83,12 @@ class FilesScreen(TreeScreen):
         """Header, tree, preview, and what to say instead."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(FilesScreen.connection)
-        yield Static(id="stale")
+        yield WrappedText(id="stale")
         yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
         with Vertical(id="body"):
             yield FileTreeView(now_s=self._now_s, empty_text="no path fits the filter", id="tree")
             yield Preview(self._feed.look, self._feed.weigh, now_s=self._now_s, id="preview")
-        yield Static(id="instead")
+        yield WrappedText(id="instead")
         yield StatusFooter().data_bind(FilesScreen.connection)
 
     def on_mount(self) -> None:
@@ -124,7 +124,7 @@ class FilesScreen(TreeScreen):
             )
         self.show_stale(snapshot.error if snapshot.files is not None else "", "listed")
         words = self._instead(snapshot)
-        self.query_one("#instead", Static).update(Text(words))
+        self.query_one("#instead", WrappedText).update(words)
         self.set_class(bool(words), "-instead")
         self._show_header()
 

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from tui.actions import Scope
 from tui.configuration.memory import Memory
@@ -35,6 +34,7 @@ from tui.widgets.line import FactLine
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
+from tui.widgets.wrapped_text import WrappedText
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init writes a config to begin with."
 NO_MATCH = "No job matches.\n\n{key} clears the filter; the first line of the projects shows all.\n"
@@ -92,10 +92,10 @@ class HomeScreen(JobActions):
             yield RowTable(PROJECT_COLUMNS, lambda row: row.id, id="projects")
             with Vertical(id="jobs-pane"):
                 yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
-                yield Static(id="problem")
+                yield WrappedText(id="problem")
                 yield RowTable(JOB_COLUMNS, lambda row: row.id, id="jobs")
-                yield Static(id="empty")
-                yield Static("Asking for projects and jobs…", id="loading")
+                yield WrappedText(id="empty")
+                yield WrappedText("Asking for projects and jobs…", id="loading")
         yield StatusFooter().data_bind(HomeScreen.connection)
 
     def on_mount(self) -> None:
@@ -164,9 +164,9 @@ class HomeScreen(JobActions):
     def watch_query_text(self, text: str) -> None:
         """Another filter."""
         self._query = parse(text)
-        problem = self.query_one("#problem", Static)
+        problem = self.query_one("#problem", WrappedText)
         problem.display = bool(self._query.problems)
-        problem.update(Text("; ".join(self._query.problems)))
+        problem.update("; ".join(self._query.problems))
         self._remember()
         self._show_jobs()
 
@@ -237,7 +237,7 @@ class HomeScreen(JobActions):
         connection = self.connection
         trouble = connection.link in (Link.LOST, Link.UNAUTHORISED) or bool(connection.stale)
         self.query_one("#loading").display = snapshot is None and not trouble
-        empty = self.query_one("#empty", Static)
+        empty = self.query_one("#empty", WrappedText)
         empty.display = not shown and (snapshot is not None or trouble)
         if not empty.display:
             return  # an update would have the whole screen laid out anew, at every refresh
@@ -248,7 +248,7 @@ class HomeScreen(JobActions):
             empty.update(NO_JOBS.format(key=self.key_for("home.new_job")))
         else:
             problems = "".join(f"\n{problem}" for problem in self._query.problems)
-            empty.update(Text(f"{NO_MATCH.format(key=self.key_for('screen.back'))}{problems}"))
+            empty.update(f"{NO_MATCH.format(key=self.key_for('screen.back'))}{problems}")
 
     # Moving about
 

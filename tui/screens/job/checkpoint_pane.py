@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Static
 
 from tui.insight.checkpoints.facts import CheckpointFacts, checkpoint_facts
 from tui.insight.checkpoints.last import last_checkpoint
@@ -20,6 +18,7 @@ from tui.screens.job.checkpoint_rows import CHECKPOINT_COLUMNS, ORDERS, Checkpoi
 from tui.widgets.line import FactLine
 from tui.widgets.row_table import RowTable
 from tui.widgets.tones import Span
+from tui.widgets.wrapped_text import WrappedText
 
 LOADING = "Loading checkpoints…"
 NONE_YET = (
@@ -50,7 +49,7 @@ class CheckpointPane(Vertical):
         """The summary, the table, and what to say without checkpoints."""
         yield FactLine(id="checkpoint-summary")
         yield RowTable(CHECKPOINT_COLUMNS, lambda row: row.key, id="checkpoint-table")
-        yield Static(LOADING, id="no-checkpoints")
+        yield WrappedText(LOADING, id="no-checkpoints")
 
     @property
     def _table(self) -> RowTable[CheckpointRow]:
@@ -69,11 +68,11 @@ class CheckpointPane(Vertical):
 
     def show_run(self, run: RunSnapshot) -> None:
         """Show the run's checkpoints; does nothing that is not seen or not new."""
-        empty = self.query_one("#no-checkpoints", Static)
+        empty = self.query_one("#no-checkpoints", WrappedText)
         self.query_one(FactLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
         if not run.checkpoints:
-            empty.update(Text(LOADING if run.checkpoints is None else _none(run)))
+            empty.update(LOADING if run.checkpoints is None else _none(run))
         losses = run.progress.loss_by_step if run.progress is not None else ()
         evaluated = _evaluations(run)
         made_of = (run.checkpoints, losses, evaluated)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from textual import on
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.widgets import Static
 
 from api_client.streams.records import LogGap, LogLine, stamp_ns
 from tui.feeds.run_log import LogPart
@@ -32,6 +31,7 @@ from tui.widgets.log_view.messages import (
     UnseenChanged,
 )
 from tui.widgets.log_view.store import DEFAULT_MAX_LINES
+from tui.widgets.wrapped_text import WrappedText
 
 
 class LogPane(LogShown):
@@ -77,7 +77,7 @@ class LogPane(LogShown):
         yield LogBar(id="log-bar")
         yield FirstErrorLine(id="log-first-error")
         yield LogColumns(self._max_lines)
-        yield Static("Reading the log…", id="no-log")
+        yield WrappedText("Reading the log…", id="no-log")
         yield LogField(id="log-field")
 
     def on_mount(self) -> None:
@@ -280,10 +280,10 @@ class LogPane(LogShown):
         """Say what is shown, and how."""
         main = self.columns.main
         empty = main.line_count == 0
-        self.query_one("#no-log", Static).display = empty
+        self.query_one("#no-log", WrappedText).display = empty
         self.columns.set_class(empty, "-empty")  # hidden, it would lose the keyboard
         if empty:
-            self.query_one("#no-log", Static).update(
+            self.query_one("#no-log", WrappedText).update(
                 "The job has ended without a line of log." if self._ended else "No log lines yet."
             )
         self.query_one(FirstErrorLine).show(main.store, main.time_mode, key_on(self, "logs.first_error"))

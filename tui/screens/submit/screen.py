@@ -33,6 +33,7 @@ from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import Column, RowTable
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import tone_styles
+from tui.widgets.wrapped_text import WrappedText
 
 MakeFeed = Callable[[Callable[[SubmissionSnapshot], object]], SubmissionFeed]
 
@@ -76,11 +77,13 @@ class SubmitScreen(AppScreen):
         """All stages; the snapshot's decides which are seen."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(SubmitScreen.connection)
-        yield Static(id="error")
+        yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(placeholder=PATH_HINT, id="path", compact=True)
             yield RowTable(CHOICE_COLUMNS, lambda row: str(row.path), id="configs")
-            yield Static("No config.py here. Type a path, or make one with: bt-tui init", id="no-configs")
+            yield WrappedText(
+                "No config.py here. Type a path, or make one with: bt-tui init", id="no-configs"
+            )
         with Horizontal(id="reviewing"):
             with VerticalScroll(id="job", can_focus=True):
                 yield Static(id="facts")
@@ -90,7 +93,7 @@ class SubmitScreen(AppScreen):
                 yield OverrideFields(id="fields")
                 yield Button("Submit", variant="primary", id="submit", compact=True)
         with Vertical(id="submitting"):
-            yield Static(id="phase")
+            yield WrappedText(id="phase")
             yield ProgressBar(id="bar", show_eta=False)
         yield StatusFooter().data_bind(SubmitScreen.connection)
 
@@ -111,9 +114,9 @@ class SubmitScreen(AppScreen):
         for name in STAGES:
             self.set_class(name == stage, f"-{name}")
         self._show_header(snapshot)
-        error = self.query_one("#error", Static)
+        error = self.query_one("#error", WrappedText)
         error.display = bool(snapshot.error)
-        error.update(Text(f"✗ {inert(snapshot.error)}"))
+        error.update(f"✗ {inert(snapshot.error)}")
         if snapshot.choices is not None:
             self.query_one("#configs", RowTable).set_rows(snapshot.choices)
             self.query_one("#no-configs").display = not snapshot.choices
@@ -175,7 +178,7 @@ class SubmitScreen(AppScreen):
             words += f"  {bytes_iec(progress.done_bytes)} of {bytes_iec(progress.total_bytes)}"
         if progress.note:
             words += f"\n{inert(progress.note)}"
-        self.query_one("#phase", Static).update(Text(words))
+        self.query_one("#phase", WrappedText).update(words)
         bar = self.query_one("#bar", ProgressBar)
         bar.update(total=progress.total_bytes or None, progress=progress.done_bytes)
 
