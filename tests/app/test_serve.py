@@ -44,6 +44,7 @@ class Served:
     def __init__(self, process: asyncio.subprocess.Process, address: str) -> None:
         self.process = process
         self.address = address
+        self.origin = address.partition("?")[0]
 
     def pages(self) -> list[psutil.Process]:
         """The processes of the pages that are open."""
@@ -131,14 +132,24 @@ async def test_in_a_browser_home_is_shown_a_job_opened_and_files_downloaded(
 
 
 @asynccontextmanager
-async def visitor() -> AsyncIterator[Any]:
+async def stranger() -> AsyncIterator[Any]:
+    """A browser that was never given the printed address."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
         yield session
 
 
+@asynccontextmanager
+async def visitor(served: Served) -> AsyncIterator[Any]:
+    """A browser that has opened the printed address."""
+    async with stranger() as session:
+        async with session.get(served.address) as answer:
+            assert answer.status == 200
+        yield session
+
+
 async def test_other_sites_pages_are_refused(emulator: EmulatorChild, tmp_path: Path) -> None:
-    async with serving(emulator.remote_environ(), tmp_path) as served, visitor() as session:
-        own_origin = served.address.rstrip("/")
+    async with serving(emulator.remote_environ(), tmp_path) as served, visitor(served) as session:
+        own_origin = served.origin.rstrip("/")
         cases = [
             ({"Host": "rebound.example"}, 403),
             ({"Host": "rebound.example", "Origin": "http://rebound.example"}, 403),
@@ -149,10 +160,10 @@ async def test_other_sites_pages_are_refused(emulator: EmulatorChild, tmp_path: 
             ({}, 200),
         ]
         for headers, expected in cases:
-            async with session.get(served.address, headers=headers) as answer:
+            async with session.get(served.origin, headers=headers) as answer:
                 assert answer.status == expected, headers
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await session.ws_connect(served.address + "ws", origin="http://other.example")
+            await session.ws_connect(served.origin + "ws", origin="http://other.example")
         assert refused.value.status == 403
         assert "serve-page" not in served.command_lines()
 
@@ -160,7 +171,7 @@ async def test_other_sites_pages_are_refused(emulator: EmulatorChild, tmp_path: 
 async def test_no_other_page_may_frame_it_and_it_fetches_from_nowhere_else(
     emulator: EmulatorChild, tmp_path: Path
 ) -> None:
-    async with serving(emulator.remote_environ(), tmp_path) as served, visitor() as session:
+    async with serving(emulator.remote_environ(), tmp_path) as served, visitor(served) as session:
         async with session.get(served.address) as answer:
             policy, text = answer.headers["Content-Security-Policy"], await answer.text()
         assert "frame-ancestors 'none'" in policy
@@ -168,32 +179,71 @@ async def test_no_other_page_may_frame_it_and_it_fetches_from_nowhere_else(
         elsewhere = re.findall(r"(?:src|href)=\"(?!/|data:,)[^\"]*", text)
         assert elsewhere == []
         for found in re.findall(r"(?:src|href)=\"(/[^\"]*)", text):
-            async with session.get(served.address.rstrip("/") + found) as answer:
+            async with session.get(served.origin.rstrip("/") + found) as answer:
                 assert answer.status == 200, found
 
 
-async def test_other_machines_need_the_pass_of_the_address(emulator: EmulatorChild, tmp_path: Path) -> None:
-    options = ("--host", "0.0.0.0", "--expose")
-    async with serving(emulator.remote_environ(), tmp_path, *options) as served, visitor() as session:
-        port = re.search(r":(\d+)/\?pass=", served.address)
-        assert port is not None
-        plain = f"http://127.0.0.1:{port[1]}/"
-        for wrong in (plain, f"{plain}?pass=guess", f"{plain}page.js"):
-            async with session.get(wrong) as answer:
-                assert answer.status == 403
+@pytest.mark.parametrize("options", [(), ("--host", "0.0.0.0", "--expose")])
+async def test_only_the_printed_address_opens_it(
+    emulator: EmulatorChild, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    async with serving(emulator.remote_environ(), tmp_path, *options) as served, stranger() as session:
+        here = served.origin.replace("0.0.0.0", "127.0.0.1")
+        token = served.address.partition("?token=")[2]
+        assert len(token) >= 32
+        assert token not in served.command_lines()
+        wrong = ("", "?token=", "?token=guess", f"?token={token[:-1]}", "?token=%ff%fe", "page.js", "no-page")
+        for path in wrong:
+            async with session.get(here + path) as answer:
+                assert answer.status == 403, path
+                assert "the whole address" in await answer.text()
+        for cookie in ("bt-tui-pass=x", f"token={token}", "bt-tui=\xe9"):
+            async with session.get(here, headers={"Cookie": cookie}) as answer:
+                assert answer.status == 403, cookie
+        for method in ("HEAD", "OPTIONS", "POST"):
+            async with session.request(method, here) as answer:
+                assert answer.status == 403, method
         with pytest.raises(aiohttp.WSServerHandshakeError):
-            await session.ws_connect(f"{plain}ws")
-        right = plain + served.address.rpartition("/")[2]
-        async with session.get(right) as answer:
+            await session.ws_connect(f"{here}ws")
+        assert "serve-page" not in served.command_lines()
+        async with session.get(f"{here}?fontsize=20&token={token}") as answer:
             assert answer.status == 200
-            assert "pass=" not in str(answer.url)
-        async with session.get(f"{plain}page.js") as answer:
+            assert str(answer.url) == f"{here}?fontsize=20"
+        async with session.get(f"{here}page.js") as answer:
             assert answer.status == 200
+
+
+async def test_an_ipv6_socket_is_no_way_round_the_token(emulator: EmulatorChild, tmp_path: Path) -> None:
+    async with serving(emulator.remote_environ(), tmp_path) as served, stranger() as session:
+        mapped = served.origin.replace("127.0.0.1", "[::ffff:127.0.0.1]")
+        try:
+            async with session.get(mapped) as answer:
+                assert answer.status == 403
+        except aiohttp.ClientConnectorError:
+            pytest.skip("this system has no IPv6 sockets")
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await session.ws_connect(f"{mapped}ws")
+
+
+async def test_two_servers_on_one_host_do_not_share_their_tokens(
+    emulator: EmulatorChild, tmp_path: Path
+) -> None:
+    environ = emulator.remote_environ()
+    async with (
+        serving(environ, tmp_path) as first,
+        serving(environ, tmp_path) as second,
+        visitor(first) as session,
+    ):
+        async with session.get(second.origin) as answer:
+            assert answer.status == 403
+        for served in (second, first):  # the second's cookie does not replace the first's
+            async with session.get(served.address if served is second else served.origin) as answer:
+                assert answer.status == 200
 
 
 async def test_the_demo_needs_no_account_and_a_closed_page_ends_its_dashboard(tmp_path: Path) -> None:
-    async with serving({}, tmp_path, "--demo") as served, visitor() as session:
-        async with session.ws_connect(served.address + "ws?width=100&height=30") as socket:
+    async with serving({}, tmp_path, "--demo") as served, visitor(served) as session:
+        async with session.ws_connect(served.origin + "ws?width=100&height=30") as socket:
             await drawn(socket, "demo data")
             pages = served.pages()
             assert pages
@@ -240,9 +290,9 @@ async def test_a_page_that_cannot_begin_says_so_and_nothing_on_stdout(
     remotes.write_text(
         f"[here]\nremote_provider = baseten\napi_key = {emulator.key}\nremote_url = {emulator.url}\n"
     )
-    async with serving({"USER_TRUSSRC_PATH": str(remotes)}, tmp_path) as served, visitor() as session:
+    async with serving({"USER_TRUSSRC_PATH": str(remotes)}, tmp_path) as served, visitor(served) as session:
         remotes.unlink()
-        async with session.ws_connect(served.address + "ws") as socket, asyncio.timeout(LIMIT_S):
+        async with session.ws_connect(served.origin + "ws") as socket, asyncio.timeout(LIMIT_S):
             assert [message async for message in socket] == []  # closed, and so the page says it
 
 
@@ -252,15 +302,15 @@ async def test_two_pages_have_their_own_files_and_what_is_killed_leaves_nothing(
     size = "ws?width=100&height=30"
     async with (
         serving(emulator.remote_environ(), tmp_path) as served,
-        visitor() as session,
-        session.ws_connect(served.address + size) as first,
+        visitor(served) as session,
+        session.ws_connect(served.origin + size) as first,
     ):
         await drawn(first, "llama-70b-sft-v3", "running")
         (page,) = served.pages()
-        async with session.ws_connect(served.address + size) as second:
+        async with session.ws_connect(served.origin + size) as second:
             await drawn(second, "llama-70b-sft-v3", "running")
             fetched, left = await save_jobs(first), await save_jobs(second)
-            async with session.get(served.address + fetched) as answer:
+            async with session.get(served.origin + fetched) as answer:
                 rows = (await answer.text()).splitlines()
             assert rows[0].startswith("id,")
             assert len(rows) > 1
@@ -268,7 +318,7 @@ async def test_two_pages_have_their_own_files_and_what_is_killed_leaves_nothing(
             async with asyncio.timeout(LIMIT_S):
                 while not second.closed:
                     await second.receive()
-        async with session.get(served.address + left) as answer:
+        async with session.get(served.origin + left) as answer:
             assert answer.status == 404
         await save_jobs(first)
         assert len(left_in(tmp_path)) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import shlex
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from api_client.addresses import is_loopback
 from tui.commands.chosen_remote import chosen_remote
 from tui.commands.dashboard import open_page
 from tui.commands.demo import demo_beside, run_demo_page
@@ -61,33 +61,30 @@ def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: b
     Every page that is opened has a dashboard of its own, which ends when the page is closed. Logs, tables
     and checkpoints that are saved there become downloads of the browser, several files at once one archive;
     what is being sent goes on though its page is closed. Your key stays in this process and its children: it
-    is in no address and on no page. Only this machine can reach it, on Linux only you; pages of other sites
-    cannot.
+    is in no address and on no page. The printed address holds a token; without it nobody gets in, neither
+    other users of this machine nor pages of other sites.
     """
     settings = settings or Settings()
     if any(find_spec(name) is None for name in NEEDED_MODULES):
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
-    from tui.web.guard import PASS_BYTES, PASS_PARAMETER, Guard, is_loopback
+    from tui.web.guard import TOKEN_PARAMETER, Guard
     from tui.web.server import DashboardServer, host_names
 
-    pass_word: str | None = None
     if not is_loopback(host):
         if not expose:
             raise CommandFailed(EXPOSED.format(host=host, port=port), ExitCode.USAGE)
-        pass_word = secrets.token_urlsafe(PASS_BYTES)
+        settings.output.remark("other machines can connect; the traffic is not encrypted")
+    guard = Guard(host_names(host))
 
     def ready(port_taken: int) -> None:
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{port_taken}/"
-        if pass_word is not None:
-            address += f"?{PASS_PARAMETER}={pass_word}"
-            settings.output.remark("whoever has this address can use the dashboard; nothing is encrypted")
-        settings.output.data(f"{address}\n")
-        settings.output.remark("open that address in a browser; ctrl-c ends it")
+        settings.output.data(f"http://{shown}:{port_taken}/?{TOKEN_PARAMETER}={guard.token}\n")
+        settings.output.remark("open this address in a browser; whoever has it can use the dashboard")
+        settings.output.remark("ctrl-c stops the server")
 
     with ExitStack() as resources:
         arguments = _page_arguments(settings, resources, demo=demo)
-        server = DashboardServer(_command_line(arguments), Guard(host_names(host), pass_word))
+        server = DashboardServer(_command_line(arguments), guard)
         try:
             asyncio.run(server.run(host, port, ready))
         except OSError as error:

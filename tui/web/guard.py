@@ -1,27 +1,27 @@
-"""Who may reach the dashboard in the browser: this page of this person, and nobody else's.
+"""Admit a browser to the dashboard by the token in the printed address, and by nothing else.
 
-A page of another site can make a browser send requests here, and can open a websocket, which no browser
-keeps from it. So every request must name this server (DNS rebinding) and come from its own page (Origin).
-On loopback it must also come from a process of the same person, where the system tells (Linux); anywhere
-else it must bring the pass that the printed address holds.
+The token is needed on loopback, too: other users of the machine can connect there, and a connection does not
+reliably tell whose it is. The browser keeps it in a cookie. Requests must also name this server (DNS
+rebinding) and come from its own page (Origin): other pages can make a browser send its cookies here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
-import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from yarl import URL
 
-PASS_PARAMETER = "pass"
-PASS_COOKIE = "bt-tui-pass"
-PASS_BYTES = 24
-ROOT_UID = 0
-SOCKET_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+TOKEN_PARAMETER = "token"
+TOKEN_BYTES = 24
+NO_TOKEN = (
+    "This dashboard opens only with the whole address that bt-tui serve printed, including its token.\n"
+    "Copy the address from the terminal. A new start of bt-tui serve has a new token.\n"
+)
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -40,40 +40,36 @@ HEADERS = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 class Guard:
-    """Refuses what must not drive the dashboard; ``names`` are host names that this server goes by.
+    """Refuses requests that must not reach the dashboard; ``names`` are the server's host names."""
 
-    ``pass_word`` None asks for none, which is for loopback.
-    """
-
-    def __init__(self, names: Iterable[str], pass_word: str | None = None) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self._names = {name.lower() for name in names}
-        self.pass_word = pass_word
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+        # Browsers share cookies between the ports of a host, so each server needs a name of its own.
+        self._cookie = f"bt-tui-{hashlib.sha256(self.token.encode()).hexdigest()[:16]}"
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Look at a request before anything else does."""
+        """Refuse a request before anything else sees it."""
         if not self._knows(request.host):
             raise web.HTTPForbidden(text="This server does not go by that name.\n", headers=HEADERS)
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
             raise web.HTTPForbidden(text="Another site's page may not use this server.\n", headers=HEADERS)
-        if self.pass_word is None:
-            if not same_person(request):
-                raise web.HTTPForbidden(text="Another user of this machine serves this.\n", headers=HEADERS)
-        else:
-            self._check_pass(request, self.pass_word)
+        if self._is_token(request.query.get(TOKEN_PARAMETER, "")):
+            # Not kept in the address: that is shown, remembered and shared.
+            rest = {name: value for name, value in request.query.items() if name != TOKEN_PARAMETER}
+            answer = web.HTTPSeeOther(URL("/").with_query(rest), headers=HEADERS)
+            # Lax, not Strict: a link to the printed address in another site's page shall work.
+            answer.set_cookie(self._cookie, self.token, httponly=True, samesite="Lax", path="/")
+            raise answer
+        if not self._is_token(request.cookies.get(self._cookie, "")):
+            raise web.HTTPForbidden(text=NO_TOKEN, headers=HEADERS)
         return await handler(request)
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(errors="replace"), self.token.encode())
 
     def _knows(self, host: str) -> bool:
         """A name that we gave ourselves, or an address: rebinding needs a name of somebody else's."""
@@ -89,48 +85,8 @@ class Guard:
             return False
         return True
 
-    @staticmethod
-    def _check_pass(request: web.Request, pass_word: str) -> None:
-        given = request.query.get(PASS_PARAMETER)
-        if given is not None and secrets.compare_digest(given.encode(), pass_word.encode()):
-            answer = web.HTTPSeeOther("/", headers=HEADERS)
-            answer.set_cookie(PASS_COOKIE, pass_word, httponly=True, samesite="Strict", path="/")
-            raise answer
-        kept = request.cookies.get(PASS_COOKIE, "")
-        if not secrets.compare_digest(kept.encode(), pass_word.encode()):
-            raise web.HTTPForbidden(
-                text="Open the whole address that bt-tui serve printed.\n", headers=HEADERS
-            )
-
 
 async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
     """Say with every answer what the browser may do with it."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
-
-
-def same_person(request: web.Request) -> bool:
-    """Whether the other end of a loopback connection is ours or root's; so it is taken if nobody can tell."""
-    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
-    own_uid = getattr(os, "getuid", lambda: None)()
-    if peer is None or own_uid is None:
-        return True
-    uid = owner_of(peer[0], peer[1])
-    return uid is None or uid in (own_uid, ROOT_UID)
-
-
-def owner_of(host: str, port: int) -> int | None:
-    """The user whose socket has that address, as Linux lists this machine's (proc(5)); None if unknown."""
-    address = ipaddress.ip_address(host)
-    packed = address.packed
-    words = [packed[start : start + 4][::-1] for start in range(0, len(packed), 4)]
-    wanted = f"{b''.join(words).hex()}:{port:04x}".upper()
-    try:
-        lines = SOCKET_TABLES[address.version == 6].read_text(encoding="ascii").splitlines()[1:]
-    except (OSError, ValueError):
-        return None
-    for line in lines:
-        fields = line.split()
-        if len(fields) > 7 and fields[1] == wanted:
-            return int(fields[7])
-    return None
