@@ -11,6 +11,9 @@ from api_client.errors import ConfigurationError, RequestError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 """Ports of the schemes we speak."""
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
+_OCTET = r"(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+_IPV4 = re.compile(rf"{_OCTET}(\.{_OCTET}){{3}}", re.ASCII)
 _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.ASCII)
 
 
@@ -62,7 +65,7 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
     except ValueError:
         readable, parts, port = False, urlsplit(""), None
     host = (parts.hostname or "").rstrip(".")
-    if not readable or parts.scheme not in DEFAULT_PORTS or not _is_host(host) or port == 0:
+    if not readable or parts.scheme not in DEFAULT_PORTS or not is_host(host) or port == 0:
         raise ConfigurationError(
             f"{source} is no usable address: it must look like https://app.baseten.co (http or https, a host)"
         )
@@ -89,13 +92,17 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_host(host: str) -> bool:
+def is_host(host: str) -> bool:
+    """Return whether this is a host name, or an address in its usual spelling."""
     if ":" in host:
         try:
             ip_address(host)
         except ValueError:
             return False
         return True
+    if _NUMBER.fullmatch(host.rpartition(".")[2]):
+        # Systems read 127.1 and 0x7f000001 as addresses, and not all of them as the same.
+        return _IPV4.fullmatch(host) is not None
     return _HOST_NAME.fullmatch(host) is not None
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from api_client.clock import Clock, SystemClock
+from api_client.destinations import Destinations
 from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
@@ -66,8 +67,10 @@ class TrainingClient:
     ) -> None:
         clock = clock or SystemClock()
         retry = retry or RetryPolicy()
+        self.destinations = Destinations()
         transport = Transport(
             remote,
+            destinations=self.destinations,
             clock=clock,
             retry=retry,
             on_event=on_event,
@@ -143,7 +146,7 @@ class TrainingClient:
         """Uploads to the object store behind the API."""
         from api_client.resources.blobs import Blobs
 
-        return Blobs(self._transport, self._clock, self._http_transport)
+        return Blobs(self._transport, self.destinations, self._clock, self._http_transport)
 
     @cached_property
     def graphql(self) -> Graphql:
@@ -157,7 +160,7 @@ class TrainingClient:
         """Reads presigned URLs, without the key."""
         from api_client.objects.client import Objects
 
-        return Objects(self._clock, self._retry)
+        return Objects(self._clock, self._retry, self.destinations)
 
     @cached_property
     def downloads(self) -> Downloads:

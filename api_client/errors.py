@@ -12,6 +12,7 @@
         ├── Unreachable             no answer: refused, DNS, reset, TLS
         │   └── TimedOut            no answer in time
         ├── RedirectRefused         the server sent us to another host; the key stays here
+        ├── AddressRefused          the server named an address where it is not itself: this machine, say
         ├── InvalidAnswer           an answer that is not what the API promises
         ├── UploadFailed            the object store did not take an archive
         ├── DeploymentUnclear       a deployment's answer was lost (api_client.deployment)
@@ -88,6 +89,10 @@ class TimedOut(Unreachable):
 
 class RedirectRefused(RequestError):
     """The server redirected to another host, where the key must not go."""
+
+
+class AddressRefused(RequestError):
+    """The server named an address of this machine, or of a network that it is not in. Nothing was sent."""
 
 
 class InvalidAnswer(RequestError):

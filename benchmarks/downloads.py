@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from harness import Report
 
 from api_client.clock import SystemClock
+from api_client.destinations import Destinations
 from api_client.downloads.listing import ListedFile, UrlBook
 from api_client.downloads.names import ServerName
 from api_client.downloads.planning import as_planned
@@ -105,7 +106,7 @@ def by_us(url: str, target: Path) -> None:
         async def never(_stale: ListedFile) -> list[ListedFile]:
             raise AssertionError("the URL does not expire")
 
-        objects = Objects()
+        objects = Objects(destinations=Destinations(["127.0.0.1"]))
         report = await Run(
             plan,
             objects,

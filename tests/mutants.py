@@ -36,6 +36,7 @@ TRANSPORT = ("tests/unit/client/test_transport.py", "tests/unit/client/test_retr
 NAMES = ("tests/unit/downloads/test_download_names.py",)
 DOWNLOADS = ("tests/faults/test_download_faults.py",)
 ARCHIVES = ("tests/hostile/test_hostile_archives.py",)
+NAMED = ("tests/hostile/test_named_addresses.py",)
 WRITTEN = ("tests/cli/test_written_files.py",)
 ERRORS = ("tests/unit/client/test_transport_errors.py",)
 RANKS = ("tests/unit/deployment/test_lora_ranks.py",)
@@ -134,6 +135,20 @@ MUTANTS = (
         "_NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC\n",
         "_NEW_FILE = os.O_CREAT | os.O_CLOEXEC\n",
         WRITTEN,
+    ),
+    Mutant(
+        "destinations: the address that a name leads to is not checked",
+        "api_client/destinations.py",
+        "            self._check(host, address)\n",
+        "            self._check(host, host)\n",
+        NAMED,
+    ),
+    Mutant(
+        "destinations: an upload looks the name up again to connect",
+        "api_client/uploads/object_store.py",
+        "        address = self._addresses[0]\n",
+        "        address = endpoint.host\n",
+        NAMED,
     ),
     Mutant(
         "redaction: a server that repeats the key is quoted",

@@ -12,6 +12,7 @@ import httpx
 
 from api_client.addresses import BaseUrl
 from api_client.clock import Clock, SystemClock
+from api_client.destinations import proxy_of
 from api_client.errors import ConfigurationError
 from api_client.http.renewal import KeyAuth
 from api_client.remotes import Remote
@@ -42,24 +43,29 @@ async def connect(
 
     Raises ConfigurationError if the environment's certificates or proxies cannot be used.
     """
-    local = [site for site in sites if site.is_loopback]
     needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
     # Reading the certificates to trust takes a tenth of a second: not on the event loop.
     context = await asyncio.to_thread(_trusting_context) if needs_tls else _trusting_nobody()
+    limits = httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
     try:
+        # Not httpx's own reading of the environment: whether there is a proxy must be known elsewhere, too.
+        mounts = {
+            f"all://{site.url_host}": httpx.AsyncHTTPTransport(proxy=proxy, verify=context, limits=limits)
+            for site in sites
+            if http_transport is None and (proxy := proxy_of(site.scheme, site.host))
+        }
         return httpx.AsyncClient(
             auth=KeyAuth(remote, user_agent(), clock or SystemClock()),
             headers={"User-Agent": user_agent(), "Accept": "application/json"},
             timeout=httpx.Timeout(
                 connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S, write=WRITE_TIMEOUT_S, pool=POOL_TIMEOUT_S
             ),
-            limits=httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S),
+            limits=limits,
             verify=context,
             follow_redirects=False,
             transport=http_transport,
-            # The environment's proxies, but never for this machine: they would see the key.
-            trust_env=len(local) < len(sites),
-            mounts={f"all://{host}": None for host in ("localhost", *(site.url_host for site in local))},
+            trust_env=False,
+            mounts=mounts,
         )
     except (ValueError, ImportError, httpx.InvalidURL) as error:
         reason = type(error).__name__

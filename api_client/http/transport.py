@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from api_client.addresses import DEFAULT_PORTS, BaseUrl, parse_base_url
 from api_client.clock import Clock
+from api_client.destinations import Destinations, proxy_of
 from api_client.errors import InvalidAnswer, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
@@ -61,6 +62,7 @@ class Transport:
 
     The httpx client is made with the first request: making one costs a tenth of a second.
     ``read_only_by`` names the setting that forbids changes, in words; empty: nothing is forbidden.
+    ``destinations`` learns where the remote is.
     Raises ConfigurationError for a remote whose addresses or key cannot be used.
     """
 
@@ -74,6 +76,7 @@ class Transport:
         random: Random | None = None,
         http_transport: httpx.AsyncBaseTransport | None = None,
         read_only_by: str = "",
+        destinations: Destinations | None = None,
     ) -> None:
         if remote.key is not None:
             check_key(remote.key.get_secret_value(), remote.key_origin)
@@ -82,6 +85,9 @@ class Transport:
             "api": parse_base_url(remote.api_url, source=f"the API address of remote '{remote.name}'"),
             "app": parse_base_url(remote.app_url, source=f"the address of remote '{remote.name}'"),
         }
+        self._destinations = destinations or Destinations()
+        for site in self._sites.values():
+            self._destinations.remote_is_at(site.host)
         self._clock = clock
         self._retry = retry
         self._on_event = on_event
@@ -195,6 +201,7 @@ class Transport:
         for _ in range(MAX_REDIRECTS + 1):
             response = await http.send(_build(http, call, url, read_timeout_s), stream=True)
             try:
+                self._note_address(response, site)
                 if response.is_redirect:
                     target = _redirect_target(response, url)
                     if target is None or call.method != "GET" or _origin(target) != site.origin:
@@ -219,6 +226,14 @@ class Transport:
             return _Answer(response.status_code, content, response.headers.get("content-type", ""))
         message = f"{site.netloc} redirected {call.method} {call.path} more than {MAX_REDIRECTS} times"
         return Failure(RedirectRefused(message, **_details(line)), arrived=True)
+
+    def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
+        """Note where an answer of the remote's came from, unless a proxy stands between."""
+        stream = response.extensions.get("network_stream")
+        if stream is not None and not proxy_of(site.scheme, site.host):
+            address = stream.get_extra_info("server_addr")
+            if address:
+                self._destinations.remote_is_at(address[0])
 
     def _redirect_refused(
         self, call: _Call, site: BaseUrl, target: httpx.URL | None, line: RequestLine

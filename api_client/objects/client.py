@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from api_client.clock import Clock, SystemClock
+from api_client.destinations import Destinations
 from api_client.errors import RequestError
 from api_client.http.retry import RetryPolicy
 from api_client.objects.answer import ObjectHead
@@ -23,11 +24,18 @@ MAX_READ_BYTES = 256 * 1024 * 1024
 class Objects:
     """Reads objects. No key, cookie or other header of ours goes to where a URL leads.
 
-    Redirects are followed (stores redirect between regions), but never from https to http, nor from
-    elsewhere to this machine. Connects with the first reading.
+    Redirects are followed (stores redirect between regions), but never from https to http. ``destinations``
+    says which addresses may be connected to, unless told only those of the public internet. Connects with
+    the first reading.
     """
 
-    def __init__(self, clock: Clock | None = None, retry: RetryPolicy | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        retry: RetryPolicy | None = None,
+        destinations: Destinations | None = None,
+    ) -> None:
+        self._destinations = destinations or Destinations()
         self._clock = clock or SystemClock()
         self._retry = retry or RetryPolicy()
         self._random = Random()
@@ -137,7 +145,7 @@ class Objects:
             # urllib3 takes a tenth of a second to load: only for those who read.
             from api_client.objects.connection import Connections
 
-            self._connections = Connections()
+            self._connections = Connections(self._destinations)
         return self._connections
 
 

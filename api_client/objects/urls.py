@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from api_client.addresses import DEFAULT_PORTS, is_loopback
+from api_client.addresses import DEFAULT_PORTS, is_host, is_loopback
 from api_client.errors import InvalidAnswer, RedirectRefused
 
 _SHORTEST_SECRET = 6
@@ -58,6 +58,8 @@ def parse_object_url(text: str) -> ObjectUrl:
         problem = "a file's URL is no http or https URL"
     elif parts.username is not None or parts.password is not None:
         problem = f"a file's URL holds a user name ({host}); presigned URLs hold none"
+    elif not is_host(host):
+        problem = f"a file's URL has no usable host: {host[:100]!r}"
     elif parts.scheme == "http" and not is_loopback(host):
         problem = f"a file's URL is http://{host}: it would travel readably; only https is fetched"
     if problem:

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from api_client.addresses import route
 from api_client.clock import Clock, SystemClock
+from api_client.destinations import Destinations
 from api_client.http.transport import Transport
 from api_client.models import BlobCredentials
 from api_client.uploads.object_store import OnNote
@@ -23,10 +24,12 @@ class Blobs:
     def __init__(
         self,
         transport: Transport,
+        destinations: Destinations,
         clock: Clock | None = None,
         http_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._transport = transport
+        self._destinations = destinations
         self._clock = clock or SystemClock()
         self._http_transport = http_transport
 
@@ -51,6 +54,7 @@ class Blobs:
         await upload_file(
             path,
             credentials,
+            destinations=self._destinations,
             clock=self._clock,
             on_progress=on_progress,
             on_note=on_note,

@@ -23,7 +23,8 @@ _YES = frozenset({"1", "true"})
 async def relay(ticket: Ticket, *, source: int, sink: int, environ: Mapping[str, str]) -> None:
     """Connect, and pass bytes between the proxy and two file descriptors until either side ends.
 
-    Raises Unreachable where there is no way to the node, ConfigurationError for an unusable address.
+    Raises Unreachable where there is no way to the node, AddressRefused for an address that a server may not
+    send us to, ConfigurationError for an unusable one.
     """
     reader, writer = await _connect(ticket, environ)
     try:
@@ -54,7 +55,8 @@ async def _connect(
     problem = ""
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+            addresses = await asyncio.to_thread(ticket.destinations.resolve, host, int(port))
+            reader, writer = await _open_first(addresses, int(port), host, context)
     except (OSError, TimeoutError, UnicodeError) as error:
         problem = getattr(error, "strerror", None) or type(error).__name__
     if problem:
@@ -71,6 +73,21 @@ async def _connect(
         writer.close()
         raise Unreachable("the SSH proxy turned the connection away: does the node run, and its SSH server?")
     return reader, writer
+
+
+async def _open_first(
+    addresses: list[str], port: int, host: str, context: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address that answers; TLS checks the host's name."""
+    problem: OSError | None = None
+    for address in addresses:
+        try:
+            return await asyncio.open_connection(
+                address, port, ssl=context, server_hostname=host if context else None
+            )
+        except OSError as error:
+            problem = error
+    raise problem or OSError(f"{host} has no address")
 
 
 async def _upwards(source: int, writer: asyncio.StreamWriter) -> None:

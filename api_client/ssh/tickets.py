@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from api_client.destinations import Destinations
 from api_client.errors import ConfigurationError
 from api_client.files import PRIVATE_FILE_MODE, make_private_folder, why_not_written, write_private
 from api_client.models import SignedSshCertificate
@@ -24,10 +25,11 @@ TOKEN_SUFFIX = ".token"
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The proxy's address (``host:port``) and the token that it wants."""
+    """The proxy's address (``host:port``), the token that it wants, and whither the server may send us."""
 
     proxy_address: str
     token: SecretStr
+    destinations: Destinations
 
 
 class SshFolder:
@@ -59,9 +61,13 @@ class SshFolder:
             problem = why_not_written(error)
         raise ConfigurationError(f"no SSH key can be kept in {self.path}: {problem}")
 
-    def keep(self, host: NodeHost, signed: SignedSshCertificate) -> None:
+    def keep(self, host: NodeHost, signed: SignedSshCertificate, destinations: Destinations) -> None:
         """Keep certificate and token for the connection that comes next. Raises ConfigurationError."""
-        content = {"proxy_address": signed.proxy_address, "token": signed.jwt.get_secret_value()}
+        content = {
+            "proxy_address": signed.proxy_address,
+            "token": signed.jwt.get_secret_value(),
+            "networks": destinations.networks,
+        }
         problem = ""
         try:
             write_private(self.certificate_path(host.name), f"{signed.ssh_certificate.strip()}\n".encode())
@@ -77,7 +83,8 @@ class SshFolder:
         try:
             content = json.loads(path.read_bytes())
             path.unlink()
-            return Ticket(str(content["proxy_address"]), SecretStr(str(content["token"])))
+            destinations = Destinations(networks=map(str, content["networks"]))
+            return Ticket(str(content["proxy_address"]), SecretStr(str(content["token"])), destinations)
         except (OSError, ValueError, KeyError, TypeError):
             pass
         raise ConfigurationError(f"there is no token for {host.name}: 'bt-tui ssh {host.job_id}' gets one")

@@ -20,7 +20,8 @@ from typing import Any
 import httpx
 
 from api_client.clock import Clock
-from api_client.errors import UploadFailed
+from api_client.destinations import Destinations, proxy_of
+from api_client.errors import AddressRefused, UploadFailed
 from api_client.http.connection import CONNECT_TIMEOUT_S, WRITE_TIMEOUT_S, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
 from api_client.http.retry import RetryPolicy, parse_retry_after
@@ -88,20 +89,24 @@ class _Refusal:
 class ObjectStore:
     """Sends requests about the one object that ``credentials`` are for.
 
-    ``http`` must put nothing on requests by itself. Not to be used for two objects. Raises UploadFailed for
-    credentials that no request can carry.
+    ``http`` must put nothing on requests by itself. ``destinations`` says which addresses may be connected
+    to; None: there is no network. Not to be used for two objects. Raises UploadFailed for credentials that
+    no request can carry.
     """
 
     def __init__(
         self,
         http: httpx.AsyncClient,
         credentials: BlobCredentials,
+        destinations: Destinations | None,
         *,
         clock: Clock,
         on_note: OnNote | None = None,
         random: Random | None = None,
     ) -> None:
         self._http = http
+        self._destinations = destinations
+        self._addresses: list[str] = []
         check_credentials(credentials)
         self._endpoint, region, self._is_region_certain = endpoint_of(credentials)
         self._path = f"/{credentials.s3_bucket}/{credentials.s3_key}"
@@ -143,7 +148,7 @@ class ObjectStore:
         corrected: set[str] = set()
         while True:
             attempt += 1
-            outcome = await self._attempt(self._request(method, query, body, silence_s))
+            outcome = await self._attempt(method, query, body, silence_s)
             if isinstance(outcome, tuple):
                 if "html" in outcome[0].get("content-type", "").lower():
                     # A proxy's page, say: nothing tells that the store has got anything.
@@ -161,16 +166,21 @@ class ObjectStore:
                 self._on_note(f"{what}: {outcome.reason}; trying again in {delay_s:.1f} s")
             await self._clock.sleep(delay_s)
 
-    async def _attempt(self, request: httpx.Request) -> tuple[httpx.Headers, str] | _Refusal:
+    async def _attempt(
+        self, method: str, query: Mapping[str, str], body: Body | None, answer_timeout_s: float
+    ) -> tuple[httpx.Headers, str] | _Refusal:
         try:
+            host = await self._checked_host(method)
+            request = self._request(method, query, body, answer_timeout_s, host)
             response = await self._http.send(request, stream=True)
             try:
                 text = await _read(response)
             finally:
                 await response.aclose()
         except httpx.TransportError as error:
+            self._addresses = self._addresses[1:]  # the next one; after the last, the name is resolved again
             remote = as_remote(self._endpoint)
-            line = RequestLine(request.method, self._path)
+            line = RequestLine(method, self._path)
             return _Refusal(str(from_exception(error, remote, self._endpoint.netloc, line).error))
         finally:
             self._owed -= {asyncio.current_task()}
@@ -185,8 +195,29 @@ class ObjectStore:
         shown = f"{reason}: {words}" if words else reason
         return _Refusal(self._without_secrets(shown), status, code or "", response.headers)
 
+    async def _checked_host(self, method: str) -> str:
+        """What to connect to: a checked address of the endpoint, or its name where a proxy resolves it.
+
+        Raises UploadFailed for addresses that a server may not send us to.
+        """
+        endpoint, destinations = self._endpoint, self._destinations
+        if destinations is None:
+            return endpoint.url_host
+        try:
+            if proxy_of(endpoint.scheme, endpoint.host):
+                await asyncio.to_thread(destinations.check_proxied, endpoint.host, endpoint.port)
+                return endpoint.url_host
+            if not self._addresses:
+                self._addresses = await asyncio.to_thread(destinations.resolve, endpoint.host, endpoint.port)
+        except AddressRefused as error:
+            raise UploadFailed(str(error), method=method, path=self._path) from None
+        except OSError as error:
+            raise httpx.ConnectError("no such name") from error
+        address = self._addresses[0]
+        return f"[{address}]" if ":" in address else address
+
     def _request(
-        self, method: str, query: Mapping[str, str], body: Body | None, answer_timeout_s: float
+        self, method: str, query: Mapping[str, str], body: Body | None, answer_timeout_s: float, host: str
     ) -> httpx.Request:
         endpoint = self._endpoint
         path = quoted_path(endpoint.prefix + self._path)
@@ -202,8 +233,6 @@ class ObjectStore:
         )
         headers["user-agent"] = user_agent()
         headers["content-length"] = str(0 if body is None else body.size_bytes)
-        # Names under .localhost are this machine (RFC 6761), though not every resolver knows.
-        host = "localhost" if endpoint.host.endswith(".localhost") else endpoint.url_host
         url = httpx.URL(
             scheme=endpoint.scheme,
             host=host,
@@ -218,7 +247,8 @@ class ObjectStore:
             extensions={
                 "timeout": httpx.Timeout(
                     connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, read=answer_timeout_s, pool=None
-                ).as_dict()
+                ).as_dict(),
+                "sni_hostname": endpoint.host,  # TLS is spoken with the name, whatever the address
             },
         )
 
@@ -243,6 +273,7 @@ class ObjectStore:
         ):
             corrected.add("region")
             self._endpoint, self._key = aws_endpoint(region), replace(self._key, region=region)
+            self._addresses = []
             return True
         if refusal.code == _WRONG_TIME_CODE and "time" not in corrected:
             try:

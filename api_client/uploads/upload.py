@@ -20,6 +20,7 @@ from typing import IO
 import httpx
 
 from api_client.clock import Clock, SystemClock
+from api_client.destinations import Destinations
 from api_client.errors import UploadFailed
 from api_client.http.connection import connect
 from api_client.models import BlobCredentials
@@ -51,6 +52,7 @@ async def upload_file(
     path: Path,
     credentials: BlobCredentials,
     *,
+    destinations: Destinations | None = None,
     clock: Clock | None = None,
     on_progress: OnBytes | None = None,
     on_note: OnNote | None = None,
@@ -58,6 +60,7 @@ async def upload_file(
 ) -> None:
     """Upload the file to the object that the credentials are for.
 
+    ``destinations`` says which addresses may be connected to, unless told only those of the public internet.
     ``on_note`` hears, in words, of every wait before something is sent again. ``http_transport`` replaces
     the network, for tests. Raises UploadFailed, after which nothing of the file is left in the store as
     far as it can be reached, and ConfigurationError for an endpoint that cannot be used.
@@ -65,7 +68,8 @@ async def upload_file(
     remote, endpoint = store_remote(credentials)
     http = await connect(remote, (endpoint,), http_transport)
     try:
-        store = ObjectStore(http, credentials, clock=clock or SystemClock(), on_note=on_note)
+        allowed = (destinations or Destinations()) if http_transport is None else None
+        store = ObjectStore(http, credentials, allowed, clock=clock or SystemClock(), on_note=on_note)
         with path.open("rb") as file:
             source = _Source(file, os.fstat(file.fileno()).st_size)
             meter = _Meter(source.size_bytes, on_progress)

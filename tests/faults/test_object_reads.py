@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from api_client.destinations import Destinations
 from api_client.errors import InvalidAnswer, RedirectRefused, ServerFault, Unreachable, UrlExpired
 from api_client.http.retry import RetryPolicy
 from api_client.objects import Objects
@@ -25,7 +26,7 @@ def store() -> Iterator[Store]:
 
 @pytest.fixture
 async def objects() -> AsyncIterator[Objects]:
-    objects = Objects(retry=QUICK)
+    objects = Objects(retry=QUICK, destinations=Destinations(["127.0.0.1"]))
     yield objects
     await objects.aclose()
 

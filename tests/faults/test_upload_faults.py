@@ -9,11 +9,13 @@ import pytest
 from fast_clock import FastClock
 from s3_stub import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY, SESSION_TOKEN, S3Stub, Trouble
 
+from api_client.destinations import Destinations
 from api_client.errors import ConfigurationError, UploadFailed
 from api_client.models import BlobCredentials
 from api_client.uploads import object_store, upload
 from api_client.uploads.object_store import FAULT_ATTEMPTS, FIRST_CONTACT_PATIENCE_S, UNREACHABLE_PATIENCE_S
 
+HERE = Destinations(["127.0.0.1"])
 SMALL_PART = 64 * 1024
 LONGEST_SILENCE_S = 0.2
 HANGS_S = 50.0
@@ -46,6 +48,7 @@ async def send(
     await upload.upload_file(
         path,
         credentials(stub),
+        destinations=HERE,
         clock=clock or FastClock(),
         on_progress=lambda done, total: told.append((done, total)),
         **more,
@@ -297,7 +300,9 @@ async def test_a_cancelled_upload_is_forgotten_by_the_store(tmp_path: Path) -> N
     with S3Stub() as stub:
         stub.trouble = {"part 6": [Trouble(status=503) for _ in range(FAULT_ATTEMPTS)]}
         task = asyncio.create_task(
-            upload.upload_file(path, credentials(stub), clock=FastClock(), on_progress=on_progress)
+            upload.upload_file(
+                path, credentials(stub), clock=FastClock(), on_progress=on_progress, destinations=HERE
+            )
         )
         await reached.wait()
         task.cancel()

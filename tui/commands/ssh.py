@@ -92,7 +92,7 @@ def sign(settings: Settings, host: NodeHost, folder: SshFolder) -> None:
         signed = await client.sessions.sign_ssh(
             job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
         )
-        folder.keep(host, signed)
+        folder.keep(host, signed, client.destinations)
         return ExitCode.OK
 
     run_on_remote(settings, ask)

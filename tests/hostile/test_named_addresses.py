@@ -1,0 +1,395 @@
+"""Addresses that a server names: none of this machine or its networks, unless the remote is there too."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from api_client import Remote, RetryPolicy, TrainingClient, UploadFailed
+from api_client.destinations import Destinations
+from api_client.errors import AddressRefused, InvalidAnswer, RedirectRefused, Unreachable
+from api_client.models import BlobCredentials
+from api_client.ssh.proxy import relay
+from api_client.ssh.tickets import Ticket
+from api_client.uploads.upload import upload_file
+from support.certificates import own_certificate
+
+NOWHERE = "https://api.example.test"
+ONCE = RetryPolicy(max_attempts=1)
+NAME = "files.example.test"
+
+REFUSED = {
+    "127.0.0.1": "on this machine",
+    "127.255.255.254": "on this machine",
+    "localhost": "on this machine",
+    "localhost.": "on this machine",
+    "LOCALHOST": "on this machine",
+    "a.b.localhost": "on this machine",
+    "::1": "on this machine",
+    "::ffff:127.0.0.1": "on this machine",
+    "::ffff:7f00:1": "on this machine",
+    "127.1": "on this machine",
+    "2130706433": "on this machine",
+    "0x7f000001": "on this machine",
+    "0x7f.1": "on this machine",
+    "0177.0.0.1": "on this machine",
+    "017700000001": "on this machine",
+    "0": "unspecified",
+    "0.0.0.0": "unspecified",
+    "::": "unspecified",
+    "10.0.0.1": "in a private network",
+    "172.16.0.1": "in a private network",
+    "172.31.255.255": "in a private network",
+    "192.168.1.1": "in a private network",
+    "::ffff:192.168.1.1": "in a private network",
+    "fd12:3456::1": "in a private network",
+    "100.64.0.1": "in a provider's shared network",
+    "198.18.0.1": "in a network for tests",
+    "169.254.1.1": "link-local",
+    "fe80::1": "link-local",
+    "169.254.169.254": "metadata",
+    "2852039166": "metadata",
+    "::ffff:169.254.169.254": "metadata",
+    "fd00:ec2::254": "metadata",
+    "fd20:ce::254": "metadata",
+    "100.100.100.200": "metadata",
+    "168.63.129.16": "metadata",
+    "224.0.0.1": "multicast",
+    "ff02::1": "multicast",
+    "255.255.255.255": "reserved",
+    "240.0.0.1": "reserved",
+    "192.0.2.1": "in a network for tests",
+    "203.0.113.9": "in a network for tests",
+    "192.88.99.1": "reserved",
+    "::127.0.0.1": "reserved",
+    "::ffff:0:7f00:1": "reserved",
+    "64:ff9b::7f00:1": "reserved",
+    "64:ff9b::a9fe:a9fe": "reserved",
+    "64:ff9b:1::808:808": "reserved",
+    "2002:7f00:1::": "reserved",
+    "2001:0:7f00:1::": "reserved",
+    "2001:db8::1": "in a network for tests",
+    "fec0::1": "reserved",
+    "100::1": "reserved",
+}
+ALLOWED = ["8.8.8.8", "172.32.0.1", "100.128.0.1", "::ffff:8.8.8.8", "64:ff9b::808:808", "2606:4700::1111"]
+ODD = ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0x7f000001", "127.0.0.1%2e", "01.2.3.4", "1.2.3.256"]
+
+
+@pytest.mark.parametrize(("host", "why"), REFUSED.items())
+def test_what_is_not_connected_to_from_elsewhere(host: str, why: str) -> None:
+    with pytest.raises(AddressRefused, match=why) as caught:
+        Destinations(["api.example.test", "8.8.8.8"]).resolve(host, 443)
+    assert f"not connected to {host}" in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ALLOWED)
+def test_what_is_of_the_public_internet(host: str) -> None:
+    assert Destinations().resolve(host, 443)
+
+
+@pytest.mark.parametrize(
+    ("remote", "allowed", "refused"),
+    [
+        ("127.0.0.1", "::1", "10.0.0.1"),
+        ("localhost", "127.0.0.9", "192.168.0.1"),
+        ("lab.localhost", "localhost", "100.64.0.1"),
+        ("10.1.1.1", "192.168.0.1", "127.0.0.1"),
+        ("fd00::1", "10.0.0.1", "fd00:ec2::254"),
+        ("100.64.0.1", "100.127.0.1", "100.100.100.200"),
+        ("198.18.0.1", "198.19.255.1", "10.0.0.1"),
+        ("169.254.1.1", "8.8.8.8", "169.254.1.1"),
+        ("0.0.0.0", "8.8.8.8", "127.0.0.1"),
+    ],
+)
+def test_where_the_remote_is_it_may_send_us(remote: str, allowed: str, refused: str) -> None:
+    destinations = Destinations([remote])
+    assert destinations.resolve(allowed, 443)
+    with pytest.raises(AddressRefused):
+        destinations.resolve(refused, 443)
+    again = Destinations(networks=destinations.networks)
+    assert again.resolve(allowed, 443)
+
+
+class Trap:
+    """A server on this machine that notes who connects, and answers with the reply that is set."""
+
+    def __init__(self, host: str, port: int = 0, certificate: Path | None = None) -> None:
+        self.connections = 0
+        self.heard: list[str] = []
+        self.names: list[str | None] = []
+        self.reply: tuple[int, dict[str, str], bytes] = (200, {}, b"x")
+        trap = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def setup(self) -> None:
+                trap.connections += 1
+                super().setup()
+
+            def answer(self) -> None:
+                trap.heard.append(f"{self.command} {self.path}")
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                status, headers, content = trap.reply
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_PUT = do_CONNECT = answer
+
+            def log_message(self, *_arguments: object) -> None:
+                return
+
+        self.server = ThreadingHTTPServer((host, port), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_about: None  # type: ignore[method-assign]
+        self.port = int(self.server.server_address[1])
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            context.sni_callback = lambda _socket, name, _context: self.names.append(name)
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def trap() -> Iterator[Trap]:
+    server = Trap("127.0.0.1")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One that is trusted, for names of the test."""
+    path = own_certificate(tmp_path, NAME, "api.example.test")
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    return path
+
+
+class Resolver:
+    """Names of the test, and what they lead to: each time the next one, the last for ever."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: dict[str, list[list[str]]] = {}
+        self.asked: list[str] = []
+        self._real: Callable[..., Any] = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self)
+
+    def __call__(self, host: Any, port: Any, *arguments: Any, **options: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if not name.endswith(".test"):
+            return self._real(host, port, *arguments, **options)
+        self.asked.append(name)
+        turns = self.names.get(name)
+        if turns is None:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        addresses = turns.pop(0) if len(turns) > 1 else turns[0]
+        return [
+            entry for address in addresses for entry in self._real(address, port, type=socket.SOCK_STREAM)
+        ]
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Resolver:
+    return Resolver(monkeypatch)
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    return httpx.Response(200, json={"training_projects": []})
+
+
+def client_of(url: str, http_transport: httpx.AsyncBaseTransport | None = None) -> TrainingClient:
+    return TrainingClient(
+        Remote("lab", url, url, SecretStr("sk-key"), "the test"), retry=ONCE, http_transport=http_transport
+    )
+
+
+def elsewhere() -> TrainingClient:
+    """A client of a remote that is somewhere in the internet."""
+    return client_of(NOWHERE, httpx.MockTransport(answer))
+
+
+SPELLINGS = ["http://127.0.0.1", "http://localhost", "http://x.localhost", "http://[::ffff:127.0.0.1]"]
+
+
+@pytest.mark.parametrize("start", SPELLINGS)
+async def test_presigned_urls_of_this_machine_are_not_requested(trap: Trap, start: str) -> None:
+    async with elsewhere() as client:
+        assert await client.projects.list() == []
+        with pytest.raises((AddressRefused, InvalidAnswer)):
+            await client.objects.read(f"{start}:{trap.port}/a?token=secret", length=1)
+    assert trap.connections == 0
+
+
+@pytest.mark.parametrize("host", ODD)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_odd_spellings_of_addresses_are_no_hosts(trap: Trap, host: str, scheme: str) -> None:
+    async with client_of(f"http://127.0.0.1:{trap.port}") as client:
+        with pytest.raises(InvalidAnswer, match="no usable host"):
+            await client.objects.read(f"{scheme}://{host}:{trap.port}/a", length=1)
+    assert trap.connections == 0
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "fd00::1"])
+async def test_names_that_lead_there_are_not_requested(trap: Trap, resolver: Resolver, address: str) -> None:
+    resolver.names = {NAME: [["8.8.8.8", address]]}
+    async with elsewhere() as client:
+        with pytest.raises(AddressRefused, match=rf"not connected to {NAME} \({address}\)"):
+            await client.objects.read(f"https://{NAME}:{trap.port}/a", length=1)
+    assert trap.connections == 0
+
+
+async def test_the_address_that_was_checked_is_connected_to_and_tls_checks_the_name(
+    resolver: Resolver, certificate: Path
+) -> None:
+    """A name that leads elsewhere at the second look gains nothing: it is looked up once a connection."""
+    trap = Trap("127.0.0.1", certificate=certificate)
+    other = Trap("127.0.0.2", trap.port, certificate)
+    resolver.names = {NAME: [["127.0.0.1"], ["127.0.0.2"]]}
+    try:
+        async with client_of("http://127.0.0.1:1") as client:
+            assert await client.objects.read(f"https://{NAME}:{trap.port}/a", length=1) == b"x"
+            await client.blobs.upload(certificate, credentials(f"https://{NAME}:{trap.port}"))
+            with pytest.raises(Unreachable, match="certificate"):
+                await client.objects.read(f"https://127.0.0.1:{trap.port}/a", length=1)
+    finally:
+        trap.close()
+        other.close()
+    assert trap.heard == ["GET /a"]
+    assert [name for name in [*trap.names, *other.names] if name] == [NAME, NAME]
+    assert other.heard == ["PUT /bucket/key"]
+    assert resolver.asked == [NAME, NAME]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://10.0.0.1/x",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[fd00:ec2::254]/",
+        "https://[64:ff9b::a00:1]/",
+        f"https://{NAME}/",
+        "http://10.0.0.1/x",
+        "http://169.254.169.254/",
+        "https://2130706433/",
+    ],
+)
+async def test_redirects_lead_there_neither(trap: Trap, resolver: Resolver, target: str) -> None:
+    resolver.names = {NAME: [["192.168.0.1"]]}
+    trap.reply = (302, {"Location": target}, b"")
+    async with client_of(f"http://127.0.0.1:{trap.port}") as client:
+        with pytest.raises((AddressRefused, RedirectRefused)):
+            await client.objects.read(f"http://127.0.0.1:{trap.port}/a", length=1)
+    assert trap.heard == ["GET /a"]
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "[::ffff:10.0.0.1]", NAME, "169.254.169.254"])
+async def test_a_proxy_is_not_asked_for_what_leads_there(
+    trap: Trap, resolver: Resolver, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    resolver.names = {NAME: [["8.8.8.8", "10.0.0.1"]]}
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{trap.port}")
+    monkeypatch.setenv("no_proxy", "")
+    async with elsewhere() as client:
+        for _ in range(2):
+            with pytest.raises(AddressRefused):
+                await client.objects.read(f"https://{host}/a", length=1)
+    with pytest.raises(UploadFailed, match="not connected to"):
+        await upload_file(Path(__file__), credentials(f"https://{host}"))
+    assert trap.connections == 0
+
+
+@pytest.mark.parametrize("variable", ["https_proxy", "all_proxy"])
+async def test_a_proxy_resolves_names_that_are_unknown_here(
+    trap: Trap, resolver: Resolver, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, f"127.0.0.1:{trap.port}")
+    monkeypatch.setenv("no_proxy", "")
+    trap.reply = (403, {}, b"")
+    async with elsewhere() as client:
+        with pytest.raises(Unreachable):
+            await client.objects.read(f"https://{NAME}/a", length=1)
+    assert trap.heard == [f"CONNECT {NAME}:443"]
+    assert resolver.asked == [NAME]
+
+
+def credentials(endpoint: str) -> BlobCredentials:
+    return BlobCredentials.model_validate(
+        {
+            "s3_bucket": "bucket",
+            "s3_key": "key",
+            "creds": {
+                "aws_access_key_id": "id",
+                "aws_secret_access_key": "secret",
+                "aws_session_token": "token",
+                "endpoint_url": endpoint,
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize("host", ["http://127.0.0.1", "http://x.localhost", f"https://{NAME}"])
+async def test_uploads_go_there_neither(trap: Trap, resolver: Resolver, tmp_path: Path, host: str) -> None:
+    resolver.names = {NAME: [["127.0.0.1"]]}
+    archive = tmp_path / "archive"
+    archive.write_bytes(b"code")
+    with pytest.raises(UploadFailed, match=r"not connected to .* on this machine"):
+        await upload_file(archive, credentials(f"{host}:{trap.port}"))
+    assert trap.connections == 0
+
+
+async def test_an_ssh_proxy_is_not_there_either(trap: Trap, resolver: Resolver) -> None:
+    resolver.names = {NAME: [["127.0.0.1"]]}
+    for host in ("127.0.0.1", "localhost", "[::1]", NAME):
+        ticket = Ticket(f"{host}:{trap.port}", SecretStr("token"), Destinations(["8.8.8.8"]))
+        with pytest.raises(AddressRefused, match="not connected to"):
+            await relay(ticket, source=0, sink=1, environ={"BASETEN_SSH_PROXY_INSECURE": "1"})
+    assert trap.connections == 0
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_where_the_remote_is_shows_the_address_that_its_answers_come_from(
+    resolver: Resolver, certificate: Path, monkeypatch: pytest.MonkeyPatch, proxied: bool
+) -> None:
+    """Not what its name leads to, nor where a proxy is."""
+    api = Trap("127.0.0.1", certificate=certificate)
+    api.reply = (200, {"Content-Type": "application/json"}, b'{"training_projects": []}')
+    resolver.names = {"api.example.test": [["127.0.0.1"]], NAME: [["127.0.0.1"]]}
+    url, file = f"https://api.example.test:{api.port}", f"https://{NAME}:{api.port}/a"
+    monkeypatch.setenv("no_proxy", "")
+    if proxied:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{api.port}")
+    try:
+        async with client_of(url) as client:
+            with pytest.raises(AddressRefused):
+                await client.objects.read(file, length=1)
+            if proxied:
+                with pytest.raises(Unreachable):
+                    await client.projects.list()
+                with pytest.raises(AddressRefused):
+                    await client.objects.read(file, length=1)
+            else:
+                assert await client.projects.list() == []
+                assert await client.objects.read(file, length=1) == b"{"
+    finally:
+        api.close()
