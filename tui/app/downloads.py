@@ -126,8 +126,7 @@ class DownloadKeeper(OutboxKeeper):
         if not plan.has_room:
             feed.fail(
                 transfer_id,
-                f"Not enough room in {inert(str(plan.folder))}: {bytes_iec(plan.needed_bytes)} needed,"
-                f" {bytes_iec(plan.free_bytes)} free.",
+                f"Not enough room: {bytes_iec(plan.needed_bytes)} needed, {bytes_iec(plan.free_bytes)} free.",
             )
             return
         existing: Existing | None = None

@@ -1,20 +1,20 @@
-"""One line for newcomers over the footer: a key and what it does. A click sends it away."""
+"""A tip for newcomers over the footer: a key and what it does. A click sends it away."""
 
 from __future__ import annotations
 
 from rich.text import Text
 from textual.message import Message
 from textual.reactive import var
-from textual.widget import Widget
 
 from tui.widgets.tones import tone_styles
+from tui.widgets.wrapped_text import WrappedText
 
 
-class HintLine(Widget):
+class HintLine(WrappedText):
     """Shows ``keys`` and ``words``; nothing, and takes no room, without words."""
 
     DEFAULT_CSS = """
-    HintLine { height: 1; width: 1fr; padding: 0 1; display: none; }
+    HintLine { padding: 0 1; display: none; }
     HintLine.-visible { display: block; }
     """
 
@@ -26,19 +26,17 @@ class HintLine(Widget):
     def watch_shown(self, shown: tuple[str, str]) -> None:
         """Other words, or none."""
         self.set_class(bool(shown[1]), "-visible")
-        self.refresh()
+        self.refresh(layout=True)
 
-    def render(self) -> Text:
-        """The hint, cut where the line ends."""
+    @property
+    def text(self) -> Text:
+        """The hint."""
         tones = tone_styles(self.app)
         keys, words = self.shown
         return Text.assemble(
             ("tip  ", tones["accent"]),
             (keys, tones["key"]),
             (f" {words}", tones["muted"]),
-            no_wrap=True,
-            overflow="ellipsis",
-            end="",
         )
 
     def on_click(self) -> None:

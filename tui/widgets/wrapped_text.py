@@ -15,12 +15,16 @@ MOST_OF_SCREEN = 0.4
 
 
 def wrapped_rows(text: Text, cells: int) -> list[Text]:
-    """Break every line of a text into rows of at most so many cells, between words where possible."""
-    return [
-        line[begin:end]
-        for line in text.split("\n", allow_blank=True)
-        for begin, end in break_line(line.plain, max(1, cells), 0)
-    ]
+    """Break every line of a text into rows of at most so many cells, between words where possible.
+
+    The rows after the first are indented like it.
+    """
+    rows = []
+    for line in text.split("\n", allow_blank=True):
+        indent = min(len(line.plain) - len(line.plain.lstrip(" ")), cells // 2)
+        first, *others = break_line(line.plain, max(1, cells), indent)
+        rows += [line[slice(*first)], *(Text.assemble(" " * indent, line[slice(*row)]) for row in others)]
+    return rows
 
 
 def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
@@ -40,8 +44,17 @@ class WrappedText(Widget):
 
     DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; }"
 
-    def __init__(self, text: str | Text = "", *, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self,
+        text: str | Text = "",
+        *,
+        scrolls: bool = False,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """``scrolls`` says that it stands in a container that scrolls: it is never cut."""
         super().__init__(id=id, classes=classes)
+        self._scrolls = scrolls
         self._text = text if isinstance(text, Text) else Text(text)
 
     @property
@@ -59,7 +72,7 @@ class WrappedText(Widget):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of rows that the text needs at this width."""
         rows = len(wrapped_rows(self.text, width)) if self.text else 0
-        return min(rows, max(1, int(viewport.height * MOST_OF_SCREEN)))
+        return rows if self._scrolls else min(rows, max(1, int(viewport.height * MOST_OF_SCREEN)))
 
     def render(self) -> Text:
         """Return the text in the rows that there are."""

@@ -39,7 +39,9 @@ class FollowPane(Vertical):
         yield WrappedText(id="follow-head")
         with VerticalScroll(id="follow-text"):
             yield Static(id="follow-words")
-        yield LogView(id="deployment-log", empty_text="no lines of the deployment yet")
+        log = LogView(id="deployment-log", empty_text="no lines of the deployment yet")
+        log.wrap = True
+        yield log
 
     def take(self, lines: tuple[LogEntry, ...]) -> None:
         """More of the log."""

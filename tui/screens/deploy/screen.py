@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
@@ -88,8 +86,8 @@ class DeployScreen(AppScreen):
         yield ConnectionNotice().data_bind(DeployScreen.connection)
         with Horizontal(id="asking"):
             with VerticalScroll(id="way", can_focus=False):
-                yield Static(id="steps")
-            with Vertical(id="desk"):
+                yield WrappedText(id="steps", scrolls=True)
+            with VerticalScroll(id="desk", can_focus=False):
                 yield WrappedText(id="question")
                 yield WrappedText(id="remark")
                 yield Vertical(id="answer")
@@ -150,7 +148,7 @@ class DeployScreen(AppScreen):
 
     def _show_question(self, walk: Walk) -> None:
         step = walk.step
-        self.query_one("#steps", Static).update(self._way(walk))
+        self.query_one("#steps", WrappedText).update(self._way(walk))
         self.query_one("#question", WrappedText).update(inert(step.question))
         remark = self.query_one("#remark", WrappedText)
         remark.display = bool(step.remark)
@@ -170,10 +168,10 @@ class DeployScreen(AppScreen):
         await box.remove_children()
         await box.mount(pane)
 
-    def _way(self, walk: Walk) -> Group:
+    def _way(self, walk: Walk) -> Text:
         """Every step with its answer below; where we are is marked by more than colour."""
         tones = tone_styles(self.app)
-        lines: list[RenderableType] = []
+        lines: list[Text] = []
         for step in walk.steps:
             here = step.id == walk.current
             settled = step.is_answered and (step.id in walk.visited or step.is_given)
@@ -182,9 +180,8 @@ class DeployScreen(AppScreen):
             title_tone = "strong" if here else "plain" if done else "muted"
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (inert(step.title), tones[title_tone])))
             if done:
-                answer = Text(inert(answer_text(walk.state, step)), tones["muted"])
-                lines.append(Padding(answer, (0, 0, 0, 2)))
-        return Group(*lines)
+                lines.append(Text(f"  {inert(answer_text(walk.state, step))}", tones["muted"]))
+        return Text("\n").join(lines)
 
     def _show_problem(self, problem: str, note: str = "") -> None:
         line = self.query_one("#problem", WrappedText)
@@ -193,6 +190,8 @@ class DeployScreen(AppScreen):
         line.update(
             Text(f"✗ {inert(problem)}", tones["bad"]) if problem else Text(f"✓ {inert(note)}", tones["good"])
         )
+        if line.display:
+            self.call_after_refresh(self.query_one("#desk").scroll_end, animate=False)
 
     def _show_made(self, walk: Walk) -> None:
         made = self._review(walk)

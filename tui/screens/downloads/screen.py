@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from tui.actions import Scope
+from tui.insight.names_apart import middle
 from tui.insight.text import inert
 from tui.insight.transfers import RESUMABLE, Transfer, Transfers, files_words
 from tui.insight.units import bytes_iec, duration
@@ -29,6 +30,7 @@ from tui.widgets.status_footer import StatusFooter
 from tui.widgets.tones import Span
 from tui.widgets.wrapped_text import WrappedText
 
+LEAST_FOLDER_CELLS = 20
 NOTHING = (
     "Nothing is being downloaded.\n\nD on a checkpoint or on its files downloads them,"
     " A on a job its source code."
@@ -100,8 +102,10 @@ class DownloadsScreen(AppScreen):
             return
         self.query_one("#files", RowTable).set_rows(item.files)
         files = f"{files_words(len(item.files))}, " if item.files else ""  # not listed yet, or never
-        where = f"{files}{bytes_iec(item.size_bytes)} → {inert(item.folder)}"
-        about = Text(where, style="")
+        lead = f"{files}{bytes_iec(item.size_bytes)} → "
+        about = Text(
+            lead + middle(inert(item.folder), max(LEAST_FOLDER_CELLS, self.size.width - 2 - len(lead)))
+        )
         if item.error:
             about.append(f"\n✗ {inert(item.error)}")
         elif item.stalled_s:

@@ -53,10 +53,11 @@ _SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("ℹ"
 
 
 class RunHeader(Vertical):
-    """Shows a ``RunSnapshot`` in three lines; what does not fit is left out from the right."""
+    """Shows a ``RunSnapshot`` in three lines, or more where a reason needs them."""
 
     DEFAULT_CSS = """
-    RunHeader { height: 3; background: $surface; padding: 0 1; }
+    RunHeader { height: auto; background: $surface; padding: 0 1; }
+    RunHeader > #progress, RunHeader > #health { max-height: 30vh; }
     """
 
     snapshot: var[RunSnapshot | None] = var(None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC
 
 from textual import events
@@ -11,13 +10,15 @@ from textual.message import Message
 from api_client.streams.records import LogLine
 from tui.insight.logs.tracebacks import TracebackPart, TracebackReader
 from tui.insight.logs.written import stamp_text
-from tui.insight.text import cell_width, clip, inert
+from tui.insight.text import clip, inert
 from tui.widgets.line import FactLine
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.tones import Span
 
 LOOKED_THROUGH = 400
 """Lines among which the exception of a traceback is looked for; ranks interleave."""
+MOST_CELLS = 1000
+"""More of an error is never laid out."""
 _DAY = slice(0, 10)
 _CLOCK, _MONTH_AND_CLOCK = slice(11, 19), slice(5, 19)
 _HEADING = "Traceback (most recent call last)"
@@ -27,7 +28,8 @@ class FirstErrorLine(FactLine):
     """Hidden while there is none; a click goes there, as the key does."""
 
     DEFAULT_CSS = """
-    FirstErrorLine { display: none; padding: 0 1; background: $error-muted; color: $text-error; }
+    FirstErrorLine { display: none; max-height: 20vh; padding: 0 1; }
+    FirstErrorLine { background: $error-muted; color: $text-error; }
     FirstErrorLine.-known { display: block; }
     """
 
@@ -51,13 +53,6 @@ class FirstErrorLine(FactLine):
             self._named = None if said is None else (seq, said)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
         self.set_facts([error_words(entry, said or entry.message, newest_ns, time_mode, key)])
-
-    def _cut(self, room: int) -> Sequence[Sequence[Span]]:
-        """What was said, cut to the room that time and node leave."""
-        if not self._facts:
-            return self._facts
-        *before, (said, tone) = self._facts[0]
-        return ((*before, (clip(said, room - sum(cell_width(text) for text, _ in before)), tone)),)
 
     def on_click(self, event: events.Click) -> None:
         """Go there."""
@@ -92,7 +87,7 @@ def error_words(line: LogLine, said: str, newest_ns: int, time_mode: str, key: s
     told = stamp_text(line.timestamp_ns, zone)
     clock = told[_CLOCK if told[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
     node = f"{inert(line.replica)} " if line.replica else ""
-    first_row = inert(said.strip().split("\n", 1)[0])
+    first_row = clip(inert(said.strip().split("\n", 1)[0]), MOST_CELLS)
     return [
         ("✗ first error ", "bad"),
         (f"{key} ", "key"),
