@@ -1,5 +1,6 @@
 """ssh to a node: the system's ssh, a certificate a connection, and a proxy that wants a token first."""
 
+import re
 import shutil
 import socket
 import stat
@@ -9,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -248,7 +250,9 @@ def test_ssh_config_is_what_ssh_understands(cli, running, ssh_environ, tmp_path)
 
 
 def test_ssh_config_names_the_remote_it_was_made_for(cli, ssh_environ):
-    assert "ssh-sign --remote staging %n" in cli("ssh-config", "--remote", "staging", environ=ssh_environ).out
+    assert (
+        "ssh-sign --remote=staging '%n'" in cli("ssh-config", "--remote", "staging", environ=ssh_environ).out
+    )
 
 
 def test_installing_it_replaces_an_earlier_one_and_nothing_else(cli, ssh_environ, tmp_path):
@@ -265,8 +269,8 @@ def test_installing_it_replaces_an_earlier_one_and_nothing_else(cli, ssh_environ
     assert first.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
     assert text.startswith("Host mine\n    User me\n# --- bt-tui ssh ---\n")
     assert text.endswith("# --- end bt-tui ssh ---\nHost below\n")
-    assert text.count("Match host") == 1
-    assert "--remote x" in text
+    assert text.count("Match originalhost") == 1
+    assert "--remote=x" in text
     assert stat.S_IMODE(config.stat().st_mode) == 0o600
 
 
@@ -281,3 +285,74 @@ def test_the_host_may_name_the_remote(cli, running, ssh_environ, tmp_path):
 
     assert result.code == 0
     assert (tmp_path / "keys" / "training-job-job1-0.here.ssh.baseten.co-cert.pub").exists()
+
+
+@pytest.mark.parametrize("name", ["a\nProxyCommand touch here", 'a"b', "a\\", "it's", "\x1b]0;a", "${HOME}"])
+def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(cli, ssh_environ, name):
+    result = cli("ssh-config", "--remote", name, environ=ssh_environ)
+
+    assert (result.code, result.out) == (2, "")
+    assert "can't be written to an ssh configuration" in result.err
+    assert "\x1b" not in result.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "$(touch here)",
+        "`touch here`",
+        "x;touch here;x",
+        "x';touch here;'x",
+        "x'$(touch here)'x",
+        "x\\';touch here;'",
+    ],
+)
+def test_no_host_name_becomes_a_command(cli, ssh_environ, tmp_path, name):
+    """As a version of ssh does it that lets such names pass: newer ones refuse them."""
+    block = cli("ssh-config", environ=ssh_environ).out
+    patterns = re.search(r'originalhost "([^"]*)"', block)[1].split(",")
+    command = re.search(r"ProxyCommand (.*)", block)[1]
+    host = f"training-job-{name}-0.ssh.baseten.co"
+
+    if not any(
+        fnmatchcase(host, pattern.removeprefix("!").replace("\\", "[\\]")) for pattern in patterns[1:]
+    ):
+        filled = command.replace("%n", host).replace("%%", "%")
+        subprocess.run(
+            ["sh", "-c", filled],
+            env=ssh_environ,
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=False,
+            cwd=tmp_path,
+        )
+
+    assert not (tmp_path / "here").exists()
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_a_folder_of_the_package_s_name_is_not_run(
+    cli, running, ssh_environ, tmp_path, monkeypatch, is_installed
+):
+    if not is_installed:
+        monkeypatch.setattr("pathlib.Path.is_file", lambda _path: False)
+    config = tmp_path / "ssh_config"
+    config.write_text(cli("ssh-config", environ=ssh_environ).out)
+    monkeypatch.undo()
+    for package in ("tui", "api_client"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("open('here', 'w')")
+        (tmp_path / package / "__main__.py").write_text("open('here', 'w')")
+    with proxy() as way:
+        signs(running, way.address)
+        subprocess.run(
+            ["ssh", "-G", "-F", str(config), HOST],
+            env=ssh_environ,
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=True,
+            cwd=tmp_path,
+        )
+
+    assert not (tmp_path / "here").exists()
+    assert (tmp_path / "keys" / f"{HOST}-cert.pub").exists()

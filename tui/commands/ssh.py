@@ -115,9 +115,10 @@ def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
 
 
 def own_program() -> list[str]:
-    """How another program starts this one: the installed command, else this very interpreter."""
-    installed = shutil.which("bt-tui")
-    return [installed] if installed else [sys.executable, "-m", "tui"]
+    """Return the words by which another program starts this one, whatever its PATH and its folder are."""
+    installed = Path(sys.executable).with_name("bt-tui")
+    # -P: a folder named tui, where it is started, must not take this package's place.
+    return [str(installed)] if installed.is_file() else [sys.executable, "-P", "-m", "tui"]
 
 
 def _quoted(path: Path) -> str:

@@ -10,15 +10,21 @@ from pathlib import Path
 
 import click
 
+from api_client.ssh.hosts import PATTERN
 from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import cannot_write
 from tui.commands.ssh import NODE_USER, own_program, sign, ssh_folder
+from tui.insight.text import inert
 
 CONFIG_VARIABLE = "BASETEN_SSH_CONFIG_PATH"
 DEFAULT_CONFIG = "~/.ssh/config"
 BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
 CONFIG_FOLDER_MODE = 0o700
+HOSTS = f"{PATTERN},!*'*,!*\\*"
+"""The nodes' hosts. The host is part of a shell's command, in quotes that these two signs would end."""
+UNQUOTABLE = ('"', "\\", "${")
 
 
 @click.command(
@@ -82,24 +88,18 @@ def ssh_proxy(_settings: Settings, host_name: str) -> ExitCode:
 
 
 def _block(remote_name: str | None) -> str:
-    from api_client.ssh.hosts import PATTERN
     from api_client.ssh.tickets import CERTIFICATE_SUFFIX
 
-    program = own_program()
-    remote = ["--remote", remote_name] if remote_name else []
     folder = ssh_folder()
-    # %n, the host as it was typed, is ssh's to fill in; every other sign of percent is doubled.
-    signing = f"{_for_ssh([*program, 'ssh-sign', *remote])} %n"
-    passing = f"{_for_ssh([*program, 'ssh-proxy'])} %n"
-    certificate = str(folder.certificate_path("")).replace("%", "%%").removesuffix(CERTIFICATE_SUFFIX)
-    key = str(folder.key_path).replace("%", "%%")
+    certificate = _quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
+    remote = [f"--remote={remote_name}"] if remote_name else []
     return "\n".join(
         [
             BEGINNING,
-            f'Match host {PATTERN} exec "{signing}"',
-            f"    ProxyCommand {passing}",
+            f'Match originalhost "{HOSTS}" exec "{_command("ssh-sign", *remote)}"',
+            f"    ProxyCommand {_command('ssh-proxy')}",
             f"    User {NODE_USER}",
-            f'    IdentityFile "{key}"',
+            f'    IdentityFile "{_quotable(folder.key_path)}"',
             f'    CertificateFile "{certificate}%n{CERTIFICATE_SUFFIX}"',
             "    IdentitiesOnly yes",
             "    StrictHostKeyChecking no",
@@ -110,8 +110,21 @@ def _block(remote_name: str | None) -> str:
     )
 
 
-def _for_ssh(command: list[str]) -> str:
-    return shlex.join(command).replace("%", "%%")
+def _command(*arguments: str) -> str:
+    """Return a command of this program for a shell; ssh puts the host, as it was typed, in place of %n."""
+    return f"{_quotable(shlex.join([*own_program(), *arguments]))} '%n'"
+
+
+def _quotable(value: object) -> str:
+    """Return text for a quoted value of ssh_config. Raises CommandFailed for what its quotes cannot hold."""
+    text = str(value)
+    if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
+        raise CommandFailed(
+            f"{inert(text)!r} can't be written to an ssh configuration: it has a quote, a backslash, a '${{'"
+            " or a control character",
+            ExitCode.USAGE,
+        )
+    return text.replace("%", "%%")
 
 
 def _install(path: Path, block: str) -> None:
