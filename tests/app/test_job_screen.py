@@ -10,6 +10,7 @@ from support.dashboard import job_view, settle, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
 from tui.feeds.run_log import LogPart
+from tui.insight.asked_for import LOG, METRICS
 from tui.insight.progress.asides import Aside
 from tui.insight.run.finding import Finding, FindingKind
 from tui.insight.run.snapshot import RunSnapshot
@@ -167,8 +168,8 @@ def test_a_curve_is_of_the_whole_run_once_all_of_the_log_is_read() -> None:
 def test_a_run_is_called_healthy_once_log_and_metrics_have_been_looked_at() -> None:
     well = run(findings=(), slow_nodes=frozenset())
     for seen, said in (
-        (replace(well, log_read=False), "still reading the log"),
-        (replace(well, metrics_at=None), "no metrics read yet"),
+        (replace(well, judged_by=frozenset({METRICS})), "checking health…"),
+        (replace(well, judged_by=frozenset({LOG})), "checking health…"),
     ):
         assert said in _first_lines(seen) and "healthy" not in _first_lines(seen)
     assert "✓ healthy" in _first_lines(well)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
 from api_client.models import Checkpoint, JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 from api_client.streams.records import LogLine
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job
-from tui.insight.health.judging import health, nodes_found
+from tui.insight.health.judging import judged
 from tui.insight.nodes.metrics import MetricsFold
 from tui.insight.progress.fold import ProgressFold
-from tui.insight.run.finding import FindingKind
 from tui.insight.run.snapshot import RunSnapshot
 
 HOURS = 6
@@ -52,13 +50,7 @@ def sick_run(sickness: str, *, nodes: int = 4, gpus: int = 8) -> RunSnapshot:
         log_read=True,
         price_per_minute=0.65,
     )
-    found = health(snapshot)
-    return replace(
-        snapshot,
-        findings=found,
-        slow_nodes=nodes_found(found, FindingKind.STRAGGLER),
-        missing_nodes=nodes_found(found, FindingKind.NODE_MISSING),
-    )
+    return judged(snapshot)
 
 
 def sick_log(sickness: str) -> tuple[LogLine, ...]:
@@ -71,7 +63,7 @@ def _queued() -> RunSnapshot:
     snapshot = RunSnapshot(
         job=subject, at=ONE_O_CLOCK, seen_at=ONE_O_CLOCK, history_known=True, log_read=True, checkpoints=()
     )
-    return replace(snapshot, findings=health(snapshot))
+    return judged(snapshot)
 
 
 def _late_checkpoints() -> tuple[Checkpoint, ...]:

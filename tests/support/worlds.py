@@ -22,7 +22,7 @@ from api_client.streams.records import LogLine
 from tui.feeds.run_log import LogPart
 from tui.insight.fleet.fold import fold_fleet
 from tui.insight.fleet.snapshot import FleetSnapshot, Glance
-from tui.insight.health.judging import health, nodes_found
+from tui.insight.health.judging import judged
 from tui.insight.nodes.metrics import MetricsFold
 from tui.insight.progress.fold import ProgressFold
 from tui.insight.progress.snapshot import ProgressSnapshot
@@ -210,18 +210,14 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
         "log_read": True,
         "metrics": folded,
         "metrics_at": ONE_O_CLOCK,
+        "vitals": folded,
+        "vitals_at": ONE_O_CLOCK,
         "checkpoints": CHECKPOINTS,
         "price_per_minute": 0.65,
         **changes,
     }
     snapshot = RunSnapshot(job=subject, at=ONE_O_CLOCK, seen_at=ONE_O_CLOCK, **fields)
-    found = health(snapshot)
-    judged: dict[str, Any] = {
-        "findings": found,
-        "slow_nodes": nodes_found(found, FindingKind.STRAGGLER),
-        "missing_nodes": nodes_found(found, FindingKind.NODE_MISSING),
-    }
-    return replace(snapshot, **{name: value for name, value in judged.items() if name not in changes})
+    return replace(judged(snapshot), **changes)
 
 
 class StubRunFeed:

@@ -6,6 +6,7 @@ The screens are imported where they are opened: Home is on the terminal in half 
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,13 @@ from tui.app.visits import VisitKeeper
 from tui.configuration.memory import Memory
 from tui.insight.checkpoints.facts import CheckpointFacts
 from tui.insight.connection import Connection
+from tui.insight.fleet.snapshot import FleetSnapshot
+from tui.insight.run.finding import Finding
 from tui.insight.text import inert
 from tui.messages import (
     CompareCheckpointsRequested,
     DeployRequested,
+    FleetJudged,
     JobSubmitted,
     NewJobRequested,
     OpenCacheRequested,
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from tui.screens.job.layout import JobLayout
 
 JOB_MEMORY = "job"
+KNOWN_FOR = timedelta(minutes=2)
+"""What Home found is handed to the screen of a job; behind another screen Home grows old."""
 FIND_AGAIN_S = 5.0
 """Between two tries to find the job that was asked for, while the server is unreachable."""
 
@@ -49,6 +55,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
     _memory: Memory
     _tab: str | None
     _team: str
+    _fleet: FleetSnapshot | None = None
 
     connection: var[Connection] = var(Connection())
     snoozed: var[frozenset[tuple[str, str]]]
@@ -121,6 +128,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
                 rules=wanted.health,
                 patterns=wanted.progress_patterns,
                 prices=wanted.prices,
+                findings=self._known_findings(job),
                 status_interval_s=wanted.refresh.status_s,
                 metrics_interval_s=wanted.refresh.metrics_s,
                 checkpoints_interval_s=wanted.refresh.checkpoints_s,
@@ -138,6 +146,17 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
             tab, self._tab = self._tab, None  # asked for once; afterwards as it was left
             screen = JobScreen(job, feed_with, tab=tab, layout=layout, remember=self._remember_layout)
             self.push_app_screen(screen, Place(("job", job.id), partial(self._show_job, job)))
+
+    @on(FleetJudged)
+    def _note_fleet(self, message: FleetJudged) -> None:
+        self._fleet = message.fleet
+
+    def _known_findings(self, job: TrainingJob) -> tuple[Finding, ...]:
+        """Return what Home found wrong with the job, if that was a moment ago."""
+        fleet = self._fleet
+        if fleet is None or datetime.now(UTC) - fleet.at > KNOWN_FOR:
+            return ()
+        return next((row.findings for row in fleet.jobs if row.id == job.id), ())
 
     def _remember_layout(self, layout: JobLayout) -> None:
         self._memory.put(JOB_MEMORY, layout.as_data())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import TrainingJob
     from tui.feeds.run_reading import RunReading
-    from tui.insight.run.finding import Finding
 
 GRAVITY = (
     ExitCode.CRITICAL,
@@ -32,6 +32,7 @@ GRAVITY = (
     ExitCode.OK,
 )
 """Of several jobs the gravest code is the command's."""
+CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
 SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
 
 
@@ -55,28 +56,29 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
     The exit code is 0 for healthy, 10 where something wants a look, 11 where a job burns money for nothing
     (stalled, NaN …). A job that has ended gives the code of its end: 0 completed, 3 failed, 4 stopped or
     preempted, 5 deploy failed. Of several jobs the gravest counts: 11, 3, 5, 4, 10, 0. Where nothing is found
-    but the metrics could not be read, nobody can tell: 6 (refused), 8 or 1.
+    but the metrics could not be read, nobody can tell: 6 (refused), 8 or 1. A job without metrics so far is
+    unknown, too, and no reason for an alarm: 0.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.commands.run_options import read_with_line
-        from tui.insight.health.judging import health as findings_of
+        from tui.insight.health.judging import judged
         from tui.insight.health.rules import DEFAULT_RULES
 
         own = configuration_if_any()
         rules = own.health if own is not None else DEFAULT_RULES
-        looked_at: list[tuple[RunReading, tuple[Finding, ...]]] = []
+        looked_at: list[RunReading] = []
         for job in await _jobs(client, job_ids):
             reading = await read_with_line(client, job, output, with_vitals=True)
-            looked_at.append((reading, findings_of(reading.run, rules)))
+            looked_at.append(replace(reading, run=judged(reading.run, rules)))
         if not looked_at:
             output.remark("no job runs or waits")
         if output_format == JSON:
-            output.json([_record(reading, found) for reading, found in looked_at])
+            output.json([_record(reading) for reading in looked_at])
         else:
-            for reading, found in looked_at:
-                _print(output, reading, found)
-        codes = [_code(reading, found) for reading, found in looked_at]
+            for reading in looked_at:
+                _print(output, reading)
+        codes = [_code(reading) for reading in looked_at]
         return min(codes, key=GRAVITY.index, default=ExitCode.OK)
 
     return run_on_remote(settings, show)
@@ -91,29 +93,36 @@ async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[Training
     return [job for job in found if not job.is_finished]
 
 
-def _code(reading: RunReading, found: Sequence[Finding]) -> ExitCode:
+def _code(reading: RunReading) -> ExitCode:
     if reading.run.job.is_finished:
         return outcome_exit_code(reading.run.job.current_status)
-    severities = {one.severity for one in found}
-    if "critical" in severities:
-        return ExitCode.CRITICAL
-    if "warning" in severities:
-        return ExitCode.WARNING
+    code = CODES.get(_gravest(reading))
+    if code is not None:
+        return code
     return min(
         (explain(error)[1] for error in reading.unread.values()), key=GRAVITY.index, default=ExitCode.OK
     )
 
 
-def _verdict(reading: RunReading, found: Sequence[Finding]) -> str:
+def _gravest(reading: RunReading) -> str:
+    """Return the severity of the worst finding; empty without one."""
+    return next((found.severity for found in reading.run.findings), "")
+
+
+def _verdict(reading: RunReading) -> str:
     """``critical``, ``warning``, ``healthy``, ``finished``; ``unknown`` where not all could be looked at."""
+    from api_client.models import WAITING_STATUSES
+    from tui.insight.run.verdict import verdict
+
     if reading.run.job.is_finished:
         return "finished"
-    code = _code(reading, found)
-    known = {ExitCode.CRITICAL: "critical", ExitCode.WARNING: "warning", ExitCode.OK: "healthy"}
-    return known.get(code, "unknown")
+    if _gravest(reading) in CODES:
+        return _gravest(reading)
+    is_waiting = reading.run.job.current_status in WAITING_STATUSES
+    return "healthy" if is_waiting or verdict(reading.run).state == "healthy" else "unknown"
 
 
-def _record(reading: RunReading, found: Sequence[Finding]) -> dict[str, Any]:
+def _record(reading: RunReading) -> dict[str, Any]:
     from tui.insight.export import iso_time
 
     job = reading.run.job
@@ -121,7 +130,7 @@ def _record(reading: RunReading, found: Sequence[Finding]) -> dict[str, Any]:
         "job_id": job.id,
         "name": job.name,
         "current_status": job.current_status,
-        "verdict": _verdict(reading, found),
+        "verdict": _verdict(reading),
         "log_gaps": reading.gap_count,
         "unread": sorted(reading.unread),
         "findings": [
@@ -133,32 +142,32 @@ def _record(reading: RunReading, found: Sequence[Finding]) -> dict[str, Any]:
                 "node": one.node,
                 "since": iso_time(one.since) if one.since else None,
             }
-            for one in found
+            for one in reading.run.findings
         ],
     }
 
 
-def _print(output: Output, reading: RunReading, found: Sequence[Finding]) -> None:
+def _print(output: Output, reading: RunReading) -> None:
+    from tui.insight.run.verdict import verdict
     from tui.insight.status import status_view
     from tui.insight.text import inert
     from tui.insight.units import age
 
     job = reading.run.job
     view = status_view(job.current_status)
-    verdict = _verdict(reading, found)
+    known = _verdict(reading)
     if job.is_finished:
         said = output.paint(f"{view.sign} {view.word}", view.tone)
-    elif verdict == "healthy":
+    elif known == "healthy":
         said = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
-    elif verdict == "unknown":
-        parts = " and ".join(sorted(reading.unread))
-        said = output.paint(f"? unknown: its log tells nothing bad, its {parts} could not be read", "caution")
+    elif known == "unknown":
+        said = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
     else:
-        sign, tone = SIGNS[verdict]
-        said = output.paint(f"{sign} {verdict}", tone)
+        sign, tone = SIGNS[known]
+        said = output.paint(f"{sign} {known}", tone)
     name = f"  {inert(job.name)}" if job.name else ""
     output.data(f"{output.paint(inert(job.id), 'strong')}{name}  {said}\n")
-    for one in found:
+    for one in reading.run.findings:
         sign, tone = SIGNS[one.severity]
         node = f"{one.node}: " if one.node and one.node not in one.text else ""
         age_s = (reading.run.server_now - one.since).total_seconds() if one.since else 0.0

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from api_client.errors import ErrorAnswer, InvalidAnswer
 from api_client.models import Checkpoint, JobStatus, QueueContext, TrainingJob
@@ -21,7 +21,7 @@ from tui.feeds.session import Session
 from tui.feeds.vitals import VITALS_SPAN, VITALS_STEP_S, read_earlier, read_recent, vitals_fold
 from tui.insight.clock_offset import ClockOffset
 from tui.insight.fleet.snapshot import Glance
-from tui.insight.health.judging import health
+from tui.insight.health.judging import health, without_stalls
 from tui.insight.health.rules import DEFAULT_RULES, HealthRules
 from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress.fold import ProgressPattern
@@ -52,6 +52,8 @@ class _Watched:
 
     log: GlanceLog
     metrics: MetricsFold
+    metrics_at: datetime | None = None
+    """When they were last answered."""
     has_earlier: bool = False
     due_at: float | None = None
     """When it is to be looked at next (monotonic); None: at once."""
@@ -142,7 +144,7 @@ class Glancer:
             now,
             progress=watched.log.fold.snapshot(),
             vitals=metrics,
-            metrics_at=now,
+            vitals_at=watched.metrics_at,
             checkpoints=watched.checkpoints,
             queue=watched.queue,
             history_known=True,
@@ -152,8 +154,7 @@ class Glancer:
         found = await asyncio.to_thread(health, run, self._rules, watched.glance.findings)
         watched.may_stall = any(one.kind == FindingKind.STALLED for one in found)
         if not watched.log.is_read:
-            # The pauses that this run makes are not known yet.
-            found = tuple(one for one in found if one.kind != FindingKind.STALLED)
+            found = without_stalls(found)
         apart_s = max(
             GLANCE_MIN_AGE_S, GLANCE_APART_S * len(self._running), watched.log.spent_s / GLANCE_SHARE
         )
@@ -165,6 +166,7 @@ class Glancer:
         """The samples that are known, with the new ones unless the server fails: the log tells too."""
         with suppress(ErrorAnswer, InvalidAnswer):
             await self._read_new_metrics(watched, job)
+            watched.metrics_at = self._session.clock.now()
         return watched.metrics.snapshot
 
     async def _read_new_metrics(self, watched: _Watched, job: TrainingJob) -> None:

@@ -27,12 +27,13 @@ from tui.feeds.vitals import follow_vitals
 from tui.insight.asked_for import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.insight.clock_offset import ClockOffset
 from tui.insight.cost.job import price_of
-from tui.insight.health.judging import health, nodes_found
+from tui.insight.health.judging import judged, with_findings
 from tui.insight.health.rules import DEFAULT_RULES, HealthRules
 from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress.fold import ProgressFold, ProgressPattern
-from tui.insight.run.finding import FindingKind
+from tui.insight.run.finding import Finding
 from tui.insight.run.snapshot import RunSnapshot
+from tui.insight.run.verdict import is_settled
 
 STATUS_INTERVAL_S = 3.0
 METRICS_INTERVAL_S = 2.0
@@ -66,7 +67,8 @@ class RunFeed:
     ``on_gone`` is called once if the server does not know the job; it is asked for on and on all the same,
     for whoever says so may be a proxy. ``rules`` say what counts as sick,
     ``patterns`` how lines of the user's own trainers are read, and ``prices`` (USD a minute and node, by
-    instance id or name) come before the listed ones.
+    instance id or name) come before the listed ones. ``findings`` are what is known of the job already:
+    they stay until its own log and metrics were judged.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class RunFeed:
         rules: HealthRules = DEFAULT_RULES,
         patterns: Sequence[ProgressPattern] = (),
         prices: Mapping[str, float] | None = None,
+        findings: tuple[Finding, ...] = (),
         status_interval_s: float = STATUS_INTERVAL_S,
         metrics_interval_s: float = METRICS_INTERVAL_S,
         checkpoints_interval_s: float = CHECKPOINTS_INTERVAL_S,
@@ -98,12 +101,13 @@ class RunFeed:
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._span = self._shown = span
         now = session.clock.now()
-        self._snapshot = RunSnapshot(job=job, at=now, seen_at=now)
+        self._snapshot = with_findings(RunSnapshot(job=job, at=now, seen_at=now), findings)
+        self._known_before = findings
         self._rules = rules
         self._patterns = tuple(patterns)
         self._prices = prices or {}
         self._judged_at = -HEALTH_INTERVAL_OF_MANY_S
-        self._judged_status = ""
+        self._judged_of: tuple[object, ...] = ()
         self._judging = asyncio.Event()
         self._progress = ProgressFold(patterns=self._patterns)
         self._metrics = MetricsFold()
@@ -119,9 +123,9 @@ class RunFeed:
                 tasks.create_task(self._publisher.run())
                 tasks.create_task(self._judge())
                 tasks.create_task(self._keep(self._watch_status, STATUS))
-                tasks.create_task(self._keep(self._read_log, LOG))
+                tasks.create_task(self._keep(self._read_log, LOG, part=LOG))
                 tasks.create_task(self._keep_metrics())
-                tasks.create_task(self._keep(self._follow_vitals))
+                tasks.create_task(self._keep(self._follow_vitals, part=METRICS))
                 tasks.create_task(self._keep(self._poll_checkpoints, CHECKPOINTS))
                 tasks.create_task(self._keep(self._read_price))
                 tasks.create_task(self._tick())
@@ -164,10 +168,11 @@ class RunFeed:
     def _ask_for_judgement(self) -> None:
         """Have it looked what is wrong: not with every change, for much of it takes minutes to show."""
         now = self._session.clock.monotonic()
-        status = self._job.current_status
+        run = self._snapshot
+        of = (run.job.current_status, run.log_read, run.vitals is not None, run.failing)
         interval_s = HEALTH_INTERVAL_OF_MANY_S if self._has_many_nodes else HEALTH_INTERVAL_S
-        if status != self._judged_status or now - self._judged_at >= interval_s:
-            self._judged_at, self._judged_status = now, status
+        if of != self._judged_of or now - self._judged_at >= interval_s:
+            self._judged_at, self._judged_of = now, of
             self._judging.set()
 
     async def _judge(self) -> None:
@@ -175,30 +180,38 @@ class RunFeed:
         while True:
             await self._judging.wait()
             self._judging.clear()
-            judged = self._snapshot
-            found = await asyncio.to_thread(health, judged, self._rules, judged.findings)
-            if not judged.log_read:
-                # The pauses that this run makes are not known yet.
-                found = tuple(one for one in found if one.kind != FindingKind.STALLED)
-            if found != self._snapshot.findings:
-                self._change(
-                    findings=found,
-                    slow_nodes=nodes_found(found, FindingKind.STRAGGLER),
-                    missing_nodes=nodes_found(found, FindingKind.NODE_MISSING),
-                )
+            run = self._snapshot
+            run = await asyncio.to_thread(judged, run, self._rules, run.findings)
+            if is_settled(run):
+                self._known_before = ()
+            own = {one.key for one in run.findings}
+            found = [*run.findings, *(one for one in self._known_before if one.key not in own)]
+            before = self._snapshot
+            self._snapshot = with_findings(replace(before, judged_by=run.judged_by), found)
+            if (before.findings, before.judged_by) != (self._snapshot.findings, run.judged_by):
                 self._publisher.touch()
 
     def _change(self, **changes: Any) -> None:
         self._snapshot = replace(self._snapshot, **changes)
 
-    async def _keep(self, feed: Callable[[], Awaitable[None]], what: str = "") -> None:
-        """Run one part to its end, again after an error; ``what`` it is for people, if they miss it."""
+    def _got(self, part: str) -> None:
+        if part in self._snapshot.failing:
+            self._change(failing=self._snapshot.failing - {part})
+
+    async def _keep(self, feed: Callable[[], Awaitable[None]], what: str = "", part: str = "") -> None:
+        """Run a feed to its end, again after an error.
+
+        ``what`` names it for people, if they miss it; ``part`` is what health is judged by, if it is that.
+        """
         while True:
             try:
                 await feed()
             except RequestError as error:
                 if what:
                     self._session.asked_in_vain(what, error)
+                if part:
+                    self._change(failing=self._snapshot.failing | {part})
+                    self._publisher.touch()
                 if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                     self._was_gone = True
                     self._on_gone()
@@ -245,11 +258,13 @@ class RunFeed:
         await self._log.read(self._job)
 
     def _restart_progress(self) -> None:
-        """The log comes anew: what it tells is told anew."""
+        """The log comes anew: what it tells is told anew, and what was found stays until then."""
+        self._known_before = self._snapshot.findings
         self._progress = ProgressFold(patterns=self._patterns)
 
     def _take_log(self, lines: Iterable[LogLine]) -> None:
         self._session.got(LOG)
+        self._got(LOG)
         self._progress.add(lines)
         self._publisher.touch()
 
@@ -302,7 +317,8 @@ class RunFeed:
         await follow_vitals(self._session, self._job, self._take_vitals)
 
     def _take_vitals(self, vitals: MetricsSnapshot) -> None:
-        self._change(vitals=vitals)
+        self._got(METRICS)
+        self._change(vitals=vitals, vitals_at=self._session.clock.now())
         self._publisher.touch()
 
     @property

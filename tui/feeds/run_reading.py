@@ -13,6 +13,7 @@ from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.models import Checkpoint, QueueContext, TrainingJob
 from api_client.streams.records import LogGap, LogLine
 from tui.feeds.vitals import read_vitals
+from tui.insight import asked_for
 from tui.insight.cost.job import price_of
 from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress.fold import MAX_POINTS, ProgressFold, ProgressPattern
@@ -124,6 +125,7 @@ async def read_run(
             queue=history.result(),
             vitals=vitals.result(),
             price_per_minute=price_of(job, prices or {}, own_prices),
+            failing=frozenset({asked_for.METRICS} if wants_vitals and vitals.result() is None else ()),
         ),
         lines,
         gaps,
@@ -140,6 +142,7 @@ def run_snapshot(
     queue: QueueContext | None,
     vitals: MetricsSnapshot | None,
     price_per_minute: float | None,
+    failing: frozenset[str] = frozenset(),
 ) -> RunSnapshot:
     """The run as of ``now``, all of whose log so far is in the fold.
 
@@ -153,9 +156,11 @@ def run_snapshot(
         metrics=vitals,
         metrics_at=now if vitals is not None else None,
         vitals=vitals,
+        vitals_at=now if vitals is not None else None,
         checkpoints=checkpoints,
         queue=queue,
         history_known=True,
+        failing=failing,
         log_read=True,
         price_per_minute=price_per_minute,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from api_client.models import WAITING_STATUSES, JobStatus
+from tui.insight.asked_for import LOG, METRICS
 from tui.insight.health.checkpoints import overdue_checkpoint
 from tui.insight.health.context import Context
 from tui.insight.health.idle import idle_gpus
@@ -41,7 +42,38 @@ def health(
     else:
         return ()
     kept = [_since_earlier(one, context.held.get(one.key)) for one in found if one.kind not in rules.off]
-    return tuple(sorted(kept, key=lambda one: (SEVERITIES.index(one.severity), _ORDER[one.kind])))
+    return tuple(sorted(kept, key=_gravity))
+
+
+def judged(
+    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[Finding] = ()
+) -> RunSnapshot:
+    """The run with what ``health`` finds, and by what it was judged."""
+    found = health(run, rules, previous)
+    if not run.log_read:
+        found = without_stalls(found)
+    read = ((LOG, run.log_read), (METRICS, run.vitals is not None))
+    return with_findings(replace(run, judged_by=frozenset(part for part, known in read if known)), found)
+
+
+def without_stalls(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings that hold before the whole log is read: until then a run's pauses are not known."""
+    return tuple(one for one in found if one.kind != FindingKind.STALLED)
+
+
+def with_findings(run: RunSnapshot, found: Iterable[Finding]) -> RunSnapshot:
+    """The run with these findings, the worst first, and the nodes that they name."""
+    ordered = tuple(sorted(found, key=_gravity))
+    return replace(
+        run,
+        findings=ordered,
+        slow_nodes=nodes_found(ordered, FindingKind.STRAGGLER),
+        missing_nodes=nodes_found(ordered, FindingKind.NODE_MISSING),
+    )
+
+
+def _gravity(found: Finding) -> tuple[int, int]:
+    return SEVERITIES.index(found.severity), _ORDER[found.kind]
 
 
 def nodes_found(findings: Iterable[Finding], kind: FindingKind) -> frozenset[str]:

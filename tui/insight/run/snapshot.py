@@ -42,7 +42,8 @@ class RunSnapshot:
     of time ``metrics`` show; ``metrics_at``, ``vitals_at`` and ``seen_at`` (of the status) are the times of
     the last good answers by our clock, which is ``clock_ahead_s`` ahead of the server's;
     ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
-    ``missing_nodes`` are names as in ``metrics``.
+    ``missing_nodes`` are names as in ``metrics``. ``judged_by`` names what ``findings`` were made of and
+    ``failing`` what was last asked for in vain, by the words of ``tui.insight.asked_for``.
     """
 
     job: TrainingJob
@@ -57,6 +58,8 @@ class RunSnapshot:
     queue: QueueContext | None = None
     history_known: bool = False
     findings: tuple[Finding, ...] = ()
+    judged_by: frozenset[str] = frozenset()
+    failing: frozenset[str] = frozenset()
     slow_nodes: frozenset[str] = frozenset()
     missing_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None

@@ -18,6 +18,7 @@ from tui.insight.names_apart import middle
 from tui.insight.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
 from tui.insight.run.finding import NODE_CHARACTERS, Finding, FindingKind
 from tui.insight.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
+from tui.insight.run.verdict import verdict
 from tui.insight.shortening import shortened
 from tui.insight.text import inert
 from tui.insight.units import age, count, duration, money, number, percent, rate, significant
@@ -201,12 +202,9 @@ def _line_cells(facts: list[Fact]) -> int:
 
 
 def _well(run: RunSnapshot) -> Fact:
-    """That nothing is wrong, once log and metrics have been looked at."""
-    if not run.log_read:
-        return [("nothing bad so far, still reading the log", "muted")]
-    if run.vitals is None and run.metrics_at is None:
-        return [("nothing bad in the log, no metrics read yet", "muted")]
-    return [("✓ healthy", "good")]
+    """What may be said of a run without findings."""
+    found = verdict(run)
+    return [("✓ healthy", "good")] if found.state == "healthy" else [(found.words, "muted")]
 
 
 def _finding(finding: Finding, now: datetime, form: Form, room: int = 0) -> Fact:

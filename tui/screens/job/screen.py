@@ -22,6 +22,7 @@ from tui.feeds.run_log import LogPart
 from tui.insight.asked_for import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.insight.export import table_of_series
 from tui.insight.run.snapshot import RunSnapshot
+from tui.insight.run.verdict import is_settled
 from tui.insight.text import inert
 from tui.keymap import bindings_of
 from tui.messages import (
@@ -167,9 +168,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.query_one(LogPane).set_origin(message.snapshot.running_since)
         self.snapshot = message.snapshot
         self._keep_layout()
-        run = message.snapshot
-        settled = run.log_read and (run.vitals is not None or run.metrics_at is not None)
-        self.post_message(RunJudged(run, settled=settled))
+        self.post_message(RunJudged(message.snapshot, settled=is_settled(message.snapshot)))
 
     def _keep_layout(self) -> None:
         """Remember how the screen is set; snapshots come every second, so soon enough."""

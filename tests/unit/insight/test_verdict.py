@@ -1,0 +1,62 @@
+"""A run is called healthy when its log and its metrics were judged, and at no other time."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from support.worlds import ONE_O_CLOCK, job_metrics, run
+from tui.insight.asked_for import LOG, METRICS
+from tui.insight.nodes.metrics import MetricsSnapshot
+from tui.insight.run.verdict import verdict
+
+WELL = run(metrics=job_metrics((0.97, 0.96, 0.97, 0.97)))
+LATER = ONE_O_CLOCK + timedelta(minutes=12)
+
+
+def parts(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "state", "words"),
+    [
+        (WELL, "healthy", "healthy"),
+        (run(), "findings", ""),
+        (replace(WELL, judged_by=parts(LOG)), "checking", "checking health…"),
+        (replace(WELL, judged_by=parts(METRICS)), "checking", "checking health…"),
+        (replace(WELL, judged_by=parts()), "checking", "checking health…"),
+        (replace(WELL, log_read=False), "checking", "checking health…"),
+        (
+            replace(WELL, judged_by=parts(LOG), failing=parts(METRICS)),
+            *("unknown", "no problems in the log, the metrics cannot be read"),
+        ),
+        (
+            replace(WELL, failing=parts(LOG)),
+            *("unknown", "no problems in the metrics, the log cannot be read"),
+        ),
+        (
+            replace(WELL, judged_by=parts(), failing=parts(LOG, METRICS)),
+            *("unknown", "health unknown: the log and the metrics cannot be read"),
+        ),
+        (replace(WELL, vitals=MetricsSnapshot()), "unknown", "no problems in the log, no metrics yet"),
+        (replace(WELL, at=LATER), "stale", "no problems when last seen, 12m ago"),
+        (replace(WELL, at=LATER, seen_at=LATER), "checking", "checking health…"),
+        (replace(WELL, at=LATER, seen_at=LATER, vitals_at=LATER), "healthy", "healthy"),
+    ],
+    ids=[
+        *(
+            "well",
+            "sick",
+            "metrics-unjudged",
+            "log-unjudged",
+            "nothing-judged",
+            "log-read-again",
+            "metrics-fail",
+            "log-fails",
+        ),
+        *("both-fail", "no-samples", "offline", "just-back", "back-and-judged"),
+    ],
+)
+def test_what_may_be_said_of_a_run(snapshot, state, words):
+    assert (verdict(snapshot).state, verdict(snapshot).words) == (state, words)
