@@ -40,3 +40,13 @@ def _nobody_s_own_settings(
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
+
+
+@pytest.fixture
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pilot looks four times as often whether the app is idle.
+
+    For tests that press many keys and wait for what they bring: a dashboard that is never quite idle costs a
+    second a key otherwise.
+    """
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 1 / 200)

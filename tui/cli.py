@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from io import StringIO
 
 import click
 
@@ -91,12 +92,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Output().remark("interrupted")
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
-        with suppress(OSError):  # nobody can be told
-            error.show()
+        _show_usage_error(error)
         return ExitCode.USAGE
     except Exception as error:  # noqa: BLE001 - the last stop before the person: a sentence, not a traceback
         return _fail(error)
     return int(result or ExitCode.OK)
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    """Print it sanitized: it quotes what was typed, which may have been pasted."""
+    from tui.insight.text import sanitize_lines
+
+    words = StringIO()
+    error.show(words)
+    with suppress(OSError):  # nobody can be told
+        click.echo(sanitize_lines(words.getvalue()), err=True, nl=False)
 
 
 def _fail(error: Exception) -> int:

@@ -14,6 +14,7 @@ from tui.insight.fleet.batches import Verb
 from tui.insight.fleet.snapshot import FleetSnapshot
 from tui.insight.run.finding import Finding
 from tui.insight.run.snapshot import RunSnapshot
+from tui.insight.text import inert, sanitize_lines
 from tui.insight.transfers import Transfers, Wanted
 
 
@@ -80,11 +81,14 @@ class DeployRequested(Message):
 
 
 class CopyRequested(Message):
-    """Put ``text`` on the clipboard; ``what`` names it in the toast."""
+    """Put ``text`` on the clipboard, sanitized; ``what`` names it in the toast.
 
-    def __init__(self, text: str, what: str) -> None:
+    One line unless ``lines``: a line end in an id or a path would run in the shell that it is pasted into.
+    """
+
+    def __init__(self, text: str, what: str, *, lines: bool = False) -> None:
         super().__init__()
-        self.text = text
+        self.text = sanitize_lines(text) if lines else inert(text)
         self.what = what
 
 

@@ -14,6 +14,7 @@ import platformdirs
 from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
@@ -28,6 +29,7 @@ from tui.app.hints import HintKeeper
 from tui.app.later import LATER_S, load_the_rest
 from tui.app.palettes import PaletteKeeper
 from tui.app.remotes import RemoteKeeper
+from tui.app.sanitizer import Sanitizer
 from tui.app.terminal import TerminalGone, drawn_on_stdout, watched_terminal
 from tui.browser import open_in_browser
 from tui.clipboard import copy_through_tmux
@@ -88,6 +90,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         wanted = self._settings.configuration
         no_color = wanted.theme.no_color or bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if no_color else None)
+        self._sanitizer = Sanitizer()
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = NO_COLOR_THEME if no_color else self.theme_to_start_with()
@@ -110,6 +113,10 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         """The theme's variables, legible on every background."""
         self.theme_variables = legible(super().get_css_variables())
         return self.theme_variables
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every line of every widget passes on its way to the terminal."""
+        return (*super().get_line_filters(), self._sanitizer)
 
     def first_screen(self) -> Screen[None]:
         """Home; or the welcome screen, if there is nobody to talk to."""

@@ -38,10 +38,9 @@ def ndjson_line(shown: Shown) -> str:
 
 
 class RawLines:
-    """The messages alone, as the job wrote them; at a terminal they are made inert."""
+    """The messages alone, as the job wrote them."""
 
     def __init__(self, output: Output) -> None:
-        self._is_terminal = output.is_terminal
         self._remark = output.remark
 
     def render(self, shown: Shown) -> str:
@@ -50,8 +49,7 @@ class RawLines:
         if isinstance(entry, LogGap):
             self._remark(gap_text(entry, _local))
             return ""
-        text = entry.message.removesuffix("\n")
-        return ("\n".join(map(inert, text.split("\n"))) if self._is_terminal else text) + "\n"
+        return entry.message.removesuffix("\n") + "\n"
 
 
 class TextLines:

@@ -63,7 +63,7 @@ def opened(target: Target, output: Output, *, follows: bool) -> Iterator[Output]
     until then it is kept under a name that says so, where it can be read meanwhile.
     """
     if target.file is None:
-        yield output
+        yield output.verbatim() if target.format == RAW else output
         return
     partial = target.file.with_name(f"{target.file.name}{PARTIAL_SUFFIX}") if follows else None
     try:
@@ -76,7 +76,7 @@ def opened(target: Target, output: Output, *, follows: bool) -> Iterator[Output]
         raise cannot_write(target.file, error) from None
     try:
         text = TextIOWrapper(saved.file, encoding="utf-8", errors="replace", newline="\n")
-        yield Output(stdout=text, name=str(target.file))
+        yield Output(stdout=text, name=str(target.file), verbatim=target.format == RAW)
         saved.commit()
     except OSError as error:
         raise cannot_write(target.file, error) from None

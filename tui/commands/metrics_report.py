@@ -21,7 +21,6 @@ from tui.insight.units import bytes_iec, cores, percent
 
 CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
 ABSENT, MIB = "–", 2**20
-CLEAR_SCREEN = "\x1b[H\x1b[2J"
 CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
 UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
 HOT, FULL = 0.9, 0.97
@@ -99,7 +98,8 @@ class TableReport:
         if self._follows:
             view = status_view(job.current_status)
             now = datetime.now(UTC).astimezone().strftime("%H:%M:%S")
-            lead = CLEAR_SCREEN if output.is_terminal else ("\n" if self._answers else "")
+            output.clear_screen()
+            lead = "\n" if self._answers and not output.is_terminal else ""
             output.data(f"{lead}{now}  {job.id}  {view.sign} {view.word}\n")
         self._answers += 1
         rows = [_row(node, job) for node in snapshot.nodes if self._chosen(node.name)]

@@ -1,13 +1,14 @@
 """Where a command's words go: data to stdout, remarks to stderr, colours to terminals only.
 
-Text of a server passes ``inert`` before it is printed as text, and is escaped to ASCII in JSON, so that
-no escape sequence of a log line reaches the terminal.
+Everything printed passes ``Output``, which lets no control character through but line feeds and our own
+colours, whatever a server or a file has put into a text. JSON is escaped to ASCII.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import shutil
 import stat
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from api_client.files import WRONG_PLACE, why_not_written
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.insight.text import inert
+from tui.insight.text import inert, sanitize_lines
 
 if TYPE_CHECKING:
     from api_client.models import ApiModel
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DELETE = "\x7f"
 """The only control character that JSON's ASCII form lets through."""
 
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
 SGR_OF_TONE = {
     "running": "32",
     "starting": "36",
@@ -39,6 +41,9 @@ SGR_OF_TONE = {
     "strong": "1",
 }
 """Tone name → the parameter of its SGR sequence; the terminal's own 16 colours suit any theme."""
+
+_OWN_COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)")
+"""Those of ``paint``, and the terminal's 256 that charts are drawn in."""
 
 
 class OutputClosed(Exception):
@@ -54,13 +59,17 @@ class Output:
         stderr: TextIO | None = None,
         environ: Mapping[str, str] | None = None,
         name: str | None = None,
+        *,
+        verbatim: bool = False,
     ) -> None:
+        """``verbatim`` lets data through as it is, unless it goes to a terminal."""
         self._stdout = stdout if stdout is not None else sys.stdout
         self._name = name
         self._stderr = stderr if stderr is not None else sys.stderr
         self._environ = os.environ if environ is None else environ
         self.is_terminal = self._stdout.isatty()
         self.has_colour = self.is_terminal and self._wants_colour()
+        self._is_verbatim = verbatim and not self.is_terminal
 
     def _wants_colour(self) -> bool:
         return not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
@@ -83,11 +92,32 @@ class Output:
         except (OSError, ValueError, AttributeError):  # no descriptor, or a system without poll
             return False
 
+    def verbatim(self) -> Output:
+        """The same streams for text that scripts want exactly as it is; a terminal never gets it so."""
+        return Output(self._stdout, self._stderr, self._environ, self._name, verbatim=True)
+
     def data(self, text: str) -> None:
-        """Write to stdout at once; the caller ends its lines.
+        """Write to stdout at once, sanitized; the caller ends its lines.
 
         Raises OutputClosed when nobody reads any more, CommandFailed where it cannot be written.
         """
+        self._write(text if self._is_verbatim else self._sanitized(text))
+
+    def clear_screen(self) -> None:
+        """Begin anew at the top, where there is a terminal."""
+        if self.is_terminal:
+            self._write(CLEAR_SCREEN)
+
+    def _sanitized(self, text: str) -> str:
+        if text.replace("\n", "").isprintable():
+            return text  # at the speed of C: there may be 100,000 lines
+        if not self.has_colour:
+            return sanitize_lines(text)
+        pieces = _OWN_COLOUR.split(text)
+        pieces[::2] = map(sanitize_lines, pieces[::2])
+        return "".join(pieces)
+
+    def _write(self, text: str) -> None:
         try:
             self._stdout.write(text)
             self._stdout.flush()

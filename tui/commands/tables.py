@@ -52,10 +52,12 @@ def render_table(
 
 def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
     """Two columns, ``name  value``, every line ended; the values are never clipped."""
-    name_width = max((cell_width(name) for name, _cell in facts), default=0)
+    names = [inert(name) for name, _cell in facts]
+    width = max(map(cell_width, names), default=0)
     return "".join(
-        f"{paint(name.ljust(name_width), 'muted')}{COLUMN_GAP}{paint(inert(cell.text), cell.tone)}\n"
-        for name, cell in facts
+        f"{paint(name + ' ' * (width - cell_width(name)), 'muted')}{COLUMN_GAP}"
+        f"{paint(inert(cell.text), cell.tone)}\n"
+        for name, (_name, cell) in zip(names, facts, strict=True)
     )
 
 

@@ -163,3 +163,8 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
 def inert_lines(text: str) -> str:
     """Text of several lines, each of them inert."""
     return "\n".join(inert(line) for line in text.splitlines())
+
+
+def sanitize_lines(text: str) -> str:
+    """Sanitize each line and keep every line feed, a last one too."""
+    return "\n".join(map(inert, text.split("\n")))

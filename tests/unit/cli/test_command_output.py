@@ -1,4 +1,4 @@
-"""Streams: colours for terminals only, remarks inert, closed pipes noticed."""
+"""Streams: colours for terminals only, everything sanitized, closed pipes noticed."""
 
 import io
 
@@ -44,6 +44,30 @@ def test_remarks_are_one_inert_line():
 
     assert stderr.getvalue().count("\n") == 1
     assert "\x1b" not in stderr.getvalue()
+
+
+HOSTILE = "\x1b]0;title\x07\x1b[2J\x1b[5m\x9b31m\u202e\u200b\U000e0041\x00\r\tx"
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["terminal", "pipe"])
+def test_data_holds_nothing_that_a_terminal_obeys_but_our_own_colours(stream):
+    output = Output(stream, io.StringIO(), {"TERM": "xterm"})
+
+    output.data(f"{output.paint(HOSTILE, 'bad')} {HOSTILE}\nsecond\n")
+
+    shown = stream.getvalue().replace("\x1b[31m", "").replace("\x1b[0m", "")
+    assert [letter for letter in shown if not letter.isprintable()] == ["\n", "\n"]
+    assert ("\x1b[31m" in stream.getvalue()) == output.has_colour
+
+
+def test_verbatim_data_is_as_it_is_in_a_pipe_and_sanitized_at_a_terminal():
+    pipe, terminal = io.StringIO(), Terminal()
+
+    Output(pipe, io.StringIO(), {}).verbatim().data(HOSTILE)
+    Output(terminal, io.StringIO(), {}).verbatim().data(HOSTILE)
+
+    assert pipe.getvalue() == HOSTILE
+    assert "\x1b]" not in terminal.getvalue()
 
 
 def test_a_closed_pipe_is_told_apart_from_other_errors():

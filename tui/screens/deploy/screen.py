@@ -295,12 +295,12 @@ class DeployScreen(AppScreen):
         if self.snapshot.stage in ("tried", "following"):
             text = self.query_one(FollowPane).to_copy
             if text:
-                self.post_message(CopyRequested(text, "call"))
+                self.post_message(CopyRequested(text, "call", lines=True))
             return
         made = self._review(self.snapshot.walk) if self.snapshot.walk is not None else None
         if made is not None and self.form:
             forms = {"python": made.python, "json": made.json_text, "command": made.command}
-            self.post_message(CopyRequested(forms[self.form], self.form))
+            self.post_message(CopyRequested(forms[self.form], self.form, lines=True))
 
     def action_refresh(self) -> None:
         """Ask the server again, if it has not answered yet."""

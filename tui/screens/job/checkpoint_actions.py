@@ -72,7 +72,7 @@ class CheckpointActions(Widget):
         """Copy what resumes training from it."""
         if (chosen := self._chosen_checkpoint) is not None:
             snippet = resume_snippet(self.job.id, chosen.name)
-            self.post_message(CopyRequested(snippet, "LoadCheckpointConfig for config.py:"))
+            self.post_message(CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True))
 
     def action_sort_checkpoints(self) -> None:
         """The next order."""

@@ -59,7 +59,7 @@ class LogTaking(Widget):
             self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
             return
         what = "line" if len(entries) == 1 else f"{count(len(entries))} lines:"
-        self.post_message(CopyRequested(text, what))
+        self.post_message(CopyRequested(text, what, lines=True))
 
     def action_save_log(self) -> None:
         """Ask where to."""
