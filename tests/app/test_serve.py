@@ -250,6 +250,22 @@ async def test_the_demo_needs_no_account_and_a_closed_page_ends_its_dashboard(tm
         await ended(pages)
 
 
+async def test_no_keys_of_a_page_end_its_dashboard(emulator: EmulatorChild, tmp_path: Path) -> None:
+    async with (
+        serving(emulator.remote_environ(), tmp_path) as served,
+        visitor(served) as session,
+        session.ws_connect(served.origin + "ws?width=100&height=30") as socket,
+    ):
+        await drawn(socket, "llama-70b-sft-v3", "running")
+        for keys in ("\ud83d", "\x1b[1114112u", "\x1b[97:65;2u", "\x1b[48;0;0;0;0t\x1b[<0;1;1M", "\x1b[M ÀÀ"):
+            await socket.send_json(["stdin", keys])
+        for envelope in ([], {}, ["stdin"], ["stdin", 7], ["resize", {"width": "wide"}], ["resize", None]):
+            await socket.send_json(envelope)
+        await socket.send_str("no JSON")
+        await socket.send_json(["stdin", "?"])
+        await drawn(socket, "Keys")
+
+
 async def drawn(socket: Any, *words: str) -> None:
     """Wait until the page was sent all these words."""
     seen = b""

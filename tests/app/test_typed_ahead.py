@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textual import events
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -36,6 +36,17 @@ async def test_enter_pressed_twice_chooses_once_from_the_palette() -> None:
         await enter_at_once(app, pilot, 4)
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert [type(screen) for screen in app.screen_stack[1:]] == [HomeScreen, HelpScreen]
+
+
+async def test_a_palette_that_closes_while_somebody_types_ends_nothing() -> None:
+    app = home()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("colon")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await app.screen.query_one(CommandList).remove()  # closing removes the list before the palette
+        await pilot.press("h", "escape", "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
 
 async def test_enter_pressed_twice_in_the_filter_opens_the_first_match() -> None:

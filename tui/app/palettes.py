@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
-from textual import on
+from textual import on, work
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.command import Command, CommandListItem, CommandPalette, SimpleProvider
+from textual.css.query import NoMatches
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
@@ -36,6 +38,12 @@ class Palette(CommandPalette):
         if self.app.screen is not self:
             event.stop()
             event.prevent_default()
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        gather = cast(Any, CommandPalette._gather_commands).__wrapped__
+        with suppress(NoMatches):  # its list is gone: it was closed while somebody typed
+            await gather(self, search_value)
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close; nothing, if this is not the screen on top (any more)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import platformdirs
-from textual import on, work
+from textual import constants, on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -117,6 +119,14 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
     def get_line_filters(self) -> Sequence[LineFilter]:
         """What every line of every widget passes on its way to the terminal."""
         return (*super().get_line_filters(), self._sanitizer)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return the driver that the environment names (pages), else one that accepts any keyboard input."""
+        if constants.DRIVER is not None or sys.platform == "win32":
+            return super().get_driver_class()
+        from tui.app.terminal_driver import TerminalDriver  # imports what Windows lacks
+
+        return TerminalDriver
 
     def first_screen(self) -> Screen[None]:
         """Home; or the welcome screen, if there is nobody to talk to."""

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TextIO
 
 from textual import events, messages
 from textual.app import App
+from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver
+from textual.message import Message
 
 from api_client.files import write_private
+from tui.keyboard import Keyboard
 from tui.outbox import Outbox, safe_name
 
 
@@ -69,10 +73,24 @@ class PageDriver(WebDriver):
             return len(data)
 
     def run_input_thread(self) -> None:
-        """Take what the page sends; when there will be no more of it, nobody is left to draw for."""
-        super().run_input_thread()
-        with suppress(RuntimeError):  # the app has ended already, and its loop with it
-            self._app.post_message(messages.ExitApp())
+        """Pass on what the page sends; when its pipe is closed, nobody is left to draw for."""
+        keyboard, packets = Keyboard(debug=self._debug), ByteStream()
+        try:
+            for data in self._input_reader:
+                for kind, payload in packets.feed(data) if data else ():
+                    if kind == "D":
+                        self._process(keyboard.feed(payload))
+                    else:
+                        self._on_meta(kind, payload)
+                self._process(keyboard.tick())
+        finally:
+            self._input_reader.close()
+            with suppress(RuntimeError):  # the app has ended already, and its loop with it
+                self._app.post_message(messages.ExitApp())
+
+    def _process(self, events: Iterable[Message]) -> None:
+        for event in events:
+            self.process_message(event)
 
     def deliver_binary(
         self,

@@ -9,8 +9,10 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
+from typing import Any
 
-from aiohttp import web
+from aiohttp import WSMessage, WSMsgType, web
+from textual_serve.app_service import AppService
 from textual_serve.server import Server
 
 from tui.outbox import sweep_abandoned
@@ -22,6 +24,8 @@ from tui.web.page import SCRIPT, STYLE, page
 TITLE = "bt-tui"
 COLUMNS, ROWS = 80, 24
 """Of a page that does not say how large it is."""
+MOST_CELLS = 2000
+"""Columns or rows of the largest page."""
 HEARTBEAT_S = 15.0
 END_TIMEOUT_S = 3.0
 """How long requests have to end once the dashboards of all pages have."""
@@ -91,6 +95,21 @@ class DashboardServer(Server):
             self._dashboards.discard(dashboard)
         return websocket
 
+    async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
+        """Pass on what the page sends; textual-serve's own ends the dashboard on half a character."""
+        async for message in websocket:
+            match _envelope(message):
+                case ["stdin", str(keys)]:
+                    await app_service.send_bytes(keys.encode("utf-8", "ignore"))
+                case ["resize", {"width": int(columns), "height": int(rows)}]:
+                    await app_service.set_terminal_size(_sane(columns), _sane(rows))
+                case ["ping", sent]:
+                    await websocket.send_json(["pong", sent])
+                case ["focus"]:
+                    await app_service.focus()
+                case ["blur"]:
+                    await app_service.blur()
+
     async def _end_dashboards(self, _app: web.Application) -> None:
         await asyncio.gather(*(dashboard.stop() for dashboard in self._dashboards))
 
@@ -120,9 +139,21 @@ class DashboardServer(Server):
             await runner.cleanup()
 
 
+def _envelope(message: WSMessage) -> Any:
+    with suppress(ValueError, RecursionError):
+        return message.json() if message.type is WSMsgType.TEXT else None
+    return None
+
+
 def _cells(request: web.Request, name: str, otherwise: int) -> int:
-    asked = request.query.get(name, "")
-    return int(asked) if asked.isdecimal() else otherwise
+    try:
+        return _sane(int(request.query[name]))
+    except (KeyError, ValueError):
+        return otherwise
+
+
+def _sane(cells: int) -> int:
+    return min(max(1, cells), MOST_CELLS)
 
 
 def _port_of(runner: web.AppRunner) -> int:
