@@ -18,6 +18,7 @@ from tui.screens.job.chart_deck import ChartDeck
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import GpuMatrix
+from tui.widgets.row_table import RowTable
 
 WIDE = (120, 40)
 NOW = ONE_O_CLOCK.timestamp()
@@ -349,3 +350,44 @@ async def test_a_taller_terminal_gives_each_node_its_line_though_nothing_new_is_
         await pilot.resize_terminal(80, 24)
         await settle(pilot)
         assert "node-15" not in text_of(app)
+
+
+def colours(chart: LineChart) -> set[object]:
+    """The colours of the lines that are drawn."""
+    rows = [chart.render_line(y) for y in range(1, chart.size.height)]
+    dots = (segment for row in rows for segment in row if any(sign >= "\u2801" for sign in segment.text))
+    braille = (one for one in dots if all(sign <= "\u28ff" for sign in one.text))
+    return {segment.style.color for segment in braille if segment.style is not None}
+
+
+async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        chart = deck(app).widget_of("cpu")
+        assert chart is not None
+        everyone = colours(chart)
+        seen = []
+        for number in range(4):
+            await press(pilot, "right_square_bracket")
+            await settle(pilot)
+            node = f"node-{number}"
+            assert screen(app).node == node
+            assert app.screen.query_one("#node-table", RowTable).cursor_key == node
+            assert app.screen.query_one(GpuMatrix).selected == node
+            assert f"GPU use, {node}" in text_of(app)
+            seen += colours(chart)
+        assert len(set(seen)) == 4
+        assert everyone == {seen[-1]}  # the last line lies over the others
+
+
+async def test_the_line_shown_alone_is_the_node_marked_in_the_tables() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        while deck(app).shown[0].id != "cpu":
+            await press(pilot, "m")
+        await press(pilot, "j", "j", "j", "i")
+        await settle(pilot)
+        assert app.screen.query_one("#node-table", RowTable).cursor_key == "node-2"
+        assert app.screen.query_one(GpuMatrix).selected == "node-2"

@@ -158,6 +158,9 @@ class ChartMaker:
             use_lines = self._by_gpu(nodes, node, lambda one: one.gpu_utilization)
             memory_lines = self._by_gpu(nodes, node, lambda one: one.gpu_memory)
         chosen = [one for one in nodes if node is None or one.name == node]
+        if node is not None:  # a node keeps the colour that it has among all
+            place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
+            spec, in_bytes = replace(spec, first_colour=place), replace(in_bytes, first_colour=place)
         charts = [
             ChartData("util", use_lines, use, "fraction"),
             ChartData("gpu-memory", memory_lines, memory, "bytes"),
@@ -183,7 +186,9 @@ class ChartMaker:
         cache = run.metrics.cache_usage if run.metrics else EMPTY
         if cache.values:
             line = self._named(partial(_same, cache), "cache", None, cache)
-            charts.append(ChartData("cache", (line,), replace(in_bytes, title="cache"), "bytes"))
+            charts.append(
+                ChartData("cache", (line,), replace(in_bytes, title="cache", first_colour=0), "bytes")
+            )
         return charts
 
     def _by_node(

@@ -257,8 +257,11 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.view = replace(self.view, node=node, selected=None)
 
     def watch_view(self, before: ChartView, view: ChartView) -> None:
-        """Another time, or drawn in another way."""
+        """Another time, another node, or drawn in another way."""
         self._show_span()
+        if (chosen := view.node or view.selected) is not None:
+            self.query_one("#node-table", RowTable).move_to(chosen)
+            self.query_one(GpuMatrix).point_at(chosen)
         if self.snapshot is not None:
             self._show_charts(self.snapshot)
             if self.nodes_large:

@@ -150,6 +150,9 @@ class LineChart(Widget):
         )
         if unchanged and spec == self._spec:
             return
+        if spec.first_colour != self._spec.first_colour:
+            self._styles.clear()
+            self._strips = []
         self._series, self._spec = given, spec
         self._shaper.forget_all_but(given)
         self._redraw()
@@ -303,7 +306,9 @@ class LineChart(Widget):
             elif role < 0:
                 name = "off"
             else:
-                name = "stale" if self.stale else f"series-{role % SERIES_COLOURS}"
+                name = (
+                    "stale" if self.stale else f"series-{(role + self._spec.first_colour) % SERIES_COLOURS}"
+                )
             style = self._styles[role] = self.get_component_rich_style(f"line-chart--{name}")
         return style
 

@@ -62,6 +62,7 @@ class ChartSpec:
         hidden: names of the series that are switched off.
         selected: the name of the series that lies on top.
         emphasis: names of the series that stand out where there are too many for colours.
+        first_colour: number of the first series' colour, for a chart of some series of many.
     """
 
     title: str = ""
@@ -85,3 +86,4 @@ class ChartSpec:
     hidden: frozenset[str] = frozenset()
     selected: str | None = None
     emphasis: frozenset[str] = frozenset()
+    first_colour: int = 0

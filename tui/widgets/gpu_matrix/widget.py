@@ -211,6 +211,12 @@ class GpuMatrix(ScrollView, can_focus=True):
         elif line >= self.scroll_offset.y + shown:
             self.scroll_to(y=line - shown + 1, animate=False)
 
+    def point_at(self, name: str) -> None:
+        """Put the cursor on the node of that name, if it is shown."""
+        index = next((index for index, row in enumerate(self._rows) if row.name == name), None)
+        if index is not None:
+            self._put_cursor(index)
+
     def action_move(self, lines: int) -> None:
         """Move the cursor by so many lines."""
         index = self._cursor_index() + lines * self._painter.shape.across
