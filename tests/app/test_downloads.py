@@ -76,6 +76,26 @@ async def test_every_screen_says_what_is_being_downloaded(size: tuple[int, int])
         assert "↓" not in text_of(app).splitlines()[-1]
 
 
+async def test_columns_that_are_empty_leave_their_room_to_those_that_would_be_cut() -> None:
+    done = replace(
+        GOING,
+        state=TransferState.DONE,
+        files=(
+            FileProgress(
+                "checkpoint-4000/a", FOLDER / "a", FileState.SKIPPED, 800, 800, note="the same file is there"
+            ),
+        ),
+    )
+    app = home()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        app.downloads = Transfers((done,))
+        await pilot.press("T")
+        await settle(pilot)
+        text = text_of(app)
+    assert done.title in text and "= was there" in text and "the same file is there" in text
+
+
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
 async def test_the_list_tells_of_each_download_and_its_files(size: tuple[int, int]) -> None:
     app = home()

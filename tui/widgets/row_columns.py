@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar
 
+from rich.cells import cell_len
+
 from tui.widgets.tones import Span
 
 Row = TypeVar("Row")
@@ -34,6 +36,24 @@ class Column(Generic[Row]):
     align: Literal["left", "right"] = "left"
     keep: int = 0
     without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
+
+
+def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Column[Row]]:
+    """Size columns by their cells: what short and empty ones leave free goes to those that would be cut."""
+    cells = [[sum(cell_len(text) for text, _ in column.cell(row)) for row in rows] for column in columns]
+    needs = [max(column, default=0) for column in cells]
+    sized = [
+        replace(column, width=min(column.width, max(need, cell_len(column.title))))
+        for column, need in zip(columns, needs, strict=True)
+        if need
+    ]
+    wanted = {column.id: need for column, need in zip(columns, needs, strict=True)}
+    spare = width - 2 * MARGIN - sum(column.width + GAP for column in sized) + GAP
+    for place, column in sorted(enumerate(sized), key=lambda found: -found[1].keep):
+        more = max(0, min(spare, wanted[column.id] - column.width))
+        sized[place] = replace(column, width=column.width + more)
+        spare -= more
+    return sized or list(columns)
 
 
 def fitted_columns(all_columns: Sequence[Column[Row]], width: int) -> tuple[tuple[Column[Row], int], ...]:

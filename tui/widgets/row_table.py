@@ -21,7 +21,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.row_columns import GAP, MARGIN, Column, Row, fitted_columns
+from tui.widgets.row_columns import GAP, MARGIN, Column, Row, fitted_columns, sized_columns
 from tui.widgets.tones import Span, tone_styles
 
 __all__ = ["Column", "RowTable"]
@@ -107,13 +107,15 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         id: str | None = None,
         heading: bool = True,
         opens: bool = True,
+        sized: bool = False,
     ) -> None:
-        """``opens`` says that enter on a row leads somewhere."""
+        """``opens`` says that enter on a row leads somewhere, ``sized`` that columns fit their cells."""
         super().__init__(id=id)
         self._all_columns = tuple(columns)
         self._key = key
         self._heading = heading
         self._opens = opens
+        self._sized = sized
         self._rows: Sequence[Row] = ()
         self._index_of: dict[str, int] = {}
         self._cursor = 0
@@ -154,6 +156,9 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         before, top = self.cursor_key, self._cursor - self.scroll_offset.y
         (seen, *where), cursor = self._seen(), self._cursor
         self._rows = rows
+        if self._sized:
+            self._layout_width = -1
+            self.refresh()
         self._index_of = {self._key(row): index for index, row in enumerate(rows)}
         self.set_class(not rows, "-empty")
         kept = next((key for key in (self._chosen, before) if key in self._index_of), None)
@@ -207,7 +212,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         """One line of the screen: the heading, a row, or nothing."""
         width = self.scrollable_content_region.width
         if width != self._layout_width:
-            self._layout, self._layout_width = fitted_columns(self._all_columns, width), width
+            columns = self._all_columns
+            if self._sized:
+                columns = tuple(sized_columns(columns, self._rows[:_MAX_CACHED_LINES], width))
+            self._layout, self._layout_width = fitted_columns(columns, width), width
             self._lines.clear()
         if not self._tones:
             self._tones = tone_styles(self.app)

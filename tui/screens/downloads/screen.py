@@ -48,9 +48,9 @@ class DownloadsScreen(AppScreen):
         """Header, the two tables, and what to say of the one under the cursor."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(DownloadsScreen.connection)
-        yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False)
+        yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True)
         yield WrappedText(id="about")
-        yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False)
+        yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False, sized=True)
         yield WrappedText(NOTHING, id="nothing")
         yield StatusFooter().data_bind(DownloadsScreen.connection)
 
