@@ -150,6 +150,8 @@ class Connection:
         )
         if self.link is Link.LIVE and not failing._is_whole(trouble, event):
             return failing
+        if self.link is Link.LOST and link is Link.RETRYING:
+            link = Link.LOST  # one more round of tries says nothing new
         first = self.failing_since or failing.unanswered_since
         return replace(failing, link=link, failing_since=first, retry_at=retry_at, reason=event.reason)
 

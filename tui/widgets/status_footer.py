@@ -60,7 +60,7 @@ class ConnectionBadge(Widget):
                 return "○ connecting", "muted"
             case Link.RETRYING:
                 left = (connection.retry_at - now).total_seconds() if connection.retry_at else 0.0
-                return f"↻ retrying in {max(0, round(left))} s", "warn"
+                return f"↻ retrying in {round(left)} s" if round(left) > 0 else "↻ retrying", "warn"
             case Link.LOST:
                 since = connection.failing_since
                 return f"✗ offline {age((now - since).total_seconds())}" if since else "✗ offline", "bad"

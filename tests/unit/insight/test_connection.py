@@ -187,3 +187,12 @@ def test_a_screen_hears_only_of_what_it_shows() -> None:
 )
 def test_routes_tell_what_is_asked_for(path: str, what: str) -> None:
     assert asked_for_by(path) == what
+
+
+def test_what_is_lost_stays_lost_through_further_rounds_of_tries_until_an_answer() -> None:
+    rounds = [event("failed", after_s=9, reason="no route")]
+    for after_s in (12, 20):
+        rounds += [event("waiting", after_s=after_s, delay_s=1.0), event("failed", after_s=after_s + 3)]
+    for many in range(1, len(rounds) + 1):
+        assert fold(event("waiting", delay_s=1.0), *rounds[:many]).link is Link.LOST
+    assert fold(*rounds, event("answered", after_s=30, status=200)).link is Link.LIVE
