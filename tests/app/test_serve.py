@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from yarl import URL
 
 aiohttp = pytest.importorskip("aiohttp", reason="the extra web is not installed")
 pytest.importorskip("textual_serve", reason="the extra web is not installed")
@@ -45,6 +46,8 @@ class Served:
         self.process = process
         self.address = address
         self.origin = address.partition("?")[0]
+        self.page = ""
+        """Where a visitor was led."""
 
     def pages(self) -> list[psutil.Process]:
         """The processes of the pages that are open."""
@@ -144,6 +147,7 @@ async def visitor(served: Served) -> AsyncIterator[Any]:
     async with stranger() as session:
         async with session.get(served.address) as answer:
             assert answer.status == 200
+            served.page = str(answer.url)
         yield session
 
 
@@ -156,14 +160,16 @@ async def test_other_sites_pages_are_refused(emulator: EmulatorChild, tmp_path: 
             ({"Origin": "http://other.example"}, 403),
             ({"Origin": "null"}, 403),
             ({"Origin": "http://127.0.0.1:1"}, 403),
+            ({"Origin": "http://[127.0.0.1"}, 403),
+            ({"Host": "[127.0.0.1"}, 403),
             ({"Origin": own_origin}, 200),
             ({}, 200),
         ]
         for headers, expected in cases:
-            async with session.get(served.origin, headers=headers) as answer:
+            async with session.get(served.page, headers=headers) as answer:
                 assert answer.status == expected, headers
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await session.ws_connect(served.origin + "ws", origin="http://other.example")
+            await session.ws_connect(served.page + "ws", origin="http://other.example")
         assert refused.value.status == 403
         assert "serve-page" not in served.command_lines()
 
@@ -172,14 +178,15 @@ async def test_no_other_page_may_frame_it_and_it_fetches_from_nowhere_else(
     emulator: EmulatorChild, tmp_path: Path
 ) -> None:
     async with serving(emulator.remote_environ(), tmp_path) as served, visitor(served) as session:
-        async with session.get(served.address) as answer:
+        async with session.get(served.page) as answer:
             policy, text = answer.headers["Content-Security-Policy"], await answer.text()
         assert "frame-ancestors 'none'" in policy
         assert emulator.key not in text
-        elsewhere = re.findall(r"(?:src|href)=\"(?!/|data:,)[^\"]*", text)
-        assert elsewhere == []
-        for found in re.findall(r"(?:src|href)=\"(/[^\"]*)", text):
-            async with session.get(served.origin.rstrip("/") + found) as answer:
+        named = set(re.findall(r"(?:src|href)=\"([^\"]*)", text)) - {"data:,"}
+        assert len(named) > 3
+        for found in named:
+            assert re.fullmatch(r"[\w./]+", found)  # below the page's own address
+            async with session.get(served.page + found) as answer:
                 assert answer.status == 200, found
 
 
@@ -208,9 +215,14 @@ async def test_only_the_printed_address_opens_it(
         assert "serve-page" not in served.command_lines()
         async with session.get(f"{here}?fontsize=20&token={token}") as answer:
             assert answer.status == 200
-            assert str(answer.url) == f"{here}?fontsize=20"
-        async with session.get(f"{here}page.js") as answer:
+            page = str(answer.url)
+        assert page.startswith(here)
+        assert page.endswith("/?fontsize=20")
+        assert token not in page
+        async with session.get(page.partition("?")[0] + "page.js") as answer:
             assert answer.status == 200
+        async with stranger() as other, other.get(page) as answer:
+            assert answer.status == 403
 
 
 async def test_an_ipv6_socket_is_no_way_round_the_token(emulator: EmulatorChild, tmp_path: Path) -> None:
@@ -225,25 +237,31 @@ async def test_an_ipv6_socket_is_no_way_round_the_token(emulator: EmulatorChild,
             await session.ws_connect(f"{mapped}ws")
 
 
-async def test_two_servers_on_one_host_do_not_share_their_tokens(
-    emulator: EmulatorChild, tmp_path: Path
-) -> None:
+async def test_no_other_server_of_the_host_is_sent_the_token(emulator: EmulatorChild, tmp_path: Path) -> None:
+    """Browsers keep cookies apart by host and path, not by port."""
     environ = emulator.remote_environ()
     async with (
         serving(environ, tmp_path) as first,
         serving(environ, tmp_path) as second,
         visitor(first) as session,
     ):
+        async with session.get(first.address, allow_redirects=False) as answer:
+            (cookie,) = answer.cookies.values()
+        assert cookie["httponly"]
+        assert cookie["samesite"] == "Strict"
+        for path in ("", "ws", first.page.removeprefix(first.origin).partition("/")[0]):
+            assert not session.cookie_jar.filter_cookies(URL(second.origin + path))
         async with session.get(second.origin) as answer:
             assert answer.status == 403
-        for served in (second, first):  # the second's cookie does not replace the first's
-            async with session.get(served.address if served is second else served.origin) as answer:
-                assert answer.status == 200
+        async with session.get(second.address) as answer:
+            assert answer.status == 200
+        async with session.get(first.page) as answer:  # the second's cookie does not replace the first's
+            assert answer.status == 200
 
 
 async def test_the_demo_needs_no_account_and_a_closed_page_ends_its_dashboard(tmp_path: Path) -> None:
     async with serving({}, tmp_path, "--demo") as served, visitor(served) as session:
-        async with session.ws_connect(served.origin + "ws?width=100&height=30") as socket:
+        async with session.ws_connect(served.page + "ws?width=100&height=30") as socket:
             await drawn(socket, "demo data")
             pages = served.pages()
             assert pages
@@ -254,7 +272,7 @@ async def test_no_keys_of_a_page_end_its_dashboard(emulator: EmulatorChild, tmp_
     async with (
         serving(emulator.remote_environ(), tmp_path) as served,
         visitor(served) as session,
-        session.ws_connect(served.origin + "ws?width=100&height=30") as socket,
+        session.ws_connect(served.page + "ws?width=100&height=30") as socket,
     ):
         await drawn(socket, "llama-70b-sft-v3", "running")
         for keys in ("\ud83d", "\x1b[1114112u", "\x1b[97:65;2u", "\x1b[48;0;0;0;0t\x1b[<0;1;1M", "\x1b[M ÀÀ"):
@@ -308,7 +326,7 @@ async def test_a_page_that_cannot_begin_says_so_and_nothing_on_stdout(
     )
     async with serving({"USER_TRUSSRC_PATH": str(remotes)}, tmp_path) as served, visitor(served) as session:
         remotes.unlink()
-        async with session.ws_connect(served.origin + "ws") as socket, asyncio.timeout(LIMIT_S):
+        async with session.ws_connect(served.page + "ws") as socket, asyncio.timeout(LIMIT_S):
             assert [message async for message in socket] == []  # closed, and so the page says it
 
 
@@ -319,14 +337,14 @@ async def test_two_pages_have_their_own_files_and_what_is_killed_leaves_nothing(
     async with (
         serving(emulator.remote_environ(), tmp_path) as served,
         visitor(served) as session,
-        session.ws_connect(served.origin + size) as first,
+        session.ws_connect(served.page + size) as first,
     ):
         await drawn(first, "llama-70b-sft-v3", "running")
         (page,) = served.pages()
-        async with session.ws_connect(served.origin + size) as second:
+        async with session.ws_connect(served.page + size) as second:
             await drawn(second, "llama-70b-sft-v3", "running")
             fetched, left = await save_jobs(first), await save_jobs(second)
-            async with session.get(served.origin + fetched) as answer:
+            async with session.get(served.page + fetched) as answer:
                 rows = (await answer.text()).splitlines()
             assert rows[0].startswith("id,")
             assert len(rows) > 1
@@ -334,7 +352,7 @@ async def test_two_pages_have_their_own_files_and_what_is_killed_leaves_nothing(
             async with asyncio.timeout(LIMIT_S):
                 while not second.closed:
                     await second.receive()
-        async with session.get(served.origin + left) as answer:
+        async with session.get(served.page + left) as answer:
             assert answer.status == 404
         await save_jobs(first)
         assert len(left_in(tmp_path)) == 1

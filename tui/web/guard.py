@@ -1,13 +1,13 @@
 """Admit a browser to the dashboard by the token in the printed address, and by nothing else.
 
 The token is needed on loopback, too: other users of the machine can connect there, and a connection does not
-reliably tell whose it is. The browser keeps it in a cookie. Requests must also name this server (DNS
-rebinding) and come from its own page (Origin): other pages can make a browser send its cookies here.
+reliably tell whose it is. The browser keeps it in a cookie below a path that only this server and the browser
+know: cookies are shared between all ports of a host, and another user's server may listen on one of them.
+Requests must also name this server (DNS rebinding) and come from its own page (Origin).
 """
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
@@ -18,9 +18,11 @@ from yarl import URL
 
 TOKEN_PARAMETER = "token"
 TOKEN_BYTES = 24
+COOKIE = "bt-tui"
 NO_TOKEN = (
     "This dashboard opens only with the whole address that bt-tui serve printed, including its token.\n"
-    "Copy the address from the terminal. A new start of bt-tui serve has a new token.\n"
+    "Copy it from the terminal into the address bar; links on other sites do not work.\n"
+    "After a restart, bt-tui serve has a new token.\n"
 )
 
 HEADERS = {
@@ -46,8 +48,8 @@ class Guard:
     def __init__(self, names: Iterable[str]) -> None:
         self._names = {name.lower() for name in names}
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
-        # Browsers share cookies between the ports of a host, so each server needs a name of its own.
-        self._cookie = f"bt-tui-{hashlib.sha256(self.token.encode()).hexdigest()[:16]}"
+        self.root = f"/{secrets.token_urlsafe(TOKEN_BYTES)}/"
+        """The path of the page; everything that it loads is below it."""
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -55,16 +57,15 @@ class Guard:
         if not self._knows(request.host):
             raise web.HTTPForbidden(text="This server does not go by that name.\n", headers=HEADERS)
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
+        if origin is not None and origin.partition("://")[2].lower() != request.host.lower():
             raise web.HTTPForbidden(text="Another site's page may not use this server.\n", headers=HEADERS)
         if self._is_token(request.query.get(TOKEN_PARAMETER, "")):
             # Not kept in the address: that is shown, remembered and shared.
             rest = {name: value for name, value in request.query.items() if name != TOKEN_PARAMETER}
-            answer = web.HTTPSeeOther(URL("/").with_query(rest), headers=HEADERS)
-            # Lax, not Strict: a link to the printed address in another site's page shall work.
-            answer.set_cookie(self._cookie, self.token, httponly=True, samesite="Lax", path="/")
+            answer = web.HTTPSeeOther(URL(self.root).with_query(rest), headers=HEADERS)
+            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path=self.root)
             raise answer
-        if not self._is_token(request.cookies.get(self._cookie, "")):
+        if not self._is_token(request.cookies.get(COOKIE, "")):
             raise web.HTTPForbidden(text=NO_TOKEN, headers=HEADERS)
         return await handler(request)
 

@@ -14,16 +14,16 @@ PAGE = """<!DOCTYPE html>
     <title>{title}</title>
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <link rel="icon" href="data:," />
-    <link rel="stylesheet" href="/static/css/xterm.css" />
-    <link rel="stylesheet" href="/page.css" />
-    <script src="/page.js"></script>
-    <script src="/static/js/textual.js"></script>
+    <link rel="stylesheet" href="static/css/xterm.css" />
+    <link rel="stylesheet" href="page.css" />
+    <script src="page.js"></script>
+    <script src="static/js/textual.js"></script>
   </head>
   <body>
     <p class="notice" id="starting">Opening {title}…</p>
     <div class="notice" id="ended">
       <p>The dashboard has ended here. Jobs go on without it.</p>
-      <p><a href="/">Open it again</a></p>
+      <p><a href="./">Open it again</a></p>
     </div>
     <div id="terminal" class="textual-terminal" data-session-websocket-url="{websocket}"
       data-font-size="{font_size}"></div>
@@ -34,12 +34,12 @@ PAGE = """<!DOCTYPE html>
 STYLE = """
 @font-face {
   font-family: "Roboto Mono";
-  src: url("/static/fonts/RobotoMono-VariableFont_wght.ttf");
+  src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
   font-weight: 100 700;
 }
 @font-face {
   font-family: "Roboto Mono";
-  src: url("/static/fonts/RobotoMono-Italic-VariableFont_wght.ttf");
+  src: url("static/fonts/RobotoMono-Italic-VariableFont_wght.ttf");
   font-style: italic;
   font-weight: 100 700;
 }
@@ -58,9 +58,10 @@ SCRIPT = """
 // that asked for it is some seconds old.
 const openWindow = window.open.bind(window);
 window.open = (address, ...rest) => {
-  if (!String(address).startsWith(`${window.location.origin}/download/`)) return openWindow(address, ...rest);
+  const origin = `${window.location.origin}/`;
+  if (!String(address).startsWith(`${origin}download/`)) return openWindow(address, ...rest);
   const link = document.createElement("a");
-  link.href = address;
+  link.href = String(address).slice(origin.length); // it is below the page, not at the root
   link.download = "";
   document.body.append(link);
   link.click();

@@ -44,21 +44,22 @@ class DashboardServer(Server):
         app = web.Application(middlewares=[self._guard.middleware])
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(self._end_dashboards)
+        root = self._guard.root
         app.add_routes(
             [
-                web.get("/", self.show_page),
-                web.get("/page.css", self.show_style),
-                web.get("/page.js", self.show_script),
-                web.get("/ws", self.handle_websocket),
-                web.get("/download/{key}", self.send_file),
-                web.static("/static", self.statics_path),
+                web.get(root, self.show_page),
+                web.get(f"{root}page.css", self.show_style),
+                web.get(f"{root}page.js", self.show_script),
+                web.get(f"{root}ws", self.handle_websocket),
+                web.get(f"{root}download/{{key}}", self.send_file),
+                web.static(f"{root}static", self.statics_path),
             ]
         )
         return app
 
     async def show_page(self, request: web.Request) -> web.Response:
         """The page; its websocket is where the page itself was asked for, so that a tunnel may lead here."""
-        websocket = f"{'wss' if request.secure else 'ws'}://{request.host}/ws"
+        websocket = f"{'wss' if request.secure else 'ws'}://{request.host}{self._guard.root}ws"
         text = page(self.title, websocket, request.query.get("fontsize"))
         return web.Response(text=text, content_type="text/html")
 
