@@ -32,10 +32,12 @@ from tui.insight.health.rules import DEFAULT_RULES, HealthRules
 from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress.fold import ProgressFold, ProgressPattern
 from tui.insight.run.finding import Finding
-from tui.insight.run.snapshot import RunSnapshot
+from tui.insight.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.insight.run.verdict import is_settled
 
 STATUS_INTERVAL_S = 3.0
+STATUSES_MISSED = 3
+"""After so many of them that did not come, what was seen is stale."""
 METRICS_INTERVAL_S = 2.0
 """Or half the distance of the samples, if that is longer; all of it where there are many of them."""
 CHECKPOINTS_INTERVAL_S = 10.0
@@ -101,7 +103,9 @@ class RunFeed:
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._span = self._shown = span
         now = session.clock.now()
-        self._snapshot = with_findings(RunSnapshot(job=job, at=now, seen_at=now), findings)
+        stale_after_s = max(STALE_AFTER_S, STATUSES_MISSED * status_interval_s)
+        begun = RunSnapshot(job=job, at=now, seen_at=now, stale_after_s=stale_after_s)
+        self._snapshot = with_findings(begun, findings)
         self._known_before = findings
         self._rules = rules
         self._patterns = tuple(patterns)
@@ -122,7 +126,7 @@ class RunFeed:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publisher.run())
                 tasks.create_task(self._judge())
-                tasks.create_task(self._keep(self._watch_status, STATUS))
+                tasks.create_task(self._keep(self._watch_status, STATUS, part=STATUS))
                 tasks.create_task(self._keep(self._read_log, LOG, part=LOG))
                 tasks.create_task(self._keep_metrics())
                 tasks.create_task(self._keep(self._follow_vitals, part=METRICS))
@@ -231,6 +235,7 @@ class RunFeed:
         jobs = self._session.client.jobs
         status = ""
         async for job in jobs.watch(self._job.project_id, self._job.id, interval_s=self._status_interval_s):
+            self._got(STATUS)
             self._change(job=job, seen_at=self._session.clock.now())
             self._was_gone = False
             self._session.got(STATUS)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from support.worlds import ONE_O_CLOCK, job_metrics, run
-from tui.insight.asked_for import LOG, METRICS
+from tui.insight.asked_for import LOG, METRICS, STATUS
 from tui.insight.nodes.metrics import MetricsSnapshot
 from tui.insight.run.verdict import verdict
 
@@ -41,6 +41,8 @@ def parts(*names: str) -> frozenset[str]:
         ),
         (replace(WELL, vitals=MetricsSnapshot()), "unknown", "no problems in the log, no metrics yet"),
         (replace(WELL, at=LATER), "stale", "no problems when last seen, 12m ago"),
+        (replace(WELL, failing=parts(STATUS)), "stale", "no problems when last seen, 0s ago"),
+        (replace(WELL, at=LATER, vitals_at=LATER, stale_after_s=3600.0), "healthy", "healthy"),
         (replace(WELL, at=LATER, seen_at=LATER), "checking", "checking health…"),
         (replace(WELL, at=LATER, seen_at=LATER, vitals_at=LATER), "healthy", "healthy"),
     ],
@@ -55,7 +57,15 @@ def parts(*names: str) -> frozenset[str]:
             "metrics-fail",
             "log-fails",
         ),
-        *("both-fail", "no-samples", "offline", "just-back", "back-and-judged"),
+        *(
+            "both-fail",
+            "no-samples",
+            "offline",
+            "status-fails",
+            "seldom-asked",
+            "just-back",
+            "back-and-judged",
+        ),
     ],
 )
 def test_what_may_be_said_of_a_run(snapshot, state, words):

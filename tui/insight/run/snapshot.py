@@ -13,6 +13,8 @@ from tui.insight.run.events import RunEvent, run_events
 from tui.insight.run.finding import Finding
 from tui.insight.status import StatusView, status_view
 
+STALE_AFTER_S = 30.0
+
 
 def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
     """Seconds to the last step, counted from ``now``; None where the log does not tell."""
@@ -43,7 +45,8 @@ class RunSnapshot:
     the last good answers by our clock, which is ``clock_ahead_s`` ahead of the server's;
     ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
     ``missing_nodes`` are names as in ``metrics``. ``judged_by`` names what ``findings`` were made of and
-    ``failing`` what was last asked for in vain, by the words of ``tui.insight.asked_for``.
+    ``failing`` what was last asked for in vain, by the words of ``tui.insight.asked_for``. A run whose
+    status was not seen for ``stale_after_s`` may be anything by now.
     """
 
     job: TrainingJob
@@ -60,6 +63,7 @@ class RunSnapshot:
     findings: tuple[Finding, ...] = ()
     judged_by: frozenset[str] = frozenset()
     failing: frozenset[str] = frozenset()
+    stale_after_s: float = STALE_AFTER_S
     slow_nodes: frozenset[str] = frozenset()
     missing_nodes: frozenset[str] = frozenset()
     price_per_minute: float | None = None

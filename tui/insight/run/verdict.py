@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tui.insight.asked_for import LOG, METRICS
+from tui.insight.asked_for import LOG, METRICS, STATUS
 from tui.insight.run.snapshot import RunSnapshot
 from tui.insight.units import age
 
 PARTS = frozenset({LOG, METRICS})
 """What a run is judged by."""
-STALE_S = 30.0
-"""The status is asked for every few seconds: a run not seen for longer may be anything by now …"""
 STALE_METRICS_S = 90.0
-"""… and so may one whose metrics were last answered before that."""
+"""A run whose metrics were last answered before that is judged again first."""
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
@@ -40,7 +38,7 @@ def verdict(run: RunSnapshot) -> Verdict:
     if not is_settled(run):
         return Verdict("checking", "checking health…")
     unseen_s = (run.at - run.seen_at).total_seconds()
-    if unseen_s > STALE_S:
+    if STATUS in run.failing or unseen_s > run.stale_after_s:
         return Verdict("stale", f"no problems when last seen, {age(unseen_s)} ago")
     if run.failing >= PARTS:
         return Verdict("unknown", "health unknown: the log and the metrics cannot be read")
