@@ -535,3 +535,15 @@ async def test_the_pane_beside_charts_has_the_same_functions() -> None:
         await reader.press("l", "l", "e")
         assert "≥ WARNING" in reader.bar and "paused" in reader.bar
         assert isinstance(reader.pilot.app, BtTuiApp)
+
+
+@pytest.mark.parametrize(("down", "up"), [("pagedown", "pageup"), ("ctrl+d", "ctrl+u"), ("ctrl+f", "ctrl+b")])
+async def test_the_log_is_paged_by_the_keys_of_every_list(down: str, up: str) -> None:
+    async with reading() as reader:
+        await reader.press("g")
+        first = reader.rows
+        await reader.press(down)
+        further = reader.rows
+        assert further != first
+        await reader.press(up)
+        assert reader.rows != further

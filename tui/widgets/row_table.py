@@ -56,8 +56,8 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "cursor_by(1)", "down", show=False),
         Binding("up,k", "cursor_by(-1)", "up", show=False),
-        Binding("pagedown,ctrl+d", "cursor_by_page(1)", "page down", show=False),
-        Binding("pageup,ctrl+u", "cursor_by_page(-1)", "page up", show=False),
+        Binding("pagedown,ctrl+d,ctrl+f", "cursor_by_page(1)", "page down", show=False),
+        Binding("pageup,ctrl+u,ctrl+b", "cursor_by_page(-1)", "page up", show=False),
         Binding("home,g", "cursor_to_end(False)", "top", show=False),
         Binding("end,G", "cursor_to_end(True)", "bottom", show=False),
         Binding("enter", "select", "open"),

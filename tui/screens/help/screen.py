@@ -19,7 +19,7 @@ from tui.widgets.tones import tone_styles
 
 HEADINGS = {**SCOPE_TITLES, Scope.SCREEN: "On every screen", Scope.APP: "Everywhere"}
 MOVING = (
-    ("↑ ↓  j k", "Move by a line; page up and page down by a screenful."),
+    ("↑ ↓  j k", "Move by a line; page up and down, ^u ^d or ^b ^f, by a screenful."),
     ("g  G", "To the beginning, to the end."),
     ("mouse", "Click to choose, click again to open; the wheel scrolls; headings sort."),
 )

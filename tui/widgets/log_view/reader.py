@@ -23,8 +23,10 @@ class LogReader(LogCanvas, can_focus=True):
         Binding("up,k", "move_cursor(-1)", "Up", show=False, id="log.up"),
         Binding("shift+down,J", "extend_selection(1)", "Select down", show=False, id="log.select_down"),
         Binding("shift+up,K", "extend_selection(-1)", "Select up", show=False, id="log.select_up"),
-        Binding("pagedown,space", "scroll_pages(1)", "Page down", show=False, id="log.page_down"),
-        Binding("pageup", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
+        Binding(
+            "pagedown,space,ctrl+d,ctrl+f", "scroll_pages(1)", "Page down", show=False, id="log.page_down"
+        ),
+        Binding("pageup,ctrl+u,ctrl+b", "scroll_pages(-1)", "Page up", show=False, id="log.page_up"),
         Binding("home,g", "first", "First line", show=False, id="log.first"),
         Binding("end,G", "last", "Last line, follow", show=False, id="log.last"),
         Binding("left", "pan(-1)", "Left", show=False, id="log.left"),
