@@ -50,6 +50,9 @@ class Deployer:
     requests: list[dict[str, object]] = field(default_factory=list)
     statuses: list[str] = field(default_factory=lambda: ["BUILDING", "ACTIVE"])
     fails: Answer | None = None
+    machines: list[dict[str, object]] = field(
+        default_factory=lambda: [machine("L4", 1), machine("H100", 1), machine("H100", 2)]
+    )
 
     def __post_init__(self) -> None:
         server = self.stranger
@@ -76,8 +79,7 @@ class Deployer:
 
     def _graphql(self, asked: Asked) -> Answer:
         if "listed_instances" in str(asked.body["query"]):
-            machines = [machine("L4", 1), machine("H100", 1), machine("H100", 2)]
-            return Answer(body={"data": {"listedInstances": machines}})
+            return Answer(body={"data": {"listedInstances": self.machines}})
         request = asked.body["variables"]["request"]
         self.requests.append(request)
         if self.fails is not None:

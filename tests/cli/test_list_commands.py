@@ -89,15 +89,6 @@ def test_jobs_of_one_status_in_either_spelling(cli, stranger):
     assert set(searches[-1]["statuses"]) == {"TRAINING_JOB_RUNNING", "TRAINING_JOB_DEPLOY_FAILED"}
 
 
-def test_a_status_nobody_knows_is_asked_for_with_a_remark(cli, stranger):
-    stranger.jobs = [job("a", "HIBERNATING"), job("b", "RUNNING")]
-
-    result = cli("jobs", "--status", "hibernating", "-o", "json")
-
-    assert [each["id"] for each in json.loads(result.out)] == ["a"]
-    assert "hibernating" in result.err
-
-
 def test_jobs_of_a_project_by_id_or_by_name(cli, stranger):
     stranger.projects = [project(), project("proj2", "whisper")]
     stranger.jobs = [job("a"), job("b", training_project_id="proj2")]

@@ -11,6 +11,7 @@ from tui.commands.confirmation import can_ask
 from tui.commands.download_progress import failure_code, run_plan
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.known_names import no_such
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
@@ -89,7 +90,14 @@ def download_checkpoints(
             checkpoints=checkpoints or None,
             files=patterns or None,
         )
-        _check(plan, checkpoints, patterns)
+        if plan.absent:
+            listed = await client.checkpoints.list(job.project_id, job.id)
+            known = [one.checkpoint_id for one in listed]
+            raise CommandFailed(
+                f"job {job.id} has {no_such('checkpoint', plan.absent[0], known)}", ExitCode.NOT_FOUND
+            )
+        if (patterns or checkpoints) and not plan.files and not plan.refused:
+            raise CommandFailed("no file has such a name", ExitCode.NOT_FOUND)
         for refused in plan.refused:
             output.remark(f"not downloaded: {refused.name}: {refused.reason}")
         if not plan.files and not plan.refused:
@@ -102,15 +110,6 @@ def download_checkpoints(
         return ExitCode.OK if report.is_complete else failure_code(report)
 
     return run_on_remote(settings, fetch)
-
-
-def _check(plan: DownloadPlan, checkpoints: tuple[str, ...], patterns: tuple[str, ...]) -> None:
-    """Raises CommandFailed for names that are not there."""
-    if plan.absent:
-        names = ", ".join(plan.absent[:NAMES_SHOWN])
-        raise CommandFailed(f"the job has no files of: {names}", ExitCode.NOT_FOUND)
-    if (patterns or checkpoints) and not plan.files and not plan.refused:
-        raise CommandFailed("no file has such a name", ExitCode.NOT_FOUND)
 
 
 def _settled(existing: str, plan: DownloadPlan) -> Existing:

@@ -9,6 +9,7 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.known_names import no_such
 from tui.commands.official_options import job_options, listing_format_option, local_time, meant_job
 from tui.commands.options import CSV, JSON, Settings, examples, remote_option
 from tui.commands.output import Output
@@ -74,9 +75,8 @@ async def checkpoint_files(
     if not found:
         names = [one.checkpoint_id for one in await client.checkpoints.list(job.project_id, job.id)]
         if checkpoint not in names:
-            known = ", ".join(names[:10]) or "none"
             raise CommandFailed(
-                f"job {job.id} has no checkpoint {checkpoint!r} (it has: {known})", ExitCode.NOT_FOUND
+                f"job {job.id} has {no_such('checkpoint', checkpoint, names)}", ExitCode.NOT_FOUND
             )
     return found
 

@@ -13,6 +13,7 @@ import click
 from api_client.files import write_private
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.known_names import no_such
 from tui.commands.official_options import job_options, meant_job
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import Output, cannot_write
@@ -99,7 +100,8 @@ def snippet(
         found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
         named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
         if not named:
-            what = "no checkpoints" if checkpoint is None else f"no checkpoint {checkpoint!r}"
+            known = [one.name for one in found]
+            what = "no checkpoints" if checkpoint is None else no_such("checkpoint", checkpoint, known)
             raise CommandFailed(f"job {job.id} has {what}", ExitCode.NOT_FOUND)
         if named[0].sync == "uploading":
             output.remark(f"{named[0].name} is still being uploaded")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 START_DEMO = "demo"
 START_EMULATOR = "emulator"
+CHECK_S = 3.0
+"""Longest wait for the server to say whether there is the job, before the dashboard opens all the same."""
 TABS = ("live", "logs", "metrics", "checkpoints", "details")
 
 
@@ -81,11 +84,44 @@ def _loaded(settings: Settings) -> Loaded:
 )
 @click.argument("job_id", metavar="JOB_ID")
 @click.option(
-    "--tab", type=click.Choice(TABS), help="Which tab to begin with (default: Live; of a failed job, Logs)."
+    "--tab",
+    type=click.Choice(TABS),
+    help="Which tab to begin with (default: as you left this job; of another job Live, or what tells why it"
+    " failed: Logs, Details).",
 )
 @remote_option
 @readonly_option
 @click.pass_obj
 def watch(settings: Settings, job_id: str, tab: str | None) -> ExitCode:
-    """Open the dashboard on one job."""
+    """Open the dashboard on one job.
+
+    Where the server says that there is no such job, the exit code is 7 and nothing is opened.
+    """
+    need_terminal()
+    with told_that_it_opens():
+        _check_job(settings, job_id)
     return open_dashboard(settings, job_id=job_id, tab=tab)
+
+
+def _check_job(settings: Settings, job_id: str) -> None:
+    """Raise NotFound if the server answers so; whatever else goes wrong, the dashboard shows."""
+    from api_client.errors import NotFound, RequestError
+
+    loaded = _loaded(settings)
+    remote = _remote(settings, loaded, is_needed=True)
+    assert remote is not None
+
+    async def ask() -> None:
+        from api_client.client import TrainingClient
+        from api_client.http.retry import RetryPolicy
+
+        async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
+            async with asyncio.timeout(CHECK_S):
+                await client.jobs.find(job_id)
+
+    try:
+        asyncio.run(ask())
+    except NotFound:
+        raise
+    except (RequestError, TimeoutError):
+        return

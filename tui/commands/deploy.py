@@ -163,6 +163,5 @@ async def _with_facts(
 
 async def _project_id(client: TrainingClient, wishes: DeployWishes) -> str | None:
     """The id of the project that was named. Raises CommandFailed for none or several of that name."""
-    if wishes.project is None:
-        return wishes.project_id
-    return (await project_named(client, wishes.project)).id
+    name = wishes.project or wishes.project_id
+    return (await project_named(client, name)).id if name is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -77,9 +78,29 @@ def init(
         output.json([str(path) for path in written])
     else:
         output.data("".join(f"{path}\n" for path in written))
+    remote = "" if _has_account() else " --remote local"
     for folder in wanted:
-        output.remark(f"next: bt-tui push {shlex.quote(str(folder / CONFIG_NAME))} --tail")
+        output.remark(f"next: bt-tui push {shlex.quote(str(folder / CONFIG_NAME))} --tail{remote}")
+    if remote:
+        output.remark(
+            "--remote local runs it on an emulator on this machine; bt-tui login connects an account"
+        )
     return ExitCode.OK
+
+
+def _has_account() -> bool:
+    """False only where nothing is set up; settings that are broken are for push to explain."""
+    from api_client.errors import ConfigurationError
+    from api_client.remotes import RemoteNotConfigured, resolve_remote
+    from tui.commands.configured import remote_name
+
+    try:
+        resolve_remote(remote_name(None, os.environ), environ=os.environ)
+    except RemoteNotConfigured:
+        return False
+    except (ConfigurationError, CommandFailed):
+        return True
+    return True
 
 
 def _list(output: Output, output_format: str) -> None:

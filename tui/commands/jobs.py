@@ -9,13 +9,14 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.known_names import unknown_value
+from tui.commands.official_options import project_named
 from tui.commands.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
-    from api_client.models import TrainingProject
 
 
 @click.command(
@@ -46,8 +47,8 @@ def jobs(
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.insight.fleet.order import running_first
 
-        wanted = _full_statuses(statuses, output)
-        project_id = await project_id_of(client, project_name) if project_name is not None else None
+        project_id = (await project_named(client, project_name)).id if project_name is not None else None
+        wanted = await _wanted_statuses(client, statuses, project_id)
         found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
         kept = running_first(job for job in found if not wanted or job.current_status in wanted)
         if output_format == JSON:
@@ -70,36 +71,21 @@ def jobs(
     return run_on_remote(settings, show)
 
 
-def _full_statuses(statuses: Sequence[str], output: Output) -> list[str]:
-    """The API's spelling of each; an unheard-of status is remarked and asked for all the same."""
+async def _wanted_statuses(
+    client: TrainingClient, statuses: Sequence[str], project_id: str | None
+) -> list[str]:
+    """Return the API's spelling of each status. Raises CommandFailed for one that nobody knows.
+
+    The server may have statuses that this version does not know: those that its jobs have are known, too.
+    """
     from api_client.models.status import JobStatus, full_status, short_status
 
-    wanted = [str(full_status(status)) for status in statuses]
-    known = [str(status) for status in JobStatus]
-    for status in wanted:
-        if status not in known:
-            names = ", ".join(short_status(name) for name in known)
-            output.remark(f"status {short_status(status)!r} is not one of the known ones ({names})")
-    return wanted
-
-
-async def project_id_of(client: TrainingClient, name_or_id: str) -> str:
-    """The id of the project so called; ids win over names.
-
-    Raises CommandFailed when there is none, or when several teams have one of that name.
-    """
-    projects = await client.projects.list()
-    by_id = [project.id for project in projects if project.id == name_or_id]
-    by_name = [project for project in projects if project.name == name_or_id]
-    if by_id:
-        return by_id[0]
-    if not by_name:
-        raise CommandFailed(f"no project has the id or the name {name_or_id!r}", ExitCode.NOT_FOUND)
-    if len(by_name) > 1:
-        raise CommandFailed(_ambiguous(name_or_id, by_name), ExitCode.USAGE)
-    return by_name[0].id
-
-
-def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:
-    choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in projects)
-    return f"{len(projects)} projects are called {name!r}; give one's id instead: {choices}"
+    typed = {short_status(full_status(status)): status for status in statuses}
+    known = {short_status(status): str(status) for status in JobStatus}
+    if not typed.keys() <= known.keys():
+        for job in await client.jobs.search(project_id=project_id):
+            known.setdefault(short_status(job.current_status), job.current_status)
+    for name, status in typed.items():
+        if name not in known:
+            raise CommandFailed(unknown_value("status", status, known), ExitCode.USAGE)
+    return [known[name] for name in typed]

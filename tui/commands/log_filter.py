@@ -6,9 +6,16 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from api_client.streams.records import LogEntry, LogGap, LogLine
+from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
+from tui.commands.known_names import no_such
 from tui.insight.logs.levels import RANKS, rank_of
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
 
 NO_NODE = "-"
 """Stands for lines without a node, as the text output shows them."""
@@ -31,20 +38,20 @@ class Shown:
 class LineFilter:
     """Takes entries one after the other, in either direction of time, and gives those to be printed.
 
-    ``nodes`` choose the lines that are there at all; of these, ``min_level`` and ``matches`` choose the
-    matches. A line without a level counts as INFO, as ordinary output does. Gaps always pass.
+    ``is_chosen`` tells which lines are there at all; of these, ``min_level`` and ``matches`` choose
+    the matches. A line without a level counts as INFO, as ordinary output does. Gaps always pass.
     """
 
     def __init__(
         self,
         *,
-        nodes: Sequence[str] = (),
+        is_chosen: Callable[[str | None], bool] | None = None,
         min_level: str | None = None,
         matches: Callable[[str], bool] | None = None,
         invert: bool = False,
         context_lines: int = 0,
     ) -> None:
-        self._is_chosen = node_chooser(nodes)
+        self._is_chosen = is_chosen or NodeChooser()
         self._min_rank = RANKS[min_level] if min_level else None
         self._matches = matches
         self._invert = invert
@@ -97,22 +104,44 @@ class LineFilter:
         return self._matches is None or self._matches(line.message) is not self._invert
 
 
-def node_chooser(nodes: Sequence[str]) -> Callable[[str | None], bool]:
-    """Says whether a line's node is one of those named: by its whole name, or by its number.
+class NodeChooser:
+    """Called with a line's node, tells whether it is one of those named: by its whole name, or its number.
 
     How a training job names its nodes is not published, so ``2`` finds ``2``, ``node-2`` and ``g00r2``.
+    Without names every line is chosen. Remembers which nodes it has seen.
     """
-    if not nodes:
-        return lambda _: True
-    names = set(nodes)
-    numbers = {int(name) for name in nodes if name.isascii() and name.isdigit()}
-    known: dict[str | None, bool] = {}
 
-    def is_chosen(replica: str | None) -> bool:
-        if replica not in known:
+    def __init__(self, nodes: Sequence[str] = ()) -> None:
+        self._nodes = tuple(dict.fromkeys(nodes))
+        self._numbers = {int(name) for name in nodes if _is_number(name)}
+        self._known: dict[str | None, bool] = {}
+
+    def __call__(self, replica: str | None) -> bool:
+        """Return True if the node is chosen; None is that of lines without one."""
+        if replica not in self._known:
             name = replica or NO_NODE
-            number = _LAST_NUMBER.search(name)
-            known[replica] = name in names or (number is not None and int(number[1]) in numbers)
-        return known[replica]
+            chosen = name in self._nodes or _number_of(name) in self._numbers
+            self._known[replica] = chosen or not self._nodes
+        return self._known[replica]
 
-    return is_chosen
+    def check(self, job: TrainingJob) -> None:
+        """Raise CommandFailed for a name that no node seen so far has, nor any other of the job can have.
+
+        Nodes are numbered from 0, so a number below the job's count of nodes is one that was silent.
+        """
+        if not self._nodes or not self._known:
+            return
+        seen = [replica or NO_NODE for replica in self._known]
+        numbers = {_number_of(name) for name in seen} | set(range(job.node_count or 0))
+        for name in self._nodes:
+            if name not in seen and not (_is_number(name) and int(name) in numbers):
+                raise CommandFailed(f"job {job.id} has {no_such('node', name, seen)}", ExitCode.NOT_FOUND)
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
+def _number_of(name: str) -> int | None:
+    number = _LAST_NUMBER.search(name)
+    return int(number[1]) if number else None

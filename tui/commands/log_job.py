@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, TimedOut
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.jobs import project_id_of
+from tui.commands.official_options import project_named
 from tui.commands.output import Output
 
 if TYPE_CHECKING:
@@ -31,10 +31,8 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     job_id = request.job_id
     if job_id is not None:
         return await _insisting(lambda: client.jobs.find(job_id))
-    project_id = request.project_id
-    name = request.project
-    if project_id is None and name is not None:
-        project_id = await _insisting(lambda: project_id_of(client, name))
+    name = request.project_id or request.project
+    project_id = (await _insisting(lambda: project_named(client, name))).id if name is not None else None
     found = await _insisting(lambda: client.jobs.search(project_id=project_id))
     if not found:
         raise CommandFailed("there is no job", ExitCode.NOT_FOUND)

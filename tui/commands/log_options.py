@@ -17,7 +17,7 @@ from tui.commands.options import Command
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
-    from tui.commands.log_filter import LineFilter, Shown
+    from tui.commands.log_filter import LineFilter, NodeChooser, Shown
     from tui.commands.log_reading import Stretch
     from tui.commands.output import Output
 
@@ -63,14 +63,14 @@ class LogRequest:
             raise CommandFailed("--end is not after the beginning: nothing is between them", ExitCode.USAGE)
         return Stretch(start, end, self.last)
 
-    def new_filter(self) -> LineFilter:
-        """A filter for one pass over the log."""
+    def new_filter(self, is_chosen: NodeChooser) -> LineFilter:
+        """Return a filter for one pass over the log."""
         from tui.commands.log_filter import LineFilter
         from tui.insight.logs.pattern import LogPattern
 
         pattern = LogPattern(self.grep, regex=True, case=not self.ignore_case) if self.grep else None
         return LineFilter(
-            nodes=self.nodes,
+            is_chosen=is_chosen,
             min_level=self.min_level,
             matches=pattern.matcher() if pattern else None,
             invert=self.invert,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from api_client.streams.records import NS_PER_S, LogEnd, LogGap, LogLine, stamp_ns
-from tui.commands.log_filter import LineFilter, Shown
+from tui.commands.log_filter import LineFilter, NodeChooser, Shown
 from tui.insight.units import percent
 
 if TYPE_CHECKING:
@@ -39,13 +39,17 @@ class Stretch:
 
 @dataclass(slots=True)
 class Reading:
-    """One reading of one job's log; ``gap_count`` tells how many stretches could not be read."""
+    """One reading of one job's log; ``gap_count`` tells how many stretches could not be read.
+
+    Once it is read, CommandFailed is raised for a name in ``nodes`` that no node of the job has.
+    """
 
     client: TrainingClient
     job: TrainingJob
     stretch: Stretch
-    new_filter: Callable[[], LineFilter]
+    new_filter: Callable[[NodeChooser], LineFilter]
     progress: Progress
+    nodes: NodeChooser = field(default_factory=NodeChooser)
     gap_count: int = 0
     line_count: int = 0
 
@@ -53,14 +57,16 @@ class Reading:
         """What there is now, oldest first."""
         if self.stretch.last is not None:
             yield await self._last(self.stretch.last)
+            self.nodes.check(self.job)
             return
-        chosen = self.new_filter()
+        chosen = self.new_filter(self.nodes)
         stream = self.client.logs.history(
             self.job.project_id, self.job.id, start=self._start(), end=self.stretch.end
         )
         async with aclosing(stream) as batches:
             async for batch in batches:
                 yield self._through(chosen, batch)
+        self.nodes.check(self.job)
 
     async def follow(
         self, finished: Finished, *, drain_s: float | None
@@ -76,7 +82,7 @@ class Reading:
             elif start is None:
                 start = datetime.now(UTC) - CLOCK_MARGIN
             self.gap_count = 0
-        chosen = self.new_filter()
+        chosen = self.new_filter(self.nodes)
         stream = self.client.logs.follow(self.job.project_id, self.job.id, start=start, drain_s=drain_s)
         async with aclosing(stream) as items:
             async for item in items:
@@ -86,6 +92,8 @@ class Reading:
                 if item.finished_job is not None:
                     finished(item.finished_job)
                 shown = self._through(chosen, item)
+                if item.caught_up:
+                    self.nodes.check(self.job)
                 if held is None:
                     yield shown
                 elif item.caught_up:
@@ -105,7 +113,7 @@ class Reading:
         """The last so many matches with what is around them, read backwards no further than need be."""
         if count == 0:
             return []
-        chosen = self.new_filter()
+        chosen = self.new_filter(self.nodes)
         backwards: list[Shown] = []
         stream = self.client.logs.history(
             self.job.project_id, self.job.id, start=self._start(), end=self.stretch.end, newest_first=True

@@ -33,14 +33,14 @@ def logout(settings: Settings) -> ExitCode:
 
     path = trussrc_path(os.environ)
     sections = read_sections(path)
-    names = ", ".join(sections) or "none"
+    if not sections:
+        raise CommandFailed(f"no remote to forget: {path} has none", ExitCode.NOT_FOUND)
+    names = ", ".join(sections)
     name = settings.remote_name or (next(iter(sections)) if len(sections) == 1 else None)
-    if name is None and sections:
+    if name is None:
         raise CommandFailed(f"{path} has several remotes ({names}): say which with --remote", ExitCode.USAGE)
-    if name is None or name not in sections:
-        raise CommandFailed(
-            f"there is no remote {name or ''!r} in {path} (it has {names})", ExitCode.NOT_FOUND
-        )
+    if name not in sections:
+        raise CommandFailed(f"no remote {name!r} in {path} (it has: {names})", ExitCode.NOT_FOUND)
     if sections[name].get("auth_type", "").strip() == "oauth":
         _end_login(settings, name)
     remove_section(path, name)

@@ -74,6 +74,7 @@ def logs(settings: Settings, request: LogRequest) -> ExitCode:
 async def _print(
     client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
 ) -> tuple[ExitCode, int]:
+    from tui.commands.log_filter import NodeChooser
     from tui.commands.log_reading import Reading, progress_note
 
     line = ProgressLine()
@@ -84,7 +85,8 @@ async def _print(
             line.show("reading", 0, 0, progress_note(part, line_count))
 
     now = datetime.now(UTC)
-    reading = Reading(client, job, request.stretch(job, now), request.new_filter, progress)
+    nodes = NodeChooser(request.nodes)
+    reading = Reading(client, job, request.stretch(job, now), request.new_filter, progress, nodes)
     render = request.renderer(target, job)
     try:
         if request.follow:
@@ -135,7 +137,7 @@ async def follow_log(
     from tui.commands.log_filter import LineFilter
     from tui.commands.log_reading import Reading, Stretch
 
-    reading = Reading(client, job, Stretch(), LineFilter, lambda _part, _count: None)
+    reading = Reading(client, job, Stretch(), lambda _nodes: LineFilter(), lambda _part, _count: None)
     return await _follow(reading, output, output, render, drain_from_environment(), lambda: None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ from tui.commands.session import run_on_remote
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import JobMetrics, TrainingJob
+    from tui.commands.log_filter import NodeChooser
     from tui.commands.metrics_report import Report
 
 CHART = "chart"
@@ -113,14 +115,21 @@ def metrics(
         raise click.UsageError("a chart does not follow: watch the job in the dashboard (bt-tui watch)")
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.commands.log_filter import NodeChooser
         from tui.commands.metrics_report import report_of
 
         found = await meant_job(client, job_id=job or job_id, project=project, project_id=project_id)
-        report = report_of(output, output_format, found, nodes=nodes, metrics=metrics, follows=follow)
+        chosen = NodeChooser(nodes)
+        new_report = partial(
+            report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
+        )
         window = _window(found, since, output_format)
         if follow:
-            return await _follow(client, found, report, window[0], step_s, interval_s)
-        report.take(await _once(client, found, window, step_s))
+            return await _follow(client, found, chosen, new_report(), window[0], step_s, interval_s)
+        answer = await _once(client, found, window, step_s)
+        _check_nodes(chosen, found, answer)
+        report = new_report()
+        report.take(answer)
         report.end()
         if report.is_empty:
             output.remark(
@@ -165,6 +174,7 @@ async def _once(client: TrainingClient, job: TrainingJob, window: Window, step_s
 async def _follow(
     client: TrainingClient,
     job: TrainingJob,
+    chosen: NodeChooser,
     report: Report,
     start: datetime | None,
     step_s: int | None,
@@ -172,10 +182,23 @@ async def _follow(
 ) -> ExitCode:
     stream = client.metrics.follow(job.project_id, job.id, start=start, step_s=step_s, interval_s=interval_s)
     async for answer in stream:
+        _check_nodes(chosen, job, answer)
         report.take(answer)
     report.end()
     ended = await client.jobs.get(job.project_id, job.id)
     return outcome_exit_code(ended.current_status)
+
+
+def _check_nodes(chosen: NodeChooser, job: TrainingJob, answer: JobMetrics) -> None:
+    """Raise CommandFailed for a chosen node that the job does not have."""
+    from tui.insight.nodes.metrics import LEADER
+
+    names = [one.node_id for one in answer.per_node_metrics]
+    if not names and (answer.gpu_utilization or answer.cpu_usage):
+        names = [LEADER]
+    for name in names:
+        chosen(name)
+    chosen.check(job)
 
 
 def _millis(moment: datetime | None) -> int | None:

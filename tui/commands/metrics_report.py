@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from api_client.models import JobMetrics, TrainingJob
-from tui.commands.log_filter import node_chooser
+from tui.commands.log_filter import NodeChooser
 from tui.commands.metric_samples import UNIT_OF_METRIC, Sample, SampleKey, SampleLedger
 from tui.commands.options import CSV, JSON, TABLE
 from tui.commands.output import Output, ascii_json
@@ -59,12 +59,11 @@ def report_of(
     output_format: str,
     job: TrainingJob,
     *,
-    nodes: Sequence[str],
+    chosen: NodeChooser,
     metrics: Sequence[str],
     follows: bool,
 ) -> Report:
     """The report of that format."""
-    chosen = node_chooser(nodes)
     if output_format == TABLE:
         return TableReport(output, job, chosen, follows=follows)
     ledger = SampleLedger(chosen, metrics)
@@ -84,11 +83,12 @@ class TableReport:
         self._output, self._job, self._chosen, self._follows = output, job, chosen, follows
         self._fold = MetricsFold()
         self._answers = 0
+        self._has_rows = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether no answer had a sample."""
-        return self._fold.snapshot.at is None
+        """Whether no answer had a sample of the chosen nodes."""
+        return not self._has_rows
 
     def take(self, answer: JobMetrics) -> None:
         """Print the table."""
@@ -105,6 +105,7 @@ class TableReport:
         rows = [_row(node, job) for node in snapshot.nodes if self._chosen(node.name)]
         if self._chosen(None) and snapshot.cache_usage_now is not None:
             rows.append(_cache_row(snapshot))
+        self._has_rows = self._has_rows or bool(rows)
         output.data(render_table(COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
 
     def end(self) -> None:

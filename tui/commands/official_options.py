@@ -12,6 +12,7 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.known_names import known_names
 from tui.commands.options import CSV, JSON, TABLE
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProj
             return project
     by_name = [project for project in projects if project.name == name_or_id]
     if not by_name:
-        raise CommandFailed(f"no project has the id or the name {name_or_id!r}", ExitCode.NOT_FOUND)
+        names = known_names(project.name for project in projects)
+        raise CommandFailed(f"no project {name_or_id!r} (there are: {names})", ExitCode.NOT_FOUND)
     if len(by_name) > 1:
         raise CommandFailed(_ambiguous(name_or_id, by_name), ExitCode.USAGE)
     return by_name[0]

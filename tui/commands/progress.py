@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tui.commands.exit_codes import ExitCode
+from tui.commands.failures import CommandFailed
+from tui.commands.known_names import no_such
 from tui.commands.official_options import job_options, meant_job
 from tui.commands.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
@@ -61,6 +63,9 @@ def progress(
         found = await meant_job(client, job_id=job or job_id, project=project, project_id=project_id)
         reading = await read_with_line(client, found, output, since=moment_since(since), stream=stream)
         told = reading.run.progress
+        known = [one.key for one in told.streams] if told is not None else []
+        if stream is not None and known and stream not in known:
+            raise CommandFailed(f"job {found.id} has {no_such('stream', stream, known)}", ExitCode.NOT_FOUND)
         if told is None or (told.step is None and told.loss is None):
             output.remark("the log tells no training progress")
         printers = {TABLE: print_table, JSON: print_json, CSV: print_csv}

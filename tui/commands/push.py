@@ -107,7 +107,8 @@ def push(
     (where there is no terminal to ask at they are told, and it goes on). Options win over the config.
 
     As JSON the created training_project and training_job are printed; with --tail in one line, and after
-    it the log as ndjson. With --dry-run it is what would be sent, archive and findings, in one document.
+    it the log as ndjson. With --dry-run it is what would be sent, archive and findings, in one document, and
+    the exit code is 2 if errors are among them.
     """
     from api_client.submission.overrides import Overrides
 
@@ -208,6 +209,8 @@ def _show(output: Output, draft: Draft, wishes: Wishes, findings: Sequence[Findi
     else:
         print_dry_run(output, document, findings)
     output.remark("a dry run: nothing was sent")
+    if errors := _count_of_errors(findings):
+        raise CommandFailed(f"{errors} would keep this job from being submitted", ExitCode.USAGE)
     return ExitCode.OK
 
 
@@ -231,13 +234,17 @@ def _tell(findings: Sequence[Finding], output: Output) -> None:
         output.remark(finding_text(finding))
 
 
+def _count_of_errors(findings: Sequence[Finding]) -> str:
+    """``2 errors``; empty if there is none."""
+    count = sum(finding.severity == "error" for finding in findings)
+    return "" if not count else "1 error" if count == 1 else f"{count} errors"
+
+
 def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
     """Errors raise CommandFailed; warnings ask where somebody can answer, and a no raises click.Abort."""
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    if errors := _count_of_errors(findings):
         raise CommandFailed(
-            f"nothing was sent, for {count} (--skip-checks submits all the same)", ExitCode.USAGE
+            f"nothing was sent, for {errors} (--skip-checks submits all the same)", ExitCode.USAGE
         )
     if any(finding.severity == "warning" for finding in findings) and can_ask():
         confirm("submit it all the same?", assume_yes=wishes.assume_yes)

@@ -14,6 +14,7 @@ import click
 
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
+from tui.commands.known_names import known_names
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.session import run_on_remote
 
@@ -81,13 +82,16 @@ def ssh_folder() -> SshFolder:
 def sign(settings: Settings, host: NodeHost, folder: SshFolder) -> None:
     """Have the key signed for one connection to the node, and keep what came of it.
 
-    Raises CommandFailed for a job that has ended, and what the client raises.
+    Raises CommandFailed for a job that has ended or lacks the node, and what the client raises.
     """
 
     async def ask(client: TrainingClient, _output: Output) -> ExitCode:
         job = await client.jobs.find(host.job_id)
         if job.is_finished:
             raise CommandFailed(f"job {job.id} has ended: nothing runs there any more", ExitCode.NOT_FOUND)
+        if job.node_count is not None and host.node >= job.node_count:
+            nodes = known_names(map(str, range(job.node_count)))
+            raise CommandFailed(f"job {job.id} has no node {host.node} (it has: {nodes})", ExitCode.NOT_FOUND)
         public_key = folder.public_key()
         signed = await client.sessions.sign_ssh(
             job.project_id, job.id, public_key=public_key, replica_id=str(host.node)

@@ -130,7 +130,8 @@ def _gpu_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer
     gpu_type, count = gpu
     if gpu_type not in offered_accelerators():
         return f"there is no GPU type {gpu_type}; there is {listed([choice.value for choice in choices])}"
-    if smallest(state.facts.instances, gpu_type, count) is None:
+    instance = smallest(state.facts.instances, gpu_type, count)
+    if instance is None or instance.gpu_count != count:
         has = listed([choice.value for choice in choices if not choice.disabled_reason])
         return f"no instance type has {count} × {gpu_type}; there is {has}"
     return ""
