@@ -58,6 +58,20 @@ async def test_a_filter_narrows_while_it_is_typed_and_esc_brings_all_back() -> N
         assert len(names(app)) == len(JOBS)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+async def test_an_unknown_status_is_said_and_one_that_only_a_job_has_is_not(size: tuple[int, int]) -> None:
+    app = home()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("slash", *"status:runing")
+        await settle(pilot)
+        assert "unknown status 'runing'; use pending, queued" in " ".join(text_of(app).split())
+        before = len(names(app))
+        await pilot.press(*["backspace"] * len("runing"), *"hiber")
+        await settle(pilot)
+        assert "unknown" not in text_of(app)
+        assert (before > 1, names(app)) == (True, ["from-the-future"])
+
+
 @pytest.mark.parametrize("size", [(120, 24), (80, 24), (60, 20), (40, 12)])
 @pytest.mark.parametrize("query", ["is:alarmed", "llama status:running,failed gpu:h100,h200 age<20d"])
 async def test_an_active_filter_and_how_many_pass_are_always_shown(size: tuple[int, int], query: str) -> None:

@@ -69,6 +69,25 @@ def test_what_is_not_understood_is_said_and_left_out(text, problem, terms):
     assert query.matches(ROW)
 
 
+@pytest.mark.parametrize(
+    "text", ["status:runing", "-status:runing", "status:running,nope", "status:a status"]
+)
+def test_a_status_that_nobody_has_is_said_and_left_out(text):
+    query = parse(f"{text} llama", {"TRAINING_JOB_RUNNING", "TRAINING_JOB_HIBERNATING"})
+    assert len(query.problems) == 1
+    assert query.problems[0].startswith("unknown status '")
+    assert "pending, queued, created, deploying, running" in query.problems[0]
+    assert [term.field for term in query.terms if term.field == "status"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["status:run", "status:hiber", "status:deploy", "status:TRAINING_JOB_FAILED"]
+)
+def test_a_status_is_known_by_its_beginning_and_from_the_jobs(text):
+    assert parse(text, {"TRAINING_JOB_HIBERNATING"}).problems == ()
+    assert parse(text).problems == ()
+
+
 def test_failed_does_not_find_deploy_failed():
     failed, deploy_failed = Row(status="TRAINING_JOB_FAILED"), Row(status="TRAINING_JOB_DEPLOY_FAILED")
     assert [parse("status:failed").matches(row) for row in (failed, deploy_failed)] == [True, False]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from api_client.models.status import RUNNABLE_STATUSES, WAITING_STATUSES, full_status, short_status
+from api_client.models.status import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
 from tui.insight.status import StatusView
 from tui.insight.units import DAY_S, HOUR_S, MINUTE_S
 
@@ -117,17 +117,23 @@ class Query:
         return bool(self.terms)
 
 
-def parse(text: str) -> Query:
-    """The query of a text. Never raises."""
+def parse(text: str, statuses: Collection[str] | None = None) -> Query:
+    """Return the query of a text. Never raises.
+
+    ``statuses`` are those that jobs have, which may be more than this version knows; with them a status that
+    is neither is a problem.
+    """
     terms: list[Term] = []
     problems: list[str] = []
     for match in _TERM.finditer(text):
         if match.group():
-            _take(match, terms, problems)
+            _take(match, statuses, terms, problems)
     return Query(text, tuple(terms), tuple(problems))
 
 
-def _take(match: re.Match[str], terms: list[Term], problems: list[str]) -> None:
+def _take(
+    match: re.Match[str], statuses: Collection[str] | None, terms: list[Term], problems: list[str]
+) -> None:
     field, sign, value = (match["field"] or "").lower(), match["sign"] or ":", match["value"]
     negated = bool(match["no"])
     if field and field not in FIELDS:
@@ -154,10 +160,28 @@ def _take(match: re.Match[str], terms: list[Term], problems: list[str]) -> None:
     elif sign not in ":=":
         problems.append(f"only age can be compared, not {field!r}")
     elif field == "is" and not set(values) <= set(TRAITS):
-        unknown = next(part for part in values if part not in TRAITS)
-        problems.append(f"a job cannot be {unknown!r}; it can be {', '.join(TRAITS)}")
+        trait = next(part for part in values if part not in TRAITS)
+        problems.append(f"unknown is:{trait}; use {', '.join(TRAITS)}")
+    elif field == "status" and (unknown := _unknown_status(values, statuses)) is not None:
+        known = ", ".join((*map(short_status, JobStatus), *_STATUS_GROUPS))
+        problems.append(f"unknown status {unknown!r}; use {known}")
     else:
         terms.append(Term(field, ":", values, negated))
+
+
+def _unknown_status(values: Sequence[str], statuses: Collection[str] | None) -> str | None:
+    """The first value that neither a known status nor one of ``statuses`` is found by."""
+    if statuses is None:
+        return None
+    present = [*JobStatus, *statuses]
+    return next(
+        (
+            value
+            for value in values
+            if value not in _STATUS_GROUPS and not any(_status_matches(one, value) for one in present)
+        ),
+        None,
+    )
 
 
 def _split(value: str) -> list[str]:

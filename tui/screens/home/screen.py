@@ -163,12 +163,19 @@ class HomeScreen(JobActions):
 
     def watch_query_text(self, text: str) -> None:
         """Another filter."""
-        self._query = parse(text)
+        self._remember()
+        self._show_jobs()
+
+    def _read_query(self) -> None:
+        """Read the filter as far as it is understood, and say what is not."""
+        rows = self.snapshot.jobs if self.snapshot is not None else None
+        query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
+        if query == self._query:
+            return
+        self._query = query
         problem = self.query_one("#problem", WrappedText)
         problem.display = bool(self._query.problems)
         problem.update("; ".join(self._query.problems))
-        self._remember()
-        self._show_jobs()
 
     def watch_sort(self) -> None:
         """Another order."""
@@ -192,6 +199,7 @@ class HomeScreen(JobActions):
         self._show_jobs()
 
     def _show_jobs(self) -> None:
+        self._read_query()
         snapshot = self.snapshot
         if snapshot is not None:
             column, descending = self.sort
