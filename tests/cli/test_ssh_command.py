@@ -296,6 +296,17 @@ def test_a_remote_that_ssh_s_configuration_cannot_quote_is_refused(cli, ssh_envi
     assert "\x1b" not in result.err
 
 
+@pytest.mark.parametrize("folder", ['a"b', "a\\b", "a\nUser root", "${HOME}"])
+@pytest.mark.parametrize("command", [("ssh", "job1"), ("ssh-config",)])
+def test_a_folder_that_ssh_cannot_be_told_of_is_refused(cli, running, ssh_environ, tmp_path, folder, command):
+    signs(running, "127.0.0.1:1")
+
+    result = cli(*command, environ=ssh_environ | {"BASETEN_SSH_DIR": str(tmp_path / folder)})
+
+    assert (result.code, result.out) == (2, "")
+    assert "can't be written to an ssh configuration" in result.err
+
+
 @pytest.mark.parametrize(
     "name",
     [

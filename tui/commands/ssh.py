@@ -17,6 +17,7 @@ from tui.commands.failures import CommandFailed
 from tui.commands.known_names import known_names
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.session import run_on_remote
+from tui.insight.text import inert
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 NODE_USER = "baseten"
 MOST_NODES = 100_000
+UNQUOTABLE = ('"', "\\", "${")
+"""What values of ssh_config cannot hold: versions of ssh differ in how they read it."""
 SIGNALLED = 128
 """What shells add to a signal's number."""
 
@@ -108,8 +111,8 @@ def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
     values = {
         "ProxyCommand": proxy_command,
         "User": NODE_USER,
-        "IdentityFile": _quoted(folder.key_path),
-        "CertificateFile": _quoted(folder.certificate_path(host.name)),
+        "IdentityFile": f'"{quotable(folder.key_path)}"',
+        "CertificateFile": f'"{quotable(folder.certificate_path(host.name))}"',
         "IdentitiesOnly": "yes",
         "StrictHostKeyChecking": "no",
         "UserKnownHostsFile": os.devnull,
@@ -125,9 +128,16 @@ def own_program() -> list[str]:
     return [str(installed)] if installed.is_file() else [sys.executable, "-P", "-m", "tui"]
 
 
-def _quoted(path: Path) -> str:
-    """A path as ssh_config wants it: in quotes for its spaces, signs of percent doubled."""
-    return '"' + str(path).replace("%", "%%") + '"'
+def quotable(value: object) -> str:
+    """Return text for a quoted value of ssh_config. Raises CommandFailed for what its quotes cannot hold."""
+    text = str(value)
+    if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
+        raise CommandFailed(
+            f"{inert(text)!r} can't be written to an ssh configuration: it has a quote, a backslash, a '${{'"
+            " or a control character",
+            ExitCode.USAGE,
+        )
+    return text.replace("%", "%%")
 
 
 def _run(arguments: list[str]) -> int:

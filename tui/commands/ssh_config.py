@@ -12,11 +12,9 @@ import click
 
 from api_client.ssh.hosts import PATTERN
 from tui.commands.exit_codes import ExitCode
-from tui.commands.failures import CommandFailed
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.output import cannot_write
-from tui.commands.ssh import NODE_USER, own_program, sign, ssh_folder
-from tui.insight.text import inert
+from tui.commands.ssh import NODE_USER, own_program, quotable, sign, ssh_folder
 
 CONFIG_VARIABLE = "BASETEN_SSH_CONFIG_PATH"
 DEFAULT_CONFIG = "~/.ssh/config"
@@ -24,7 +22,6 @@ BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
 CONFIG_FOLDER_MODE = 0o700
 HOSTS = f"{PATTERN},!*'*,!*\\*"
 """The nodes' hosts. The host is part of a shell's command, in quotes that these two signs would end."""
-UNQUOTABLE = ('"', "\\", "${")
 
 
 @click.command(
@@ -91,7 +88,7 @@ def _block(remote_name: str | None) -> str:
     from api_client.ssh.tickets import CERTIFICATE_SUFFIX
 
     folder = ssh_folder()
-    certificate = _quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
+    certificate = quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
     remote = [f"--remote={remote_name}"] if remote_name else []
     return "\n".join(
         [
@@ -99,7 +96,7 @@ def _block(remote_name: str | None) -> str:
             f'Match originalhost "{HOSTS}" exec "{_command("ssh-sign", *remote)}"',
             f"    ProxyCommand {_command('ssh-proxy')}",
             f"    User {NODE_USER}",
-            f'    IdentityFile "{_quotable(folder.key_path)}"',
+            f'    IdentityFile "{quotable(folder.key_path)}"',
             f'    CertificateFile "{certificate}%n{CERTIFICATE_SUFFIX}"',
             "    IdentitiesOnly yes",
             "    StrictHostKeyChecking no",
@@ -112,19 +109,7 @@ def _block(remote_name: str | None) -> str:
 
 def _command(*arguments: str) -> str:
     """Return a command of this program for a shell; ssh puts the host, as it was typed, in place of %n."""
-    return f"{_quotable(shlex.join([*own_program(), *arguments]))} '%n'"
-
-
-def _quotable(value: object) -> str:
-    """Return text for a quoted value of ssh_config. Raises CommandFailed for what its quotes cannot hold."""
-    text = str(value)
-    if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
-        raise CommandFailed(
-            f"{inert(text)!r} can't be written to an ssh configuration: it has a quote, a backslash, a '${{'"
-            " or a control character",
-            ExitCode.USAGE,
-        )
-    return text.replace("%", "%%")
+    return f"{quotable(shlex.join([*own_program(), *arguments]))} '%n'"
 
 
 def _install(path: Path, block: str) -> None:
