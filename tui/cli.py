@@ -136,10 +136,13 @@ def _open_closed_streams() -> None:
 
 
 def _never_fail_on_letters() -> None:
-    """Print what the terminal's encoding lacks as an escape instead of failing on it."""
-    for stream in (sys.stdout, sys.stderr):
+    """Print what the terminal's encoding lacks as an escape, and take no answer for what it cannot decode.
+
+    Data from a pipe is still read strictly.
+    """
+    for stream in (sys.stdout, sys.stderr, sys.stdin):
         reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
+        if reconfigure is not None and (stream is not sys.stdin or stream.isatty()):
             reconfigure(errors="backslashreplace")
 
 

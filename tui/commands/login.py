@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.options import Settings, examples, remote_option
 from tui.commands.session import run_with
+from tui.commands.terminal import piped_text
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -121,7 +121,7 @@ def _addresses(app_url: str) -> tuple[str, str]:
 
 
 def _key_from_stdin() -> str:
-    text = sys.stdin.read(LARGEST_KEY_CHARACTERS).strip()
+    text = piped_text(LARGEST_KEY_CHARACTERS).strip()
     if not text:
         raise CommandFailed("standard input holds no key", ExitCode.USAGE)
     return text

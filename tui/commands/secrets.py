@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +21,7 @@ from tui.commands.options import (
 )
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
+from tui.commands.terminal import piped_text
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -135,7 +135,7 @@ def _value(name: str) -> str:
         if not asked:
             raise click.Abort
         return asked
-    text = sys.stdin.read(LARGEST_VALUE_CHARACTERS + 1)
+    text = piped_text(LARGEST_VALUE_CHARACTERS + 1)
     value = text.removesuffix("\n").removesuffix("\r")
     if not value:
         raise CommandFailed("standard input holds no value", ExitCode.USAGE)

@@ -23,6 +23,16 @@ def need_terminal() -> None:
         )
 
 
+def piped_text(most_characters: int) -> str:
+    """Read standard input up to that length. Raises CommandFailed for bytes that are not UTF-8."""
+    try:
+        text = sys.stdin.read(most_characters)
+        text.encode()  # bytes that Python did not understand are surrogates in some locales
+    except UnicodeError:
+        raise CommandFailed("standard input is not UTF-8", ExitCode.USAGE) from None
+    return text
+
+
 OPENING = "bt-tui: opening …"
 CLEAR_LINE = "\r\x1b[K"
 

@@ -5,6 +5,7 @@ questionary is imported when the first question is asked, and not before.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -22,6 +23,7 @@ T = TypeVar("T")
 KEYS_HELP = "enter goes on · shift+tab goes back · esc leaves; answers are kept"
 MARK_HELP = "(space marks)"
 FILTER_HELP = "(type to filter)"
+_SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_LIST = 15
 """Choices; from here on typing filters them, which takes the letters j and k from moving."""
 
@@ -145,7 +147,8 @@ async def asked_secret(question: str) -> str:
     """A text that is not shown while it is typed; empty when the person would rather not."""
     import questionary
 
-    answer = await _run(questionary.password(inert(question), output=_stderr()), str)
+    field = questionary.password(inert(question), validate=_checked(lambda _text: ""), output=_stderr())
+    answer = await _run(field, str)
     return "" if isinstance(answer, Move) else answer.strip()
 
 
@@ -245,10 +248,21 @@ def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
     return questionary.text(
         inert(title),
         default=inert(default),
-        validate=lambda text: inert(problem(text)) or True,
+        validate=_checked(problem),
         validate_while_typing=False,
         output=_stderr(),
     )
+
+
+def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
+    """Return a validator for questionary; it passes on bytes that are not UTF-8 as surrogates."""
+
+    def validate(text: str) -> str | bool:
+        if _SURROGATES.search(text):
+            return "that is not UTF-8; check the terminal's encoding and type it again"
+        return inert(problem(text)) or True
+
+    return validate
 
 
 def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool = True) -> Any:

@@ -1,0 +1,90 @@
+"""Questions at a terminal, answered with bytes that are not UTF-8."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deployer import Deployer, checkpoint
+
+from support.stranger import Answer, Stranger
+from support.terminal import ROOT, AtTerminal
+
+WIPE = b"\x15"
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    with Stranger() as server:
+        yield server
+
+
+def at_terminal(stranger: Stranger, folder: Path, *arguments: str) -> AtTerminal:
+    settings = {
+        "TERM": "xterm",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+        "HOME": str(folder),
+        "PYTHONIOENCODING": "utf-8:strict",  # as in most people's locales
+    }
+    return AtTerminal(*arguments, environ={**os.environ, **stranger.environ(), **settings}, folder=folder)
+
+
+def test_the_wizard_asks_again(stranger: Stranger, tmp_path: Path) -> None:
+    Deployer(stranger, checkpoints=[checkpoint("checkpoint-100", lora_adapter_config={"r": 16})])
+    chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-100", "--gpu", "L4")
+    with at_terminal(stranger, tmp_path, "deploy", *chosen, "--base-model", "a/b") as someone:
+        someone.sees("Which LoRA rank?")
+        someone.types(b"\r")
+        someone.sees("What is the model called?")
+        someone.types(WIPE + b"caf\xe9x\r")
+        someone.sees("not UTF-8")
+        someone.types(WIPE + b"caf\r")
+        someone.sees("Hugging Face token?")
+        someone.types(b"\x03")
+        assert someone.end() == 130
+
+
+def test_no_secret_is_kept_without_the_bytes_that_were_not_understood(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    stranger.on("POST", "/v1/secrets", Answer(body={"name": "s", "created_at": "2025-03-01T12:00:00Z"}))
+    with at_terminal(stranger, tmp_path, "secrets", "set", "s") as someone:
+        someone.sees("value of s, not shown:")
+        someone.types(b"pass\xf0\x9fword\r")
+        someone.sees("not UTF-8")
+        someone.types(WIPE + b"password\r")
+        assert someone.end() == 0
+    assert [asked.body["value"] for asked in stranger.asked if asked.method == "POST"] == ["password"]
+
+
+def test_a_yes_or_no_is_asked_again(stranger: Stranger, tmp_path: Path) -> None:
+    with at_terminal(stranger, tmp_path, "secrets", "delete", "s") as someone:
+        someone.sees("[y/N]")
+        someone.types(b"\xe9\r")
+        someone.sees("[y/N]")
+        someone.types(b"n\r")
+        assert someone.end() == 130
+    assert stranger.asked == []
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+@pytest.mark.parametrize("command", [("secrets", "set", "s"), ("login", "--api-key-stdin")])
+def test_what_is_piped_in_must_be_utf_8(
+    stranger: Stranger, tmp_path: Path, command: tuple[str, ...], errors: str
+) -> None:
+    settings = {"HOME": str(tmp_path), "PYTHONIOENCODING": f"utf-8:{errors}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tui", *command],
+        input=b"pass\xe9word\n",
+        env={**os.environ, **stranger.environ(), **settings},
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"standard input is not UTF-8" in done.stderr
+    assert stranger.asked == []
