@@ -12,6 +12,8 @@ from api_client.models import Checkpoint
 from support.dashboard import Dashboard, job_view, settle, text_of
 from support.worlds import ONE_O_CLOCK, run
 from tui.insight.progress.snapshot import ProgressSnapshot
+from tui.insight.run.finding import FindingKind
+from tui.insight.run.saved import Fault, saved_key
 from tui.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
 from tui.screens.job.checkpoint_pane import CheckpointPane
 
@@ -63,6 +65,28 @@ async def test_newest_best_and_uploading_are_said_in_words(size: tuple[int, int]
             assert "★ best" in lines["checkpoint-200"]
         if size[0] >= 100:
             assert "best checkpoint-200, loss 0.500 at step 200" in text
+
+
+async def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best() -> None:
+    fault = Fault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN", ONE_O_CLOCK - timedelta(minutes=25))
+    faults = {saved_key(one): fault if one is THREE[1] else None for one in THREE}
+    app = job_view(run(checkpoints=THREE, progress=LOSSES, faults=faults), tab="checkpoints")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        lines = {
+            line.split()[0]: line for line in text_of(app).splitlines() if line.strip().startswith("checkp")
+        }
+        assert "✗ after NaN" in lines["checkpoint-200"] and "NaN" in lines["checkpoint-200"]
+        assert "★ best" in lines["checkpoint-100"]
+        assert "✗ 1 after the loss broke" in text_of(app)
+
+
+async def test_nothing_is_the_best_while_the_log_is_read() -> None:
+    app = job_view(run(checkpoints=THREE, progress=LOSSES, log_read=False), tab="checkpoints")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert "best" not in text_of(app)
+        assert "reading the log to judge them…" in text_of(app)
 
 
 async def test_odd_checkpoints_are_shown_and_nothing_crashes() -> None:

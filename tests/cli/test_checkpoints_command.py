@@ -4,11 +4,17 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
+from api_client.client import TrainingClient
 from support.object_host import ObjectHost
+from support.remotes import remote_of
 from support.stranger import Answer, Asked, Stranger, job
+from support.stranger_runs import finished_run, iso
+from tui.feeds.checkpoint_evidence import evidence_of
+from tui.insight.checkpoints.facts import facts_of_run
 
 JOB = "/v1/training_projects/proj1/jobs/job1"
 TENSORS = {
@@ -107,6 +113,10 @@ def test_list_as_the_official_document(cli, saved):
         "created_at": "2026-03-01 02:00:00",
         "sync_status": None,
         "lora_adapter_config": {"r": 16},
+        "loss": {"name": "eval loss", "value": 1.9, "step": 200},
+        "is_best": False,
+        "judged": False,
+        "fault": None,
     }
     by_size = cli(
         "checkpoints", "list", "--project", "llama-sft", "--sort", "size", "--order", "desc", "-o", "csv"
@@ -123,6 +133,59 @@ def test_the_table_marks_the_newest_and_the_best(cli, saved):
     assert lines[3].split()[:5] == ["checkpoint-200", "newest", "200", "LoRA", "r=16"]
     assert "best: checkpoint-100, eval loss 1.50 at step 100" in result.err
     assert "BASE MODEL" not in result.out
+
+
+@pytest.fixture
+def broken(stranger: Stranger) -> Stranger:
+    """A run whose loss became NaN at step 250, with a checkpoint every hundred steps."""
+    stranger.jobs = []
+    losses = [2.0 - step / 1000 if step < 250 else "nan" for step in range(1, 401)]
+    finished_run(stranger, "broken", losses=losses, total=1000)
+    begin_s = datetime.fromisoformat(str(stranger.jobs[0]["created_at"])).timestamp()
+    checkpoints = [
+        checkpoint(f"checkpoint-{step}", 0, created_at=iso(begin_s + 10 * step + 5), training_job_id="broken")
+        for step in (100, 200, 300, 400)
+    ]
+    stranger.on("GET", r".*/jobs/broken/checkpoints", Answer(body={"checkpoints": checkpoints}))
+    stranger.on("GET", r".*/jobs/broken/checkpoint_files", Answer(404, {"message": "no files here"}))
+    return stranger
+
+
+def test_checkpoints_after_the_loss_broke_are_marked_and_not_the_best(cli, broken):
+    table = cli("checkpoints", "list", "--job-id", "broken")
+    rows = [line.split() for line in table.out.splitlines()[1:]]
+    assert [row[1] for row in rows] == ["100", "best", "after", "newest,"]
+    assert "newest, after NaN" in table.out
+    assert "best: checkpoint-200, loss 1.80 at step 200" in table.err
+    assert "written after the loss became NaN (" in table.err
+    assert "UTC): checkpoint-300, checkpoint-400" in table.err
+    document = json.loads(cli("checkpoints", "list", "--job-id", "broken", "-o", "json").out)
+    assert [one["is_best"] for one in document["checkpoints"]] == [False, True, False, False]
+    assert [bool(one["fault"]) for one in document["checkpoints"]] == [False, False, True, True]
+    assert all(one["judged"] for one in document["checkpoints"])
+    fault = document["checkpoints"][2]["fault"]
+    assert fault["kind"] == "loss-not-finite" and fault["since"].endswith("Z")
+
+
+def test_without_the_log_checkpoints_are_listed_and_nothing_is_claimed(cli, broken):
+    broken.on("GET", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
+    broken.on("POST", r".*/jobs/broken/logs", Answer(403, {"code": "NO", "message": "not for you"}))
+    table = cli("checkpoints", "list", "--job-id", "broken")
+    assert table.code == 0 and "checkpoint-400" in table.out
+    assert "best" not in table.out + table.err
+    assert "checkpoints are not judged: the log could not be read" in table.err
+    document = json.loads(cli("checkpoints", "list", "--job-id", "broken", "-o", "json").out)
+    assert "could not be read" in document["not_judged_because"]
+    assert not any(one["judged"] for one in document["checkpoints"])
+
+
+async def test_a_log_that_is_too_long_to_read_judges_nothing(broken):
+    async with TrainingClient(remote_of(broken)) as client:
+        job_ = await client.jobs.find("broken")
+        listed = await client.checkpoints.list(job_.project_id, job_.id)
+        evidence = await evidence_of(client, job_, listed, most_lines=100)
+    assert evidence.problem == "the log has more than 100 lines"
+    assert not any(one.is_judged or one.is_best for one in facts_of_run(evidence.run))
 
 
 @pytest.mark.parametrize("listed", [None, []])

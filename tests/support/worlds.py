@@ -22,11 +22,13 @@ from api_client.streams.records import LogLine
 from tui.feeds.run_log import LogPart
 from tui.insight.fleet.fold import fold_fleet
 from tui.insight.fleet.snapshot import FleetSnapshot, Glance
+from tui.insight.health.faults import checkpoint_faults
 from tui.insight.health.judging import judged
 from tui.insight.nodes.metrics import MetricsFold
 from tui.insight.progress.fold import ProgressFold
 from tui.insight.progress.snapshot import ProgressSnapshot
 from tui.insight.run.finding import Finding, FindingKind
+from tui.insight.run.saved import KeptLosses
 from tui.insight.run.snapshot import RunSnapshot
 
 ONE_O_CLOCK = datetime(2026, 3, 1, 13, 0, tzinfo=UTC)
@@ -217,7 +219,8 @@ def run(subject: TrainingJob = JOBS[0], metrics: JobMetrics | None = None, **cha
         **changes,
     }
     snapshot = RunSnapshot(job=subject, at=ONE_O_CLOCK, seen_at=ONE_O_CLOCK, **fields)
-    return replace(judged(snapshot), **changes)
+    checked = replace(judged(snapshot), kept_losses=KeptLosses(), faults=checkpoint_faults(snapshot))
+    return replace(checked, **changes)
 
 
 class StubRunFeed:

@@ -29,8 +29,10 @@ from tui.commands.session import run_on_remote
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.models import Checkpoint
-    from tui.commands.checkpoint_scores import Losses
+    from tui.feeds.checkpoint_evidence import Evidence
+    from tui.insight.checkpoints.facts import CheckpointFacts
 
+NAMED_AT_MOST = 6
 SORTS = ("checkpoint-id", "size", "created", "type")
 
 
@@ -73,10 +75,11 @@ def list_checkpoints(
     order: str,
     output_format: str,
 ) -> ExitCode:
-    """List the checkpoints of a job; the table marks the newest and the best, and those still uploaded.
+    """List the checkpoints of a job: the newest, the best, those still uploaded, those after a broken loss.
 
-    The best is told by the trainer_state.json of the newest, where the trainer keeps one: by the loss of
-    evaluations, else of training.
+    They are judged as on the job's screen, by the log (all of it is read, up to 100,000 lines) and by the
+    trainer_state.json of the newest: the best has the lowest loss of evaluations, else of training. One that
+    is unfinished, or was written after the loss became NaN or exploded, is never the best. CSV is not judged.
     """
     if checkpoint_name is not None:
         given = {"job_id": job_id, "project": project, "project_id": project_id}
@@ -90,14 +93,18 @@ def list_checkpoints(
         job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
         found = await client.checkpoints.list(job.project_id, job.id)
         found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
-        if output_format == JSON:
-            output.json(_document(job.id, found))
-        elif output_format == CSV:
+        if output_format == CSV:
             output.data(_csv(job.id, found, output))
-        elif found:
-            from tui.commands.checkpoint_scores import losses_of
+        else:
+            from tui.commands.run_options import read_evidence
+            from tui.insight.checkpoints.facts import facts_of_run
 
-            output.data(_table(found, await losses_of(client, job, found), output))
+            evidence = await read_evidence(client, job, found, output)
+            facts = facts_of_run(evidence.run)
+            if output_format == JSON:
+                output.json(_document(job.id, facts, evidence))
+            elif found:
+                output.data(_table(facts, output))
         if not found:
             output.remark(f"job {job.id} has no checkpoints")
         return ExitCode.OK
@@ -123,10 +130,11 @@ def _own_id(checkpoint: Checkpoint) -> str:
     return own if isinstance(own, str) else ""
 
 
-def _document(job_id: str, found: Sequence[Checkpoint]) -> dict[str, Any]:
-    """The official document (API facts, 8), with sync_status added."""
+def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence) -> dict[str, Any]:
+    """The official document (API facts, 8), with sync_status and what the losses say added."""
     entries = []
-    for one in found:
+    for known in facts:
+        one = known.checkpoint
         size_bytes = one.size_bytes or 0
         entry: dict[str, Any] = {
             "job_id": job_id,
@@ -138,11 +146,39 @@ def _document(job_id: str, found: Sequence[Checkpoint]) -> dict[str, Any]:
             "size_human_readable": official_size(size_bytes),
             "created_at": _created(one),
             "sync_status": one.sync_status,
+            "loss": _loss(known),
+            "is_best": known.is_best,
+            "judged": known.is_judged,
+            "fault": _fault(known),
         }
         if one.lora_adapter_config:
             entry["lora_adapter_config"] = one.lora_adapter_config
         entries.append(entry)
-    return {"job_id": job_id, "total_checkpoints": len(entries), "checkpoints": entries}
+    return {
+        "job_id": job_id,
+        "total_checkpoints": len(entries),
+        "checkpoints": entries,
+        "not_judged_because": evidence.problem or None,
+    }
+
+
+def _loss(known: CheckpointFacts) -> dict[str, Any] | None:
+    from tui.insight.export import json_number
+
+    score = known.score
+    if score is None:
+        return None
+    return {"name": score.name, "value": json_number(score.value), "step": score.at_step}
+
+
+def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
+    from tui.insight.export import iso_time
+
+    fault = known.fault
+    if fault is None:
+        return None
+    since = iso_time(fault.since.timestamp()) if fault.since else None
+    return {"kind": str(fault.kind), "text": fault.words(known.checkpoint.created_at), "since": since}
 
 
 def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
@@ -172,16 +208,14 @@ def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
     return text.getvalue()
 
 
-def _table(found: Sequence[Checkpoint], losses: Losses, output: Output) -> str:
-    """Fits 80 cells: a base model that all share, and how good the best is, are remarked instead."""
+def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
+    """Fits 80 cells: a base model that all share, how good the best is, and faults are remarked instead."""
     from datetime import UTC, datetime
 
     from tui.commands.tables import Cell, Column, render_table
-    from tui.insight.checkpoints.facts import checkpoint_facts
     from tui.insight.units import UNKNOWN, age, bytes_iec, count
 
-    facts = checkpoint_facts(found, loss_by_step=losses.training, eval_loss_by_step=losses.evaluation)
-    bases = {one.base_model or UNKNOWN for one in found}
+    bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
     now = datetime.now(UTC)
     columns = [
         Column("CHECKPOINT", shrinks=True),
@@ -196,11 +230,12 @@ def _table(found: Sequence[Checkpoint], losses: Losses, output: Output) -> str:
     rows = []
     for one in facts:
         created = one.checkpoint.created_at
-        mark = ", ".join(word for word, holds in (("newest", one.is_newest), ("best", one.is_best)) if holds)
+        marks = (("newest", one.is_newest), ("best", one.is_best), (one.fault and one.fault.mark, one.fault))
+        mark = ", ".join(str(word) for word, holds in marks if holds)
         rows.append(
             [
                 Cell(one.name, "strong" if mark else None),
-                Cell(mark, "good"),
+                Cell(mark, "bad" if one.fault else "good"),
                 Cell(count(one.step)),
                 Cell(one.kind),
                 Cell(bytes_iec(one.checkpoint.size_bytes)),
@@ -217,6 +252,13 @@ def _table(found: Sequence[Checkpoint], losses: Losses, output: Output) -> str:
     for one in facts:
         if one.is_best and one.score:
             output.remark(f"best: {one.name}, {one.score.words}")
+    faulty: dict[str, list[str]] = {}
+    for one in facts:
+        if one.fault is not None:
+            faulty.setdefault(one.fault.words(None), []).append(one.name)
+    for words, names in faulty.items():
+        more = f" and {count(len(names) - NAMED_AT_MOST)} more" if len(names) > NAMED_AT_MOST else ""
+        output.remark(f"{words}: {', '.join(names[:NAMED_AT_MOST])}{more}")
     return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,7 +14,8 @@ from tui.insight.units import count, percent
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
-    from api_client.models import TrainingJob
+    from api_client.models import Checkpoint, TrainingJob
+    from tui.feeds.checkpoint_evidence import Evidence
     from tui.feeds.run_reading import RunReading
 
 
@@ -43,18 +44,13 @@ async def read_with_line(
 
     own = configuration_if_any()
     with reading_line() as line:
-
-        def on_part(part: float | None, lines: int) -> None:
-            note = "" if part is None else f"{percent(part)}, "
-            line.show(f"reading the log of {job.id}", 0, 0, f"{note}{count(lines)} lines")
-
         reading = await read_run(
             client,
             job,
             since=since,
             prices=prices,
             with_vitals=with_vitals,
-            on_part=on_part,
+            on_part=_shown_on(line, job),
             stream=stream,
             patterns=own.progress_patterns if own is not None else (),
             own_prices=own.prices if own is not None else None,
@@ -65,3 +61,33 @@ async def read_with_line(
     for part, error in reading.unread.items():
         output.remark(f"the {part} of {job.id} could not be read: {error}")
     return reading
+
+
+async def read_evidence(
+    client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint], output: Output
+) -> Evidence:
+    """Read what the checkpoints are judged by, showing how far that is; remark why they are not judged."""
+    from tui.feeds.checkpoint_evidence import evidence_of
+    from tui.insight.health.rules import DEFAULT_RULES
+
+    own = configuration_if_any()
+    with reading_line() as line:
+        evidence = await evidence_of(
+            client,
+            job,
+            checkpoints,
+            rules=own.health if own is not None else DEFAULT_RULES,
+            patterns=own.progress_patterns if own is not None else (),
+            on_part=_shown_on(line, job),
+        )
+    if evidence.problem:
+        output.remark(f"checkpoints are not judged: {evidence.problem}")
+    return evidence
+
+
+def _shown_on(line: ProgressLine, job: TrainingJob) -> Callable[[float | None, int], None]:
+    def on_part(part: float | None, lines: int) -> None:
+        note = "" if part is None else f"{percent(part)}, "
+        line.show(f"reading the log of {job.id}", 0, 0, f"{note}{count(lines)} lines")
+
+    return on_part

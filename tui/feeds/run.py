@@ -17,8 +17,9 @@ from api_client.errors import (
     RequestError,
     Unauthorized,
 )
-from api_client.models import TrainingJob
+from api_client.models import Checkpoint, TrainingJob
 from api_client.streams.records import LogGap, LogLine
+from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.publisher import Publisher
 from tui.feeds.resting import rest
 from tui.feeds.run_log import LogPart, RunLog
@@ -27,11 +28,13 @@ from tui.feeds.vitals import follow_vitals
 from tui.insight.asked_for import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.insight.clock_offset import ClockOffset
 from tui.insight.cost.job import price_of
+from tui.insight.health.faults import checkpoint_faults
 from tui.insight.health.judging import judged, with_findings
 from tui.insight.health.rules import DEFAULT_RULES, HealthRules
 from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
 from tui.insight.progress.fold import ProgressFold, ProgressPattern
-from tui.insight.run.finding import Finding
+from tui.insight.run.finding import LOSS_KINDS, Finding
+from tui.insight.run.saved import saved_key
 from tui.insight.run.snapshot import STALE_AFTER_S, RunSnapshot
 from tui.insight.run.verdict import is_settled
 
@@ -112,6 +115,8 @@ class RunFeed:
         self._prices = prices or {}
         self._judged_at = -HEALTH_INTERVAL_OF_MANY_S
         self._judged_of: tuple[object, ...] = ()
+        self._faults_of: tuple[object, ...] = ()
+        self._kept_of: tuple[Checkpoint, ...] | None = None
         self._judging = asyncio.Event()
         self._progress = ProgressFold(patterns=self._patterns)
         self._metrics = MetricsFold()
@@ -186,6 +191,7 @@ class RunFeed:
             self._judging.clear()
             run = self._snapshot
             run = await asyncio.to_thread(judged, run, self._rules, run.findings)
+            await self._judge_checkpoints(run)
             if is_settled(run):
                 self._known_before = ()
             own = {one.key for one in run.findings}
@@ -194,6 +200,20 @@ class RunFeed:
             self._snapshot = with_findings(replace(before, judged_by=run.judged_by), found)
             if (before.findings, before.judged_by) != (self._snapshot.findings, run.judged_by):
                 self._publisher.touch()
+
+    async def _judge_checkpoints(self, run: RunSnapshot) -> None:
+        """Judge them again when there are others, or the loss broke, came back or began again."""
+        restarts = run.progress.restarts if run.progress is not None else ()
+        broken = [(one.kind, one.since) for one in run.findings if one.kind in LOSS_KINDS]
+        newest = max(run.checkpoints or (), key=_created, default=None)
+        waits = newest is not None and saved_key(newest) not in (run.faults or {})
+        readings = len(run.progress.loss_series) if waits and run.progress is not None else 0
+        of = (run.log_read, run.checkpoints, restarts, broken, readings)
+        if run.log_read and of != self._faults_of:
+            faults = await asyncio.to_thread(checkpoint_faults, run, self._rules)
+            self._faults_of = of
+            self._change(faults=faults)
+            self._publisher.touch()
 
     def _change(self, **changes: Any) -> None:
         self._snapshot = replace(self._snapshot, **changes)
@@ -339,6 +359,14 @@ class RunFeed:
         wanted_s = min(whole, self._shown).total_seconds() / POINTS_ACROSS
         return max(SHORTEST_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))
 
+    async def _read_kept_losses(self, found: tuple[Checkpoint, ...]) -> None:
+        """What the trainer kept beside the newest checkpoint: read again when there are others."""
+        if found != self._kept_of:
+            kept = await kept_losses_of(self._session.client, self._job, found)
+            self._kept_of = found
+            self._change(kept_losses=kept)
+            self._publisher.touch()
+
     async def _poll_checkpoints(self) -> None:
         """List the checkpoints while they may change: until the job has ended and all are uploaded."""
         client = self._session.client
@@ -357,8 +385,13 @@ class RunFeed:
                 self._session.got(CHECKPOINTS)
                 self._change(checkpoints=tuple(found))
                 self._publisher.touch()
+                await self._read_kept_losses(tuple(found))
                 uploading = any(checkpoint.sync_status == "SYNCING" for checkpoint in found)
                 if self._job.is_finished and not uploading:
                     await self._asked.wait()
             await rest(self._session.clock, self._asked, pause_s)
             self._asked.clear()
+
+
+def _created(checkpoint: Checkpoint) -> float:
+    return checkpoint.created_at.timestamp() if checkpoint.created_at is not None else 0.0

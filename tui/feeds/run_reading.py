@@ -101,7 +101,8 @@ async def read_run(
     fold = ProgressFold(max_points=max_points, patterns=patterns)
     fold.choose(stream)
     wants_vitals = with_vitals or not job.node_count
-    log = asyncio.create_task(_read_log(client, job, fold, since or beginning_of(job, now), on_part))
+    start = since or beginning_of(job, now)
+    log = asyncio.create_task(read_log(client, job, fold, start, on_part=on_part))
     listing = asyncio.create_task(checkpoints_of(client, job))
     history = asyncio.create_task(history_of(client, job))
     unread: dict[str, RequestError] = {}
@@ -115,7 +116,7 @@ async def read_run(
         for part in parts:
             part.cancel()
         await asyncio.gather(*parts, return_exceptions=True)
-    lines, gaps = log.result()
+    read = log.result()
     return RunReading(
         run_snapshot(
             job,
@@ -127,8 +128,8 @@ async def read_run(
             price_per_minute=price_of(job, prices or {}, own_prices),
             failing=frozenset({asked_for.METRICS} if wants_vitals and vitals.result() is None else ()),
         ),
-        lines,
-        gaps,
+        read.line_count,
+        read.gap_count,
         unread,
     )
 
@@ -191,9 +192,25 @@ async def _noting(
         return None
 
 
-async def _read_log(
-    client: TrainingClient, job: TrainingJob, fold: ProgressFold, start: datetime, on_part: OnPart | None
-) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """How much of a log was read: lines, stretches that could not be, and whether it is all of it."""
+
+    line_count: int
+    gap_count: int
+    is_complete: bool = True
+
+
+async def read_log(
+    client: TrainingClient,
+    job: TrainingJob,
+    fold: ProgressFold,
+    start: datetime,
+    *,
+    on_part: OnPart | None = None,
+    most_lines: int | None = None,
+) -> LogReading:
+    """Fold a job's log from ``start`` to now, up to ``most_lines`` of it. Raises RequestError."""
     lines = gaps = 0
     stream = client.logs.history(job.project_id, job.id, start=start)
     async with aclosing(stream) as batches:
@@ -204,4 +221,6 @@ async def _read_log(
             await fold_in_slices(fold, new)
             if on_part is not None:
                 on_part(batch.read_part, lines)
-    return lines, gaps
+            if most_lines is not None and lines > most_lines:
+                return LogReading(lines, gaps, is_complete=False)
+    return LogReading(lines, gaps)

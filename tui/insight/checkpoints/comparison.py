@@ -51,6 +51,8 @@ def compare_checkpoints(
         ComparedLine("written", _written(one), _written(other)),
         ComparedLine("storage", left.sync, right.sync),
     ]
+    if left.fault is not None or right.fault is not None:
+        lines.append(ComparedLine("loss broke", _fault(left), _fault(right)))
     if left_files is not None and right_files is not None:
         lines += _compared_files(left, right, left_files, right_files)
     return lines + _compared_adapters(one.lora_adapter_config, other.lora_adapter_config)
@@ -63,6 +65,13 @@ def _whole_sizes(one: Checkpoint, other: Checkpoint) -> tuple[str, str]:
 
 def _written(checkpoint: Checkpoint) -> str:
     return checkpoint.created_at.strftime("%Y-%m-%d %H:%M:%S UTC") if checkpoint.created_at else UNKNOWN
+
+
+def _fault(facts: CheckpointFacts) -> str:
+    if facts.fault is None:
+        return "no" if facts.is_judged else UNKNOWN
+    since = facts.fault.since
+    return facts.fault.mark + (f", {since:%m-%d %H:%M} UTC" if since is not None else "")
 
 
 def _score_name(left: CheckpointFacts, right: CheckpointFacts) -> str:

@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from api_client.models import Checkpoint
+from tui.insight.progress.snapshot import over_steps
+from tui.insight.run.finding import FindingKind
+from tui.insight.run.saved import Fault, KeptLosses, SavedKey, StepValues, saved_key, step_of
+from tui.insight.run.snapshot import RunSnapshot
 from tui.insight.units import number
 
-StepValues = Sequence[tuple[int, float]]
-"""A curve as (step, value), in the order of the steps."""
+__all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
+
+NO_FAULTS: Mapping[SavedKey, Fault | None] = MappingProxyType({})
 
 SyncState = Literal["uploading", "stored", "unknown"]
 
 ROOT_CHECKPOINT = "."
 """The checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
 
-# The platform's own pattern first (API facts, 5); of its two numbers one is a step and the other an epoch or
-# a try, so the larger one is taken. The others are how trainers call their folders.
-_PLATFORM = re.compile(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII | re.DOTALL)
-_OTHERS = re.compile(
-    r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?([0-9]{1,18})", re.IGNORECASE
-)
 _SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}
 _KINDS = {"full": "full", "whisper": "whisper"}
 _MOST_RANK_DIGITS = 9
-
-
-def step_of(name: str) -> int | None:
-    """The step in a checkpoint's name; None where it names none."""
-    platform = _PLATFORM.fullmatch(name)
-    if platform is not None:
-        return max(int(digits) for digits in platform.groups() if digits)
-    others = _OTHERS.findall(name)
-    return int(others[-1]) if others else None
 
 
 def lora_rank(checkpoint: Checkpoint) -> int | None:
@@ -77,7 +67,10 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A checkpoint and what is known of it. ``score`` is None where the log tells nothing of its step."""
+    """A checkpoint and what is known of it. ``score`` is None where the log tells nothing of its step.
+
+    ``is_judged`` says that it is known whether it has a ``fault``.
+    """
 
     checkpoint: Checkpoint
     step: int | None
@@ -86,6 +79,8 @@ class CheckpointFacts:
     score: Score | None = None
     is_newest: bool = False
     is_best: bool = False
+    fault: Fault | None = None
+    is_judged: bool = False
 
     @property
     def name(self) -> str:
@@ -96,35 +91,73 @@ class CheckpointFacts:
     def marks(self) -> str:
         """``newest, best: loss 0.812 at step 400``, in words; empty for most."""
         best = f"best: {self.score.words}" if self.is_best and self.score else ""
-        return ", ".join(word for word in ("newest" if self.is_newest else "", best) if word)
+        fault = self.fault.words(self.checkpoint.created_at) if self.fault else ""
+        return ", ".join(word for word in ("newest" if self.is_newest else "", best, fault) if word)
+
+
+def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
+    """The facts of a run's checkpoints: what screens, commands and the wizard say of them.
+
+    The losses are those of evaluations before those of training, and what the trainer itself kept (its
+    ``trainer_state.json``) before what its log tells. The best is named once all of both is known.
+    """
+    told, kept = run.progress, run.kept_losses or KeptLosses()
+    training: StepValues = told.loss_by_step if told is not None else ()
+    evaluation: StepValues = ()
+    if told is not None and len(told.eval_loss_series):
+        over = over_steps(told.eval_loss_series, told)
+        evaluation = [(round(step), value) for step, value in zip(over.times, over.values, strict=True)]
+    is_known = run.log_read and run.kept_losses is not None
+    return checkpoint_facts(
+        run.checkpoints or (),
+        loss_by_step=training or kept.training,
+        eval_loss_by_step=kept.evaluation or evaluation,
+        faults=run.faults if is_known else None,
+    )
 
 
 def checkpoint_facts(
-    checkpoints: Sequence[Checkpoint], *, loss_by_step: StepValues = (), eval_loss_by_step: StepValues = ()
+    checkpoints: Sequence[Checkpoint],
+    *,
+    loss_by_step: StepValues = (),
+    eval_loss_by_step: StepValues = (),
+    faults: Mapping[SavedKey, Fault | None] | None = NO_FAULTS,
 ) -> list[CheckpointFacts]:
     """The facts of each, in the order given, the newest and the best marked.
 
     Best is the lowest loss of an evaluation if the log tells any for two checkpoints or more, else the lowest
     loss of training; it takes two to have a best one. A loss counts for a checkpoint if it was told at its
-    step or before, but after the checkpoint before it.
+    step or before, but after the checkpoint before it. One that has a fault or is still uploaded is never the
+    best; without ``faults`` none is.
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     by_evaluation = _scores("eval loss", steps, eval_loss_by_step)
     scores = by_evaluation if _told(by_evaluation) > 1 else _scores("loss", steps, loss_by_step)
     newest = _newest(checkpoints, steps)
-    best = _best(scores)
+    found = [(faults or NO_FAULTS).get(saved_key(checkpoint)) for checkpoint in checkpoints]
+    syncs = [sync_state(checkpoint) for checkpoint in checkpoints]
+    eligible = [fault is None and sync != "uploading" for fault, sync in zip(found, syncs, strict=True)]
+    best = (
+        None if faults is None else _best(scores, eligible, rivals=sum(fault is not None for fault in found))
+    )
     return [
         CheckpointFacts(
             checkpoint=checkpoint,
             step=steps[place],
             kind=kind_words(checkpoint),
-            sync=sync_state(checkpoint),
-            score=scores[place],
+            sync=syncs[place],
+            score=None if _is_not_finite(found[place]) else scores[place],
             is_newest=place == newest,
             is_best=place == best,
+            fault=found[place],
+            is_judged=faults is not None and saved_key(checkpoint) in faults,
         )
         for place, checkpoint in enumerate(checkpoints)
     ]
+
+
+def _is_not_finite(fault: Fault | None) -> bool:
+    return fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE
 
 
 def _scores(name: str, steps: Sequence[int | None], values: StepValues) -> list[Score | None]:
@@ -144,10 +177,11 @@ def _told(scores: Sequence[Score | None]) -> int:
     return sum(score is not None for score in scores)
 
 
-def _best(scores: Sequence[Score | None]) -> int | None:
-    """The place of the lowest score, of equals the one furthest on."""
+def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int) -> int | None:
+    """The place of the lowest score, of equals the one furthest on; ``rivals`` are known to be no good."""
     told = [(score.value, -score.at_step, place) for place, score in enumerate(scores) if score is not None]
-    return min(told)[2] if len(told) > 1 else None
+    good = [one for one in told if eligible[one[2]]]
+    return min(good)[2] if good and max(len(told), len(good) + rivals) > 1 else None
 
 
 def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> int | None:

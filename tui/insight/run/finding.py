@@ -43,6 +43,7 @@ Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 """The worst first."""
 
+LOSS_KINDS = frozenset({FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING})
 
 _SAYING_HOW_LONG = frozenset(
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +12,7 @@ from tui.insight.nodes.metrics import MetricsSnapshot
 from tui.insight.progress.snapshot import NANOSECONDS, ProgressSnapshot
 from tui.insight.run.events import RunEvent, run_events
 from tui.insight.run.finding import Finding
+from tui.insight.run.saved import Fault, KeptLosses, SavedKey
 from tui.insight.status import StatusView, status_view
 
 STALE_AFTER_S = 30.0
@@ -46,7 +48,8 @@ class RunSnapshot:
     ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
     ``missing_nodes`` are names as in ``metrics``. ``judged_by`` names what ``findings`` were made of and
     ``failing`` what was last asked for in vain, by the words of ``tui.insight.asked_for``. A run whose
-    status was not seen for ``stale_after_s`` may be anything by now.
+    status was not seen for ``stale_after_s`` may be anything by now. ``kept_losses`` are None until the
+    trainer's own record was asked for, ``faults`` until the checkpoints were judged.
     """
 
     job: TrainingJob
@@ -63,6 +66,8 @@ class RunSnapshot:
     findings: tuple[Finding, ...] = ()
     judged_by: frozenset[str] = frozenset()
     failing: frozenset[str] = frozenset()
+    kept_losses: KeptLosses | None = None
+    faults: Mapping[SavedKey, Fault | None] | None = None
     stale_after_s: float = STALE_AFTER_S
     slow_nodes: frozenset[str] = frozenset()
     missing_nodes: frozenset[str] = frozenset()

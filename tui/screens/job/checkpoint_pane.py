@@ -8,9 +8,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from tui.insight.checkpoints.facts import CheckpointFacts, checkpoint_facts
+from tui.insight.checkpoints.facts import CheckpointFacts, facts_of_run
 from tui.insight.checkpoints.last import last_checkpoint
-from tui.insight.progress.snapshot import over_steps
 from tui.insight.run.snapshot import RunSnapshot
 from tui.insight.text import inert
 from tui.insight.units import age, bytes_iec, count
@@ -38,6 +37,8 @@ class CheckpointPane(Vertical):
         super().__init__(id=id)
         self._facts: dict[str, CheckpointFacts] = {}
         self._marked: list[str] = []
+        self._reads = False
+        """Whether the log is still read that they are judged by."""
         self._order = ORDERS[0]
         self._now: datetime | None = None
         self._made_of: tuple[object, ...] = ()
@@ -73,17 +74,17 @@ class CheckpointPane(Vertical):
         empty.display = not run.checkpoints
         if not run.checkpoints:
             empty.update(LOADING if run.checkpoints is None else _none(run))
-        losses = run.progress.loss_by_step if run.progress is not None else ()
-        evaluated = _evaluations(run)
-        made_of = (run.checkpoints, losses, evaluated)
+        told = run.progress
+        losses = (told.loss_by_step, told.eval_loss_series) if told is not None else ((), ())
+        made_of = (run.checkpoints, *losses, run.kept_losses, run.faults, run.log_read)
         is_new = len(self._made_of) != len(made_of) or any(
             one is not other and one != other for one, other in zip(made_of, self._made_of, strict=True)
         )
         is_new = is_new and not self._awaits_more(run)
         if is_new:
             self._made_of, self._made_at = made_of, run.at
-            found = checkpoint_facts(run.checkpoints or (), loss_by_step=losses, eval_loss_by_step=evaluated)
-            self._facts = keyed(found)
+            self._facts = keyed(facts_of_run(run))
+            self._reads = told is not None and bool(told.loss_by_step) and not run.log_read
             self._marked = [key for key in self._marked if key in self._facts]
         if is_new or self._now is None or run.at - self._now >= AGES_GO_ON:
             self._now = run.at
@@ -128,6 +129,11 @@ class CheckpointPane(Vertical):
         uploading = sum(one.sync == "uploading" for one in all_facts)
         if uploading:
             facts.append([(f"↑ {uploading} uploading", "caution")])
+        faulty = sum(one.fault is not None for one in all_facts)
+        if faulty:
+            facts.append([(f"✗ {faulty} after the loss broke", "bad")])
+        if self._reads:
+            facts.append([("reading the log to judge them…", "muted")])
         best = next((one for one in all_facts if one.is_best and one.score), None)
         if best is not None and best.score is not None:
             facts.append([("★ best ", "accent"), (f"{inert(best.name)}, {best.score.words}", "plain")])
@@ -194,11 +200,3 @@ def _none(run: RunSnapshot) -> str:
         f"No checkpoints.\n\nThe log tells of {inert(told.name)} {ago} ago, but it is not here:"
         " not uploaded yet, or not written below $BT_CHECKPOINT_DIR."
     )
-
-
-def _evaluations(run: RunSnapshot) -> tuple[tuple[int, float], ...]:
-    """The losses of evaluations by step, as far as the log tells."""
-    if run.progress is None or not len(run.progress.eval_loss_series):
-        return ()
-    over = over_steps(run.progress.eval_loss_series, run.progress)
-    return tuple((round(step), value) for step, value in zip(over.times, over.values, strict=True))

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from tui.insight.checkpoints.facts import CheckpointFacts, SyncState
 from tui.insight.natural import natural_key
+from tui.insight.run.finding import FindingKind
 from tui.insight.text import inert
 from tui.insight.units import UNKNOWN, age, bytes_iec, count, number
 from tui.widgets.row_table import Column
@@ -101,6 +102,8 @@ def _name(row: CheckpointRow) -> list[Span]:
 
 def _marks(row: CheckpointRow) -> list[Span]:
     facts = row.facts
+    if facts.fault is not None:
+        return [(f"✗ {facts.fault.mark}", "bad")]
     spans: list[Span] = []
     if facts.is_best and facts.score is not None:
         spans.append(("★ best", "accent"))
@@ -111,6 +114,9 @@ def _marks(row: CheckpointRow) -> list[Span]:
 
 def _score(row: CheckpointRow) -> list[Span]:
     score = row.facts.score
+    fault = row.facts.fault
+    if fault is not None and fault.kind is FindingKind.LOSS_NOT_FINITE:
+        return [("NaN", "bad")]
     return [(number(score.value), "plain")] if score is not None else [(UNKNOWN, "muted")]
 
 

@@ -268,7 +268,9 @@ def _checkpoint(run: RunSnapshot, width: int) -> Fact:
         remark = f", {last.remark}" if last.where == "log" else ""
         room = width // CHECKPOINT_PART if run.findings else width // 2
         name = name_within(inert(last.name), max(LEAST_CHECKPOINT_CELLS, room))
-        return [(name, "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted")]
+        fault = (run.faults or {}).get((last.name, last.at))
+        broken: Fact = [(f" ✗ {fault.mark}", "bad")] if fault is not None else []
+        return [(name, "plain"), (f" {_ago(last.at, run.at)}{remark}", "muted"), *broken]
     if run.checkpoints is None:
         return []
     return [("no checkpoints" if run.job.is_finished else "no checkpoint yet", "muted")]

@@ -1,0 +1,96 @@
+"""What checkpoints are judged by: the losses in the log, and the trainer's record beside the newest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import count as endless
+
+from api_client.client import TrainingClient
+from api_client.errors import RequestError
+from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from tui.feeds.run_reading import OnPart, beginning_of, read_log
+from tui.insight.checkpoints.facts import checkpoint_facts
+from tui.insight.health.faults import checkpoint_faults
+from tui.insight.health.rules import DEFAULT_RULES, HealthRules
+from tui.insight.progress.fold import ProgressFold, ProgressPattern
+from tui.insight.run.saved import KeptLosses
+from tui.insight.run.snapshot import RunSnapshot
+from tui.insight.units import count
+
+RECORD_NAME = "trainer_state.json"
+MOST_FILES_LOOKED_AT = 5000
+"""A job may have many more: a mark in a table is not worth listing them all."""
+MOST_LINES = 100_000
+"""Of a longer log a command does not read the losses: that would take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A run with its checkpoints judged; ``problem`` says why they could not be, if so (not inert)."""
+
+    run: RunSnapshot
+    problem: str = ""
+
+
+async def evidence_of(
+    client: TrainingClient,
+    job: TrainingJob,
+    checkpoints: Sequence[Checkpoint],
+    *,
+    rules: HealthRules = DEFAULT_RULES,
+    patterns: Sequence[ProgressPattern] = (),
+    on_part: OnPart | None = None,
+    most_lines: int = MOST_LINES,
+) -> Evidence:
+    """Read the log of a job to judge its checkpoints. A log that cannot be read leaves them unjudged."""
+    now = datetime.now(UTC)
+    fold = ProgressFold(patterns=patterns)
+    run = RunSnapshot(job, now, now, checkpoints=tuple(checkpoints), history_known=True)
+    if not checkpoints:
+        return Evidence(run)
+    kept = asyncio.create_task(kept_losses_of(client, job, checkpoints))
+    try:
+        reading = await read_log(
+            client, job, fold, beginning_of(job, now), on_part=on_part, most_lines=most_lines
+        )
+        run = replace(run, progress=fold.snapshot(), log_read=reading.is_complete, kept_losses=await kept)
+    except RequestError as error:
+        return Evidence(run, f"the log could not be read: {error}")
+    finally:
+        kept.cancel()
+        await asyncio.gather(kept, return_exceptions=True)
+    if not reading.is_complete:
+        return Evidence(run, f"the log has more than {count(most_lines)} lines")
+    return Evidence(replace(run, faults=await asyncio.to_thread(checkpoint_faults, run, rules)))
+
+
+async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequence[Checkpoint]) -> KeptLosses:
+    """The losses beside the newest finished checkpoint. What cannot be read counts as not kept."""
+    finished = [one.checkpoint for one in checkpoint_facts(found) if one.sync != "uploading"]
+    if len(finished) < 2:
+        return KeptLosses()  # it takes two to have a best one
+    try:
+        file = await _newest_record(client, job, finished)
+        if file is None:
+            return KeptLosses()
+        state = await client.checkpoint_contents.trainer_state(job.project_id, job.id, file)
+    except RequestError:
+        return KeptLosses()
+    return KeptLosses(state.curve("loss"), state.curve("eval_loss"))
+
+
+async def _newest_record(
+    client: TrainingClient, job: TrainingJob, finished: Sequence[Checkpoint]
+) -> CheckpointFile | None:
+    newest = next(one.name for one in checkpoint_facts(finished) if one.is_newest)
+    wanted = f"{newest}/{RECORD_NAME}" if newest != "." else RECORD_NAME
+    places = endless(1)
+    async for file in client.checkpoints.files(job.project_id, job.id):
+        if file.relative_file_name == wanted:
+            return file
+        if next(places) >= MOST_FILES_LOOKED_AT:
+            break
+    return None
