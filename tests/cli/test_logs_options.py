@@ -46,6 +46,24 @@ def test_from_and_to_a_time(cli, filled):
     assert between("--since", "2h") == []
 
 
+def test_json_is_one_array_of_what_ndjson_has_line_by_line(cli, filled, tmp_path):
+    lines = [json.loads(each) for each in cli("logs", "job1", "-o", "ndjson").out.splitlines()]
+
+    assert json.loads(cli("logs", "job1", "-o", "json").out) == lines
+    assert json.loads(cli("logs", "job1", "-o", "json", "--last", "3").out) == lines[-3:]
+    assert json.loads(cli("logs", "job1", "-o", "json", "--grep", "nowhere").out) == []
+    assert cli("logs", "job1", "--save", str(tmp_path / "run.json")).code == 0
+    assert json.loads((tmp_path / "run.json").read_text()) == lines
+
+
+@pytest.mark.parametrize("how", [("-o", "json"), ("--save", "run.json")])
+def test_json_that_is_followed_is_referred_to_ndjson(cli, filled, how):
+    result = cli("logs", "job1", "--follow", *how)
+
+    assert (result.code, result.out) == (2, "")
+    assert "-o ndjson" in result.err
+
+
 def test_nothing_that_fits_is_said_and_not_left_to_be_wondered_at(cli, filled):
     result = cli("logs", "job1", "--grep", "nowhere")
 

@@ -37,6 +37,23 @@ def ndjson_line(shown: Shown) -> str:
     return ascii_json(document) + "\n"
 
 
+class JsonArray:
+    """The entries of a whole log as one JSON array, an object a line."""
+
+    def __init__(self) -> None:
+        self._is_begun = False
+
+    def render(self, shown: Shown) -> str:
+        """Return one entry and what separates it from the one before."""
+        lead = ",\n" if self._is_begun else "[\n"
+        self._is_begun = True
+        return lead + ndjson_line(shown).rstrip("\n")
+
+    def end(self) -> str:
+        """Return what ends the array."""
+        return "\n]\n" if self._is_begun else "[]\n"
+
+
 class RawLines:
     """The messages alone, as the job wrote them."""
 

@@ -13,7 +13,7 @@ import click
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
 from tui.commands.log_target import Target, target_of
-from tui.commands.options import Command
+from tui.commands.options import JSON, Command
 
 if TYPE_CHECKING:
     from api_client.models import TrainingJob
@@ -173,14 +173,15 @@ _OPTIONS = (
         "-o",
         "--output",
         "outputs",
-        metavar="[text|ndjson|raw|FILE]",
+        metavar="[text|ndjson|json|raw|FILE]",
         multiple=True,
         help="How to print it (default: text), or with a dot or slash in it a file to save to.",
     ),
     click.option(
         "--save",
         metavar="FILE",
-        help="Save to a file; .ndjson chooses that format. With --follow it is FILE.part until the log ends.",
+        help="Save to a file; .ndjson and .json choose that format."
+        " With --follow it is FILE.part until the log ends.",
     ),
     click.option("--force", is_flag=True, help="Replace the file if it is there."),
 )
@@ -212,12 +213,17 @@ def _request(
             raise click.UsageError("--ignore-case is for what --grep looks for: give --grep too")
         if others["context"] and others["min_level"] is None:
             raise click.UsageError("--context is for matches: give --grep or --min-level too")
+    target = target_of(outputs, save, force=force)
+    if follow and target.format == JSON:
+        raise click.UsageError(
+            "a JSON array ends with the log: with --follow give -o ndjson, an object a line"
+        )
     return LogRequest(
         job_id=job_id if job_id is not None else named_id,
         follow=follow,
         since=since,
         start=start,
         end=end,
-        target=target_of(outputs, save, force=force),
+        target=target,
         **others,
     )

@@ -1,7 +1,7 @@
 """Where ``bt-tui logs`` writes, and in which format.
 
-``-o/--output`` says either: ``text``, ``ndjson`` and ``raw`` are formats; a value with a dot or a slash in
-it is a file (``run.log``, ``./log``), whose ending chooses the format unless one is given too.
+``-o/--output`` says either: ``text``, ``ndjson``, ``json`` and ``raw`` are formats; a value with a dot or a
+slash in it is a file (``run.log``, ``./log``), whose ending chooses the format unless one is given too.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import click
 from api_client.files import AtomicFile
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.options import NDJSON, TEXT
+from tui.commands.options import JSON, NDJSON, TEXT
 from tui.commands.output import Output, cannot_write
 
 RAW = "raw"
-FORMATS = (TEXT, NDJSON, RAW)
+FORMATS = (TEXT, NDJSON, JSON, RAW)
 PARTIAL_SUFFIX = ".part"
-FORMAT_OF_SUFFIX = {".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
+FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tui.commands.exit_codes import ExitCode, is_known_outcome, outcome_exit_cod
 from tui.commands.failures import CommandFailed
 from tui.commands.log_options import DRAIN_VARIABLE, LogRequest, log_options
 from tui.commands.log_target import opened
-from tui.commands.options import Settings, examples, remote_option
+from tui.commands.options import JSON, Settings, examples, remote_option
 from tui.commands.output import Output, OutputClosed
 from tui.commands.progress_line import ProgressLine
 from tui.commands.session import run_on_remote
@@ -53,9 +53,10 @@ def logs(settings: Settings, request: LogRequest) -> ExitCode:
     3 failed, 4 stopped or preempted, 5 deploy failed. Lines may arrive a minute after the end, so it waits
     for them (--drain); ctrl-c then ends it with the job's exit code.
 
-    As ndjson every line is an object with timestamp (ns, a string), time, replica, level and message, and
-    "late": true if it arrived after younger lines, "context": true if it only stands near a match. A stretch
-    that could not be read is {"gap": {"start", "end", "reason"}}. As raw only the messages are printed.
+    As ndjson every line is an object, as json all of them are one array (not with --follow, which takes
+    ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late": true if the
+    line arrived after younger ones, "context": true if it only stands near a match. A stretch that could not
+    be read is {"gap": {"start", "end", "reason"}}. As raw only the messages are printed.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -75,6 +76,7 @@ async def _print(
     client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
 ) -> tuple[ExitCode, int]:
     from tui.commands.log_filter import NodeChooser
+    from tui.commands.log_lines import JsonArray
     from tui.commands.log_reading import Reading, progress_note
 
     line = ProgressLine()
@@ -87,7 +89,8 @@ async def _print(
     now = datetime.now(UTC)
     nodes = NodeChooser(request.nodes)
     reading = Reading(client, job, request.stretch(job, now), request.new_filter, progress, nodes)
-    render = request.renderer(target, job)
+    array = JsonArray() if request.target.format == JSON else None
+    render = array.render if array is not None else request.renderer(target, job)
     try:
         if request.follow:
             code = await _follow(reading, output, target, render, request.drain_s, line.clear)
@@ -96,6 +99,8 @@ async def _print(
             async with closing_stream(reading.history()) as batches:
                 async for batch in batches:
                     _write(batch, target, render)
+            if array is not None:
+                target.data(array.end())
     finally:
         line.clear()
     if reading.gap_count:
