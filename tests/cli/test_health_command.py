@@ -34,6 +34,23 @@ def test_a_healthy_run_is_0(cli, stranger):
     assert "✓ healthy" in result.out
 
 
+def test_all_jobs_are_judged_sickest_first_with_a_total(cli, stranger):
+    stranger.jobs = []
+    running(stranger, "well", STEADY)
+    stranger.jobs.append(job("queued", "PENDING", created_at=iso(now() - 5)))
+    running(stranger, "nan", [*STEADY, *["nan"] * 60])
+    running(stranger, "fine", STEADY)
+
+    table, document = cli("health"), cli("health", "-o", "json")
+
+    assert table.out.splitlines()[0].split()[0] == "nan"
+    ids = [one["job_id"] for one in json.loads(document.out)]
+    assert (ids[0], set(ids[1:3]), ids[3]) == ("nan", {"well", "fine"}, "queued")
+    assert table.err == document.err == "bt-tui: 4 jobs: 1 critical, 2 healthy, 1 waiting\n"
+    given = json.loads(cli("health", "well", "nan", "-o", "json").out)
+    assert [one["job_id"] for one in given] == ["well", "nan"]
+
+
 def test_a_run_that_stands_still_at_full_use_is_11(cli, stranger):
     running(stranger, "hangs", STEADY, silent_s=1800)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ GRAVITY = (
 )
 """Of several jobs the gravest code is the command's."""
 CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
+TOTALLED = ("critical", "warning", "unknown", "healthy", "waiting", "finished")
 SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
 
 
@@ -58,6 +60,9 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
     preempted, 5 deploy failed. Of several jobs the gravest counts: 11, 3, 5, 4, 10, 0. Where nothing is found
     but the metrics could not be read, nobody can tell: 6 (refused), 8 or 1. A job without metrics so far is
     unknown, too, and no reason for an alarm: 0.
+
+    Without JOB_ID all running and queued jobs are judged and printed sickest first. How many there are of
+    each verdict goes to stderr.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -68,20 +73,41 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
         own = configuration_if_any()
         rules = own.health if own is not None else DEFAULT_RULES
         looked_at: list[RunReading] = []
-        for job in await _jobs(client, job_ids):
-            reading = await read_with_line(client, job, output, with_vitals=True)
+        jobs = await _jobs(client, job_ids)
+        for number, job in enumerate(jobs, start=1):
+            place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
+            reading = await read_with_line(client, job, output, with_vitals=True, place=place)
             looked_at.append(replace(reading, run=judged(reading.run, rules)))
-        if not looked_at:
-            output.remark("no job runs or waits")
+        if not job_ids:
+            looked_at.sort(key=lambda each: (GRAVITY.index(_code(each)), TOTALLED.index(_totalled(each))))
         if output_format == JSON:
             output.json([_record(reading) for reading in looked_at])
         else:
             for reading in looked_at:
                 _print(output, reading)
+        output.remark(_total(list(map(_totalled, looked_at))))
         codes = [_code(reading) for reading in looked_at]
         return min(codes, key=GRAVITY.index, default=ExitCode.OK)
 
     return run_on_remote(settings, show)
+
+
+def _totalled(reading: RunReading) -> str:
+    """Return the verdict as the total counts it: a queued job without findings is no healthy run."""
+    from api_client.models import WAITING_STATUSES
+
+    found = _verdict(reading)
+    is_waiting = found == "healthy" and reading.run.job.current_status in WAITING_STATUSES
+    return "waiting" if is_waiting else found
+
+
+def _total(verdicts: Sequence[str]) -> str:
+    """Return ``22 jobs: 2 critical, 20 healthy``, the worst first."""
+    if not verdicts:
+        return "no running or queued jobs"
+    counts = Counter(verdicts)
+    words = ", ".join(f"{counts[word]} {word}" for word in TOTALLED if counts[word])
+    return f"{len(verdicts)} job{'' if len(verdicts) == 1 else 's'}: {words}"
 
 
 async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:

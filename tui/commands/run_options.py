@@ -38,8 +38,12 @@ async def read_with_line(
     prices: Mapping[str, float] | None = None,
     with_vitals: bool = False,
     stream: str | None = None,
+    place: str = "",
 ) -> RunReading:
-    """Read a run, telling how far that is. Raises RequestError; what could not be read of it is remarked."""
+    """Read a run with a line of progress, which begins with ``place``; remark what could not be read of it.
+
+    Raises RequestError.
+    """
     from tui.feeds.run_reading import read_run
 
     own = configuration_if_any()
@@ -50,7 +54,7 @@ async def read_with_line(
             since=since,
             prices=prices,
             with_vitals=with_vitals,
-            on_part=_shown_on(line, job),
+            on_part=_shown_on(line, job, place),
             stream=stream,
             patterns=own.progress_patterns if own is not None else (),
             own_prices=own.prices if own is not None else None,
@@ -85,9 +89,12 @@ async def read_evidence(
     return evidence
 
 
-def _shown_on(line: ProgressLine, job: TrainingJob) -> Callable[[float | None, int], None]:
+def _shown_on(line: ProgressLine, job: TrainingJob, place: str = "") -> Callable[[float | None, int], None]:
+    label = f"{place}reading the log of {job.id}"
+    line.show(label, 0, 0)
+
     def on_part(part: float | None, lines: int) -> None:
         note = "" if part is None else f"{percent(part)}, "
-        line.show(f"reading the log of {job.id}", 0, 0, f"{note}{count(lines)} lines")
+        line.show(label, 0, 0, f"{note}{count(lines)} lines")
 
     return on_part
