@@ -8,6 +8,7 @@ when nothing is written any more, and only if they are relative and stay inside.
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import tarfile
 import zlib
@@ -107,6 +108,8 @@ class Unpacker:
                 self._left_bytes -= member.size
                 if self._left_members < 0 or self._left_bytes < 0:
                     raise BadArchive("it holds more than may be unpacked here")
+                if sum(map(len, itertools.chain(*archive.pax_headers.items()))) > MAX_HEADER_BYTES:
+                    raise BadArchive("a header of it is too large")  # each member has a copy of them
                 reader.allow(member.size + MAX_HEADER_BYTES)
                 self._add(archive, member)
                 reader.allow(MAX_HEADER_BYTES)

@@ -255,8 +255,19 @@ def of_size(size_bytes: int) -> bytes:
     return bytes(header)
 
 
+def headers_for_all(members: int) -> bytes:
+    """Before each member a header that holds for all that follow; each has another name."""
+    pairs = [
+        tarfile.TarInfo.create_pax_global_header({f"key{number}": "x" * 10_000})
+        + tarfile.TarInfo(f"file{number}").tobuf(tarfile.USTAR_FORMAT)
+        for number in range(members)
+    ]
+    return b"".join(pairs)
+
+
 BROKEN = {
     "headers without end": (pax_of(8 * 1024 * 1024), "too large"),
+    "headers that add up": (headers_for_all(2), "too large"),
     "holes without end": (sparse_without_end(1000), "too large"),
     "a negative size": (of_size(-1024), "negative"),
     "a size beyond all disks": (of_size(2**62), "more than may be unpacked"),
