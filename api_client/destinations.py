@@ -13,7 +13,7 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.request import getproxies, proxy_bypass
 
-from api_client.addresses import is_loopback
+from api_client.addresses import DEFAULT_PORTS, is_loopback
 from api_client.errors import AddressRefused
 
 THIS_MACHINE = "this machine"
@@ -63,6 +63,22 @@ def _kind(address: IPv4Address | IPv6Address) -> str:
     return "" if is_public else _RESERVED
 
 
+def _place_of(address: str) -> str:
+    """Return the kind of an address; a public one that this machine itself has is THIS_MACHINE."""
+    return kind_of(address) or (THIS_MACHINE if _is_own(address) else "")
+
+
+def _is_own(address: str) -> bool:
+    """Return whether a connection to the address would come from the address itself; nothing is sent."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, DEFAULT_PORTS["https"]))
+            return ip_address(probe.getsockname()[0]) == ip_address(address)
+    except OSError:
+        return False
+
+
 def proxy_of(scheme: str, host: str) -> str:
     """Return the environment's proxy for this host, empty for none; this machine has none."""
     if is_loopback(host) or proxy_bypass(host):
@@ -94,7 +110,7 @@ class Destinations:
     def remote_is_at(self, address: str) -> None:
         """Note an address of the remote itself; names are ignored, as their owner decides where they lead."""
         try:
-            kind = THIS_MACHINE if is_loopback(address) else kind_of(address)
+            kind = THIS_MACHINE if is_loopback(address) else _place_of(address)
             self._networks |= {kind} & _REACHABLE_IF_REMOTE_IS_THERE
         except ValueError:
             return
@@ -122,7 +138,7 @@ class Destinations:
         self._proxied.add((host, port))
 
     def _check(self, host: str, address: str) -> None:
-        kind = kind_of(address)
+        kind = _place_of(address)
         if not kind or kind in self._networks:
             return
         where = host if host == address else f"{host} ({address})"

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from api_client import Remote, RetryPolicy, TrainingClient, UploadFailed
+from api_client import Remote, RetryPolicy, TrainingClient, UploadFailed, destinations
 from api_client.destinations import Destinations
 from api_client.errors import AddressRefused, InvalidAnswer, RedirectRefused, Unreachable
 from api_client.models import BlobCredentials
@@ -118,6 +118,13 @@ def test_where_the_remote_is_it_may_send_us(remote: str, allowed: str, refused: 
         destinations.resolve(refused, 443)
     again = Destinations(networks=destinations.networks)
     assert again.resolve(allowed, 443)
+
+
+def test_a_public_address_of_this_machine_is_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(destinations, "_NETWORKS", [])  # so 127.0.0.1 stands for a public address
+    with pytest.raises(AddressRefused, match="on this machine"):
+        Destinations(["8.8.8.8"]).resolve("127.0.0.1", 443)
+    assert Destinations(["127.0.0.1"]).resolve("127.0.0.1", 443)
 
 
 class Trap:
