@@ -96,7 +96,7 @@ class AtomicFile:
     The bytes go to a temporary file in the same folder, which is deleted if the block raises; with
     ``partial`` it has that name and stays, unless it is empty. Without ``replace`` an existing ``path``
     raises FileExistsError before anything is written. With it, a link is replaced and its target left alone,
-    and a device or a pipe (``/dev/stdout``) is written to as it is. Raises OSError.
+    and a device or the user's own pipe (``/dev/stdout``) is written to as it is. Raises OSError.
     """
 
     def __init__(
@@ -186,12 +186,14 @@ def _check_free(path: Path, *, replace: bool) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Return whether this is a device or a pipe, which cannot be replaced by a file."""
+    """Return whether this is a device or the user's own pipe, which cannot be replaced by a file."""
+    if path.absolute().parent in _STREAM_FOLDERS:
+        return path.exists()
     try:
-        mode = path.stat().st_mode
+        found = path.lstat()
     except OSError:
         return False
-    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or path.absolute().parent in _STREAM_FOLDERS
+    return stat.S_ISCHR(found.st_mode) or (stat.S_ISFIFO(found.st_mode) and found.st_uid == os.geteuid())
 
 
 def _give_name(temporary: Path, path: Path, *, replace: bool) -> None:

@@ -123,6 +123,31 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(
     assert not (here / written).is_symlink()
 
 
+@pytest.mark.parametrize("kind", ["a link to a pipe", "somebody else's pipe"])
+def test_a_planted_pipe_is_replaced_and_receives_nothing(
+    cli: Callable[..., Any], environ: dict[str, str], here: Path, kind: str
+) -> None:
+    pipe = here / ("pipe" if kind == "a link to a pipe" else "run.log")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    if kind == "a link to a pipe":
+        (here / "run.log").symlink_to(pipe)
+    elif os.geteuid() == 0:
+        os.chown(pipe, 12345, 12345)
+    else:
+        pytest.skip("only root can make a pipe somebody else's")
+
+    try:
+        result = cli("logs", JOB, "--save", "run.log", "--force", environ=environ)
+
+        assert result.code == 0, result.err
+        assert os.read(reader, 1) == b""
+        assert (here / "run.log").is_file()
+        assert not (here / "run.log").is_symlink()
+    finally:
+        os.close(reader)
+
+
 def files_below(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if not path.is_dir()
