@@ -269,16 +269,31 @@ class translated:
 
 
 def _opened_folder(root: Path, names: Sequence[str]) -> int:
-    """Make and open the file's folder; the caller closes it."""
+    """Make and open the file's folder; the caller closes it.
+
+    ``root`` may be a link of the user's or of the system's, but not of somebody else's: its name is often
+    the job's id in the working directory, where others may be able to write.
+    """
     try:
         root.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from None
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    follows = 0 if _is_own_link(root) else os.O_NOFOLLOW
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | follows)
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # macOS's word for a link
+            raise
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(root)) from None
     try:
         return open_folder(folder, names, create=True)
     finally:
         os.close(folder)
+
+
+def _is_own_link(path: Path) -> bool:
+    found = path.lstat()
+    return stat.S_ISLNK(found.st_mode) and found.st_uid in (0, os.geteuid())
 
 
 def _opened_part(name: str, folder: int) -> int:

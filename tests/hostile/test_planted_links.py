@@ -71,6 +71,23 @@ async def test_what_is_planted_is_not_written_to(tmp_path: Path, kind: str, plac
         assert path.read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("is_ours", [True, False])
+async def test_the_folder_itself_may_be_a_link_of_ours_only(tmp_path: Path, is_ours: bool) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "in"
+    outside.mkdir()
+    inside.symlink_to(outside)
+    if not is_ours:
+        if os.geteuid() != 0:
+            pytest.skip("only root can make a link somebody else's")
+        os.lchown(inside, 12345, 12345)
+    with serving(Stored("ckpt/a.bin", CONTENT)) as store:
+        report = await download(store, inside)
+    assert report.is_complete == is_ours
+    assert (outside / "ckpt/a.bin").exists() == is_ours
+    if not is_ours:
+        assert "in is a link or a file where a folder must be" in report.files[0].error
+
+
 @pytest.mark.parametrize("folder", ["ckpt", "ckpt/deep"])
 async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(tmp_path: Path, folder: str) -> None:
     outside, inside = tmp_path / "outside", tmp_path / "in"
