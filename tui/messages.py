@@ -72,12 +72,15 @@ class JobSubmitted(Message):
 
 
 class DeployRequested(Message):
-    """Deploy checkpoints of this job; of any, if none is named."""
+    """Deploy checkpoints of this job; of any, if none is named. ``run`` is what is known of the job."""
 
-    def __init__(self, job: TrainingJob | None, checkpoint: str | None = None) -> None:
+    def __init__(
+        self, job: TrainingJob | None, checkpoint: str | None = None, run: RunSnapshot | None = None
+    ) -> None:
         super().__init__()
         self.job = job
         self.checkpoint = checkpoint
+        self.run = run
 
 
 class CopyRequested(Message):

@@ -9,6 +9,10 @@ from api_client.deployment import VALID_LORA_RANKS
 from support.dashboard import deploy_view, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
 from tui.app import BtTuiApp
+from tui.feeds.deployment import DeploySnapshot
+from tui.insight.run.finding import FindingKind
+from tui.insight.run.saved import Fault, KeptLosses, saved_key
+from tui.insight.run.snapshot import RunSnapshot
 from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
 from tui.wizard.given import Given, beforehand
@@ -209,3 +213,28 @@ async def test_a_job_that_never_ran_is_named_and_not_the_answer() -> None:
         options = app.screen.query_one(OptionList)
         assert options.highlighted is not None
         assert options.get_option_at_index(options.highlighted).id == "old"
+
+
+async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
+    saved = (lora("checkpoint-200"), lora("checkpoint-100"))
+    walk = to(walk_of(*saved), "checkpoints")
+    app = deploy_view(walk)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("j", "space")
+        marks = app.screen.query_one(MarkList)
+        before, cursor = marks.marked, marks.highlighted
+        fault = Fault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN")
+        faults = {saved_key(saved[0]): fault, saved_key(saved[1]): None}
+        facts = walk.state.facts
+        run = RunSnapshot(
+            facts.jobs[0], facts.now, facts.now, log_read=True, kept_losses=KeptLosses(), faults=faults
+        )
+        judged = replace(walk, state=replace(walk.state, facts=facts.with_evidence(run)))
+        app.screen.post_message(DeployScreen.DeployChanged(DeploySnapshot(stage="asking", walk=judged)))
+        await settle(pilot)
+        screen = " ".join(words_of(app).split())
+        assert "checkpoint-200 lora r=16 · 1000 B · 1h ago ▲ after NaN" in screen
+        assert "written after the loss became NaN: checkpoint-200" in screen
+        assert app.screen.query_one(MarkList) is marks
+        assert (marks.marked, marks.highlighted) == (before, cursor)

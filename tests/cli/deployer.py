@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field
 
 from support.stranger import LONG_AGO, Answer, Asked, Stranger
+from support.stranger_runs import iso, training_log
 
 BASE = "meta-llama/Llama-3.1-8B-Instruct"
 
@@ -90,3 +92,14 @@ class Deployer:
             "truss_config": json.dumps({"model_name": request["metadata"]["oracle_name"]}),
         }
         return Answer(body={"data": {"create_model_version_from_inference_template": made}})
+
+
+def broken_loss(deployer: Deployer) -> None:
+    """Give the job a log whose loss became NaN at step 150, and checkpoints before and after."""
+    begin_s = time.time() - 7200
+    deployer.stranger.jobs[0] |= {"created_at": iso(begin_s), "current_status": "TRAINING_JOB_COMPLETED"}
+    losses = [2.0 - step / 1000 if step < 150 else "nan" for step in range(1, 301)]
+    training_log(deployer.stranger, "job1", begin_s, losses, total=1000)
+    deployer.checkpoints = [
+        checkpoint(f"checkpoint-{step}", created_at=iso(begin_s + 10 * step + 5)) for step in (100, 200)
+    ]

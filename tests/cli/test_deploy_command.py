@@ -4,7 +4,7 @@ import json
 import shlex
 
 import pytest
-from deployer import BASE, Deployer, checkpoint
+from deployer import BASE, Deployer, broken_loss, checkpoint
 
 from support.stranger import Answer
 
@@ -333,3 +333,16 @@ def test_a_lost_answer_never_deploys_twice(cli, deployer, monkeypatch):
 
 async def _no_sleep(_self, _seconds):
     """Do not wait."""
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+def test_a_checkpoint_after_a_broken_loss_is_deployed_with_a_warning(cli, deployer, how):
+    broken_loss(deployer)
+    options = ("--job-id", "job1", "--model-name", "x", "--gpu", "L4")
+    bad = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-200", how)
+    good = cli("deploy_checkpoints", *options, "--checkpoint", "checkpoint-100", how)
+
+    assert (bad.code, good.code) == (0, 0)
+    assert "'checkpoint-200' was written" in bad.err and "after the loss became NaN (" in bad.err
+    assert "the best is 'checkpoint-100'" in bad.err
+    assert "NaN" not in good.err

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployer import Deployer, checkpoint
+from deployer import Deployer, broken_loss, checkpoint
 
 from support.stranger import Answer, Stranger, job
 from support.terminal import AtTerminal
@@ -227,3 +227,20 @@ def test_a_wrong_answer_among_the_options_is_named_with_its_question(deployer, t
         someone.sees("Leave without deploying?")
         someone.types(b"y")
         assert someone.end() == 130
+
+
+def test_a_checkpoint_after_a_broken_loss_is_asked_for_again(deployer, tmp_path):
+    broken_loss(deployer)
+    chosen = ("--job-id", "job1", "--checkpoint", "checkpoint-200", "--model-name", "tuned", "--gpu", "L4")
+    with person(deployer.stranger.environ(), tmp_path, "deploy", *chosen) as someone:
+        someone.sees("after the loss became NaN (")
+        someone.sees(LAST_QUESTION)
+        someone.types(ENTER)
+        someone.sees("despite the warning above?")
+        someone.types(ENTER)
+        someone.sees(LAST_QUESTION)
+        someone.types(ESCAPE)
+        someone.sees("Leave without deploying?")
+        someone.types(b"y")
+        assert someone.end() == 130
+    assert deployer.requests == []

@@ -201,4 +201,13 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
                 job_id=message.job.id if message.job is not None else None,
                 checkpoint_names=(message.checkpoint,) if message.checkpoint is not None else (),
             )
-            self.push_app_screen(DeployScreen(partial(DeployFeed, self._session, given), self._session.place))
+            wanted = self._settings.configuration
+            feed_with = partial(
+                DeployFeed,
+                self._session,
+                given,
+                known=message.run,
+                rules=wanted.health,
+                patterns=wanted.progress_patterns,
+            )
+            self.push_app_screen(DeployScreen(feed_with, self._session.place))

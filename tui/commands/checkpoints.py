@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tui.feeds.checkpoint_evidence import Evidence
     from tui.insight.checkpoints.facts import CheckpointFacts
 
-NAMED_AT_MOST = 6
 SORTS = ("checkpoint-id", "size", "created", "type")
 
 
@@ -99,7 +98,9 @@ def list_checkpoints(
             from tui.commands.run_options import read_evidence
             from tui.insight.checkpoints.facts import facts_of_run
 
-            evidence = await read_evidence(client, job, found, output)
+            evidence = await read_evidence(client, job, found)
+            if evidence.problem:
+                output.remark(f"checkpoints are not judged: {evidence.problem}")
             facts = facts_of_run(evidence.run)
             if output_format == JSON:
                 output.json(_document(job.id, facts, evidence))
@@ -213,6 +214,7 @@ def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
     from datetime import UTC, datetime
 
     from tui.commands.tables import Cell, Column, render_table
+    from tui.insight.checkpoints.facts import fault_lines
     from tui.insight.units import UNKNOWN, age, bytes_iec, count
 
     bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
@@ -252,13 +254,8 @@ def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
     for one in facts:
         if one.is_best and one.score:
             output.remark(f"best: {one.name}, {one.score.words}")
-    faulty: dict[str, list[str]] = {}
-    for one in facts:
-        if one.fault is not None:
-            faulty.setdefault(one.fault.words(None), []).append(one.name)
-    for words, names in faulty.items():
-        more = f" and {count(len(names) - NAMED_AT_MOST)} more" if len(names) > NAMED_AT_MOST else ""
-        output.remark(f"{words}: {', '.join(names[:NAMED_AT_MOST])}{more}")
+    for line in fault_lines(facts):
+        output.remark(line)
     return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
 
 

@@ -147,6 +147,7 @@ async def _with_facts(
     client: TrainingClient, state: WizardState, given: Given, wishes: DeployWishes
 ) -> WizardState:
     """Ask the server: the jobs, the machines, and the checkpoints of the job that was given."""
+    from tui.commands.deploy_wizard import judged_facts
     from tui.feeds.deploy_facts import account_facts, checkpoint_facts
     from tui.wizard.given import config_jobs
 
@@ -158,6 +159,8 @@ async def _with_facts(
     facts = await account_facts(client, state.facts.now, job_ids=jobs, project_id=project_id)
     if jobs or state.serves_loops:
         facts = await checkpoint_facts(client, facts, facts.jobs if jobs else ())
+        if len(facts.jobs) == 1:
+            facts = await judged_facts(client, facts, facts.jobs[0])
     return replace(state, facts=facts)
 
 

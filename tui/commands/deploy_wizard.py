@@ -31,8 +31,9 @@ from tui.insight.text import inert
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.deployment import DeploymentResult
+    from api_client.models import TrainingJob
     from tui.wizard.review import Review
-    from tui.wizard.state import WizardState
+    from tui.wizard.state import Facts, WizardState
     from tui.wizard.walk import Walk
 
 DEFAULT_FILE = "deploy.py"
@@ -102,6 +103,8 @@ class DeployDesk:
         state = walk.state
         try:
             facts = await checkpoint_facts(self._client, state.facts, [state.job] if state.job else [])
+            if state.job is not None:
+                facts = await judged_facts(self._client, facts, state.job)
         except RequestError as error:
             if JOB in state.given:
                 raise
@@ -252,4 +255,14 @@ def _last_question(review: Review) -> str:
 
     words = {step: text for step, _title, text in review.lines}
     what = f" ({words[CHECKPOINTS]})" if CHECKPOINTS in words else ""
-    return inert(f"Deploy {review.config.model_name}{what} on {words[GPU]}?")
+    warned = sum(found.severity == "warning" for found in review.findings)
+    despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
+    return inert(f"Deploy {review.config.model_name}{what} on {words[GPU]}{despite}?")
+
+
+async def judged_facts(client: TrainingClient, facts: Facts, job: TrainingJob) -> Facts:
+    """The facts with the job's checkpoints judged by its log, which is read for that."""
+    from tui.commands.run_options import read_evidence
+
+    evidence = await read_evidence(client, job, facts.checkpoints)
+    return facts.with_evidence(evidence.run, evidence.problem)

@@ -68,15 +68,15 @@ async def read_with_line(
 
 
 async def read_evidence(
-    client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint], output: Output
+    client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> Evidence:
-    """Read what the checkpoints are judged by, showing how far that is; remark why they are not judged."""
+    """Read what the checkpoints are judged by, showing how far that is."""
     from tui.feeds.checkpoint_evidence import evidence_of
     from tui.insight.health.rules import DEFAULT_RULES
 
     own = configuration_if_any()
     with reading_line() as line:
-        evidence = await evidence_of(
+        return await evidence_of(
             client,
             job,
             checkpoints,
@@ -84,9 +84,6 @@ async def read_evidence(
             patterns=own.progress_patterns if own is not None else (),
             on_part=_shown_on(line, job),
         )
-    if evidence.problem:
-        output.remark(f"checkpoints are not judged: {evidence.problem}")
-    return evidence
 
 
 def _shown_on(line: ProgressLine, job: TrainingJob, place: str = "") -> Callable[[float | None, int], None]:

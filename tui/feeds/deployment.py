@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,14 +23,20 @@ from api_client.deployment import (
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
 from api_client.streams.records import LogEntry
+from tui.feeds.checkpoint_evidence import evidence_of
 from tui.feeds.deploy_facts import account_facts, checkpoint_facts
 from tui.feeds.session import Session
+from tui.insight.health.rules import DEFAULT_RULES, HealthRules
+from tui.insight.progress.patterns.own import ProgressPattern
+from tui.insight.run.snapshot import RunSnapshot
 from tui.wizard.given import Given, beforehand
 from tui.wizard.outcome import deploy_config
 from tui.wizard.review import Review
+from tui.wizard.state import Facts
 from tui.wizard.step import Answer
 from tui.wizard.walk import Walk
 
+READING = "the log is still being read"
 AGAIN_S = 10.0
 """Until facts that could not be had are asked for again."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
@@ -56,7 +62,11 @@ class DeploySnapshot:
 
 
 class DeployFeed:
-    """Each step publishes a new snapshot; ``on_log`` is given the deployment's log lines as they come."""
+    """Each step publishes a new snapshot; ``on_log`` is given the deployment's log lines as they come.
+
+    Checkpoints are judged by their run's losses: by ``known``, if that is their run and read to its end, else
+    by its log, which is read while questions are asked already.
+    """
 
     def __init__(
         self,
@@ -65,11 +75,18 @@ class DeployFeed:
         *,
         publish: Callable[[DeploySnapshot], object],
         on_log: Callable[[tuple[LogEntry, ...]], object],
+        known: RunSnapshot | None = None,
+        rules: HealthRules = DEFAULT_RULES,
+        patterns: Sequence[ProgressPattern] = (),
     ) -> None:
         self._session = session
         self._given = given
         self._publish = publish
         self._on_log = on_log
+        self._known = known
+        self._rules = rules
+        self._patterns = tuple(patterns)
+        self._judging: set[str] = set()
         self.snapshot = DeploySnapshot()
 
     def _change(self, **changes: Any) -> None:
@@ -114,6 +131,7 @@ class DeployFeed:
         self._change(stage="loading", error="")
         while not await self._read_facts():
             await self._session.clock.sleep(AGAIN_S)
+        await self._judge()
 
     async def _read_facts(self) -> bool:
         """Whether the facts are there, and the first question shown."""
@@ -122,7 +140,7 @@ class DeployFeed:
         try:
             facts = await account_facts(client, now, job_ids=wanted)
             if wanted:
-                facts = await checkpoint_facts(client, facts, facts.jobs)
+                facts = self._with_known(await checkpoint_facts(client, facts, facts.jobs))
         except RequestError as error:
             self._change(error=str(error))
             return False
@@ -157,13 +175,47 @@ class DeployFeed:
             before = self._walk
             self._change(stage="loading", error="", note="")
             try:
-                facts = await checkpoint_facts(self._session.client, walk.state.facts, (job,))
+                facts = self._with_known(
+                    await checkpoint_facts(self._session.client, walk.state.facts, (job,))
+                )
             except RequestError as error:
                 # The job is asked for again: another one may tell its checkpoints.
                 self._change(stage="asking", walk=before, error=str(error))
                 return
             walk = replace(walk, state=replace(walk.state, facts=facts)).started()
         self._change(stage="asking", walk=walk, error="", note="")
+        await self._judge()
+
+    def _with_known(self, facts: Facts) -> Facts:
+        """The facts with what is known of the chosen job's losses; else that its log is being read."""
+        if not facts.checkpoints:
+            return facts
+        run = self._known
+        if run is not None and run.job.id == facts.checkpoints_of and run.faults is not None and run.log_read:
+            return facts.with_evidence(run)
+        return replace(facts, not_judged=READING)
+
+    async def _judge(self) -> None:
+        """Read the log of the chosen job, and judge its checkpoints by it."""
+        state = self._walk.state
+        job = state.job
+        if job is None or state.facts.not_judged != READING or job.id in self._judging:
+            return
+        self._judging.add(job.id)
+        try:
+            evidence = await evidence_of(
+                self._session.client,
+                job,
+                state.facts.checkpoints,
+                rules=self._rules,
+                patterns=self._patterns,
+            )
+        finally:
+            self._judging.discard(job.id)
+        walk = self._walk
+        if walk.state.facts.checkpoints_of == job.id:
+            facts = walk.state.facts.with_evidence(evidence.run, evidence.problem)
+            self._change(walk=replace(walk, state=replace(walk.state, facts=facts)))
 
     def save(self, review: Review, path: Path) -> None:
         """Write the config as a Python file; an existing file is not overwritten."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from api_client.deployment import check_selection, kind_of, rank_for, selectable
 from api_client.models import Checkpoint, TrainingJob
 from api_client.models.status import JobStatus
+from tui.insight.checkpoints.facts import fault_lines
 from tui.insight.status import status_view
 from tui.insight.units import age, bytes_iec
 from tui.wizard.derived import forget_stale
@@ -23,6 +24,8 @@ NEVER_RAN = frozenset(
     }
 )
 """Statuses of jobs that cannot have written a checkpoint (API facts, 1)."""
+
+TOGETHER = "Several LoRAs can be served together; full and Whisper checkpoints stand alone."
 
 
 def job_step(state: WizardState) -> Step:
@@ -54,6 +57,7 @@ def checkpoints_step(state: WizardState) -> Step:
     facts = state.facts
     choices = tuple(_checkpoint_choice(each, state) for each in _newest_checkpoint_first(facts.checkpoints))
     possible = [choice.value for choice in choices if not choice.disabled_reason]
+    proposed = [choice.value for choice in choices if not choice.disabled_reason and not choice.warning]
     refusal = ""
     if not state.needs_checkpoints:
         if not choices:
@@ -68,13 +72,22 @@ def checkpoints_step(state: WizardState) -> Step:
         flag="--checkpoint",
         choices=choices,
         answer=state.answers.checkpoint_names,
-        default=state.answers.checkpoint_names or tuple(possible[:1]),
-        remark="Several LoRAs can be served together; full and Whisper checkpoints stand alone.",
+        default=state.answers.checkpoint_names or tuple((proposed or possible)[:1]),
+        remark="\n".join((TOGETHER, *_judgement(state))),
         refusal=refusal,
         check=lambda answer: _checkpoints_problem(state, choices, answer),
         put=_put_checkpoints,
         is_given=CHECKPOINTS in state.given,
     )
+
+
+def _judgement(state: WizardState) -> list[str]:
+    """What the losses say of the checkpoints, a line each; or why they are not known."""
+    if state.facts.not_judged:
+        return [f"checkpoints are not judged: {state.facts.not_judged}"]
+    judged = state.facts.judged.values()
+    best = [f"best: {one.name}, {one.score.words}" for one in judged if one.is_best and one.score]
+    return [*fault_lines(judged), *best]
 
 
 def _newest_first(jobs: tuple[TrainingJob, ...]) -> list[TrainingJob]:
@@ -110,7 +123,10 @@ def _checkpoint_choice(checkpoint: Checkpoint, state: WizardState) -> Choice:
         reason = rank_for([rank]).refusal
     name = checkpoint.checkpoint_id
     label = ". (the checkpoint folder itself)" if name == "." else name
-    return Choice(name, label, " · ".join(part for part in parts if part), reason)
+    known = state.facts.judged.get(name)
+    best = "★ best" if known and known.is_best else ""
+    warning = known.fault.mark if known and known.fault else ""
+    return Choice(name, label, " · ".join(part for part in (best, *parts) if part), reason, warning)
 
 
 def _checkpoints_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from api_client.definitions import CheckpointList, DeployCheckpointsConfig
 from api_client.deployment import DeployAnswers, build_config, validate
-from api_client.preflight.findings import Finding
+from api_client.preflight.findings import Finding, gravest_first
 from tui.wizard.derived import is_lora
 from tui.wizard.machines import parse_gpu
 from tui.wizard.state import WizardState
@@ -71,10 +73,24 @@ def _compute(built: DeployCheckpointsConfig, given: DeployCheckpointsConfig | No
 
 def findings(state: WizardState, config: DeployCheckpointsConfig) -> tuple[Finding, ...]:
     """What is wrong with it, or worth knowing; errors first."""
-    return validate(
+    found = validate(
         config,
         state.facts.checkpoints,
         files=state.facts.files,
         instances=state.facts.instances,
         secret_names=state.facts.secret_names,
     )
+    return gravest_first((*found, *_losses(state)))
+
+
+def _losses(state: WizardState) -> Iterator[Finding]:
+    """What the losses say against the chosen checkpoints, or why that is not known."""
+    place = "checkpoint_details.checkpoints"
+    best = next((one.name for one in state.facts.judged.values() if one.is_best), "")
+    for checkpoint in state.chosen:
+        known = state.facts.judged.get(checkpoint.checkpoint_id)
+        if known is not None and known.fault is not None:
+            problem = f"{known.name!r} was {known.fault.words(checkpoint.created_at)}"
+            yield Finding("warning", place, problem, f"the best is {best!r}" if best else "")
+    if state.chosen and state.facts.not_judged:
+        yield Finding("info", place, f"checkpoints are not judged: {state.facts.not_judged}")

@@ -9,6 +9,8 @@ from datetime import datetime
 from api_client.definitions import DeployCheckpointsConfig, LoRACheckpoint
 from api_client.deployment import ListedInstance, selectable, telling_files
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from tui.insight.checkpoints.facts import CheckpointFacts, facts_of_run
+from tui.insight.run.snapshot import RunSnapshot
 
 JOB = "job"
 CHECKPOINTS = "checkpoints"
@@ -34,7 +36,8 @@ class Facts:
 
     ``checkpoints`` are those of ``checkpoints_of``, a job's id; ``unfit`` says of some of them, by name, why
     they cannot be deployed. ``files`` are those of the job's that tell whether a checkpoint can be served.
-    None, for these and ``secret_names``: not told.
+    None, for these and ``secret_names``: not told. ``judged`` are the facts of the job's checkpoints by name;
+    ``not_judged`` says why their losses are not known, as far as they are not.
     """
 
     now: datetime
@@ -45,6 +48,8 @@ class Facts:
     files: tuple[CheckpointFile, ...] | None = None
     instances: tuple[ListedInstance, ...] = ()
     secret_names: tuple[str, ...] | None = None
+    judged: Mapping[str, CheckpointFacts] = field(default_factory=dict)
+    not_judged: str = ""
 
     def with_checkpoints(
         self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
@@ -62,7 +67,14 @@ class Facts:
             checkpoints=checkpoints,
             unfit=unfit,
             files=None if files is None else telling_files(files),
+            judged={},
+            not_judged="",
         )
+
+    def with_evidence(self, run: RunSnapshot, problem: str = "") -> Facts:
+        """These facts with the checkpoints judged by the losses of their run."""
+        known = facts_of_run(replace(run, checkpoints=self.checkpoints))
+        return replace(self, judged={one.name: one for one in known}, not_judged=problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,15 @@ LONGEST_NUMBER = 18
 class Choice:
     """Something to choose. ``label`` and ``hint`` may hold text of a server: show them inert.
 
-    ``disabled_reason`` says why it is shown and yet cannot be chosen; empty when it can.
+    ``disabled_reason`` says why it is shown and yet cannot be chosen; empty when it can. ``warning`` says in
+    a word or two what speaks against it.
     """
 
     value: str
     label: str
     hint: str = ""
     disabled_reason: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

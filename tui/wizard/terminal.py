@@ -106,8 +106,8 @@ async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
     if step.kind == "pairs":
         return await _ask_pairs(step, place, say)
     title = f"[{place[0]}/{place[1]}] {step.question}"
-    if step.remark:
-        say(step.remark)
+    for line in step.remark.splitlines():
+        say(line)
     if step.objection:
         say(step.objection)
     if step.kind not in ("choice", "choices", "review") and step.choices:
@@ -269,7 +269,8 @@ def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool 
     import questionary
 
     reason = inert(choice.disabled_reason)
-    title = inert(choice.label + (f"  {choice.hint}" if choice.hint else ""))
+    warning = f"  ▲ {choice.warning}" if choice.warning else ""
+    title = inert(choice.label + warning + (f"  {choice.hint}" if choice.hint else ""))
     if reason and not blocked:
         title, reason = f"- {title} ({reason})", ""
     return questionary.Choice(

@@ -1,5 +1,7 @@
 """Each question: its choices, its default, what it refuses and what it sets."""
 
+from dataclasses import replace
+
 import pytest
 
 from support.wizard_facts import (
@@ -14,6 +16,11 @@ from support.wizard_facts import (
     to,
     walk_of,
 )
+from tui.insight.progress.snapshot import ProgressSnapshot
+from tui.insight.run.finding import FindingKind
+from tui.insight.run.saved import Fault, KeptLosses, saved_key
+from tui.insight.run.snapshot import RunSnapshot
+from tui.wizard.outcome import deploy_config, findings
 from tui.wizard.state import (
     BASE_MODEL,
     CHECKPOINTS,
@@ -28,6 +35,12 @@ from tui.wizard.state import (
     WizardState,
 )
 from tui.wizard.walk import Walk
+
+
+def review_findings(state):
+    """What the review says of the answers, apart from how large adapters' models are."""
+    return tuple(one for one in findings(state, deploy_config(state)) if "checkpoints" in one.field)
+
 
 RANKS = "8, 16, 32, 64, 128, 256, 320, 512"
 
@@ -259,3 +272,59 @@ def test_the_review_never_shows_the_value_of_a_variable():
 
     assert "s3cret" not in str([(each.label, each.hint) for each in walk.step.choices])
     assert any("TOKEN" in each.hint for each in walk.step.choices)
+
+
+def judged(*checkpoints, faulty=(), problem=""):
+    """The wizard's state, these checkpoints written after the loss became NaN, the others in good order."""
+    fault = Fault(FindingKind.LOSS_NOT_FINITE, "the loss became NaN", NOW)
+    run = RunSnapshot(
+        job(),
+        NOW,
+        NOW,
+        progress=ProgressSnapshot(loss_by_step=((100, 0.9), (200, 0.5), (300, 0.7))),
+        log_read=True,
+        kept_losses=KeptLosses(),
+        faults={saved_key(one): fault if one.checkpoint_id in faulty else None for one in checkpoints},
+    )
+    state = state_of(*checkpoints)
+    return replace(state, facts=state.facts.with_evidence(run, problem))
+
+
+SAVED = tuple(lora(f"checkpoint-{n}", created_at=f"2026-03-01T1{n // 100}:00:00Z") for n in (100, 200, 300))
+
+
+def test_a_checkpoint_after_a_broken_loss_is_marked_and_not_proposed():
+    step = to(Walk(judged(*SAVED, faulty=("checkpoint-300",))).started(), CHECKPOINTS).step
+
+    assert [each.warning for each in step.choices] == ["after NaN", "", ""]
+    assert step.choices[1].hint.startswith("★ best")
+    assert "best: checkpoint-200, loss 0.500 at step 200" in step.remark
+    assert step.default == ("checkpoint-200",)
+    assert "written after the loss became NaN (2026-03-01 12:00 UTC): checkpoint-300" in step.remark
+    assert step.problem(("checkpoint-300",)) == ""
+
+
+def test_where_all_are_faulty_the_newest_is_proposed_with_its_warning():
+    step = to(Walk(judged(*SAVED, faulty=[one.checkpoint_id for one in SAVED])).started(), CHECKPOINTS).step
+
+    assert step.default == ("checkpoint-300",)
+
+
+def test_the_review_warns_of_a_faulty_checkpoint_and_names_the_best():
+    walk = Walk(judged(*SAVED, faulty=("checkpoint-300",))).started()
+    found = review_findings(to(walk, REVIEW, checkpoints=("checkpoint-300",)).state)
+
+    assert ("warning", "the best is 'checkpoint-200'") in [(one.severity, one.remedy) for one in found]
+    assert "'checkpoint-300' was written" in found[0].problem
+    assert review_findings(to(walk, REVIEW, checkpoints=("checkpoint-200",)).state) == ()
+
+
+def test_what_could_not_be_judged_is_said_and_not_claimed():
+    walk = Walk(judged(*SAVED, problem="the log could not be read: no")).started()
+
+    assert "checkpoints are not judged: the log could not be read: no" in to(walk, CHECKPOINTS).step.remark
+    (found,) = review_findings(to(walk, REVIEW).state)
+    assert (found.severity, found.problem) == (
+        "info",
+        "checkpoints are not judged: the log could not be read: no",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -14,10 +14,11 @@ from tui.insight.progress.snapshot import over_steps
 from tui.insight.run.finding import FindingKind
 from tui.insight.run.saved import Fault, KeptLosses, SavedKey, StepValues, saved_key, step_of
 from tui.insight.run.snapshot import RunSnapshot
-from tui.insight.units import number
+from tui.insight.units import count, number
 
 __all__ = ["CheckpointFacts", "Score", "checkpoint_facts", "facts_of_run", "step_of", "sync_state"]
 
+NAMED_AT_MOST = 6
 NO_FAULTS: Mapping[SavedKey, Fault | None] = MappingProxyType({})
 
 SyncState = Literal["uploading", "stored", "unknown"]
@@ -114,6 +115,19 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
         eval_loss_by_step=kept.evaluation or evaluation,
         faults=run.faults if is_known else None,
     )
+
+
+def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
+    """Each fault with the checkpoints that have it, the first few of many by name (not inert)."""
+    names: dict[str, list[str]] = {}
+    for one in facts:
+        if one.fault is not None:
+            names.setdefault(one.fault.words(None), []).append(one.name)
+    return [
+        f"{words}: {', '.join(those[:NAMED_AT_MOST])}"
+        + (f" and {count(len(those) - NAMED_AT_MOST)} more" if len(those) > NAMED_AT_MOST else "")
+        for words, those in names.items()
+    ]
 
 
 def checkpoint_facts(

@@ -52,6 +52,15 @@ class MarkList(ChoiceList):
             self.action_mark()
         return self.marked
 
+    def revise(self, choices: Sequence[Choice]) -> bool:
+        """Show the same choices with other words, and keep the marks; False for other choices."""
+        if [one.value for one in choices] != [one.value for one in self._choices]:
+            return False
+        self._choices = tuple(choices)
+        for place, choice in enumerate(choices):
+            self.replace_option_prompt_at_index(place, self._option(choice).prompt)
+        return True
+
     def _option(self, choice: Choice) -> Option:
         sign = " " if choice.disabled_reason else "☑" if choice.value in self._marked else "☐"
         return Option(
@@ -110,6 +119,14 @@ class AnswerPane(Vertical):
                 yield _options(step)
                 yield Static("choose above, or type one:", classes="hint")
             yield Input(_text(step.default), id="text", compact=True)
+
+    def revise(self, step: Step) -> bool:
+        """Take the same question with other words for its choices; False for another question."""
+        marks = self.query(MarkList)
+        if step.id != self.step.id or not marks or not marks.first().revise(step.choices):
+            return False
+        self.step = step
+        return True
 
     def on_mount(self) -> None:
         """Keys go to the question."""
@@ -187,6 +204,8 @@ def choice_text(choice: Choice) -> Text:
         text.append("".join(f"\n    {line}" for line in lines), "dim italic")
     elif choice.hint:
         text.append(f"  {inert(choice.hint)}", "dim")
+    if choice.warning:
+        text.append(f"\n    ▲ {inert(choice.warning)}", "bold")
     return text
 
 

@@ -19,7 +19,7 @@ from textual.widgets import Static
 from api_client.streams.records import LogEntry
 from tui.actions import Scope
 from tui.feeds.deployment import DeployFeed, DeploySnapshot
-from tui.insight.text import inert
+from tui.insight.text import inert, inert_lines
 from tui.keymap import bindings_of
 from tui.messages import CopyRequested
 from tui.screens.base import AppScreen
@@ -152,13 +152,14 @@ class DeployScreen(AppScreen):
         self.query_one("#question", WrappedText).update(inert(step.question))
         remark = self.query_one("#remark", WrappedText)
         remark.display = bool(step.remark)
-        remark.update(inert(step.remark))
+        remark.update(inert_lines(step.remark))
         self.set_class(step.id == REVIEW, "-review")
         # The same question asked again keeps what was typed.
         shown = (step.id, step.default, step.choices)
         if shown != self._shown:
             self._shown = shown
-            self._ask(AnswerPane(step))
+            if not any(pane.revise(step) for pane in self.query(AnswerPane)):
+                self._ask(AnswerPane(step))
         self.form = "python" if step.id == REVIEW else ""
         self._show_made(walk)
 
@@ -260,7 +261,9 @@ class DeployScreen(AppScreen):
                 self.run_worker(self._feed.deploy(), name="deployment", group="deploy", exit_on_error=False)
 
         gpu = next((text for _, title, text in made.lines if "GPU" in title), "")
-        what = f"It is built and started on {inert(self._place)} and costs money while it runs: {inert(gpu)}."
+        warnings = [f"▲ {inert(found.problem)}" for found in made.findings if found.severity == "warning"]
+        cost = f"It is built and started on {inert(self._place)} and costs money while it runs: {inert(gpu)}."
+        what = "\n".join((*warnings, cost))
         self.app.push_screen(
             ConfirmScreen(f"Deploy {inert(made.config.model_name or 'the model')}?", what, "Deploy it"),
             answered,

@@ -33,7 +33,7 @@ class RunActions(TabActions):
         """Deploy this job's checkpoints; on their tab, the one under the cursor."""
         chosen = self.query_one(CheckpointPane).chosen
         name = chosen.name if chosen is not None and self.tab == "checkpoints" else None
-        self.post_message(DeployRequested(self.job, name))
+        self.post_message(DeployRequested(self.job, name, self.snapshot))
 
     def action_open_cache(self) -> None:
         """The cache of the job's project."""
