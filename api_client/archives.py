@@ -107,7 +107,10 @@ class Unpacker:
                 self._left_members -= 1
                 self._left_bytes -= member.size
                 if self._left_members < 0 or self._left_bytes < 0:
-                    raise BadArchive("it holds more than may be unpacked here")
+                    raise BadArchive(
+                        "it holds more than may be unpacked here: more than fits on the disk,"
+                        f" {MAX_BYTES // 1024**3} GiB or {MAX_MEMBERS:,} members"
+                    )
                 if sum(map(len, itertools.chain(*archive.pax_headers.items()))) > MAX_HEADER_BYTES:
                     raise BadArchive("a header of it is too large")  # each member has a copy of them
                 reader.allow(member.size + MAX_HEADER_BYTES)

@@ -261,7 +261,8 @@ class translated:
         if not isinstance(error, OSError):
             return
         if error.errno in FULL_DISK:
-            raise NoRoom(f"{why_not_written(error)}. What has arrived is kept: run it again then") from error
+            why = why_not_written(error)
+            raise NoRoom(f"{why}. Then run it again; it resumes from what could be kept") from error
         if isinstance(error, NotADirectoryError) and error.filename is not None:
             where = f"{error.filename} is a link or a file where a folder must be"
             raise DownloadError(f"can't write {self._path.name}: {where}") from error

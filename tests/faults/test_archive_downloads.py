@@ -99,7 +99,7 @@ async def test_an_archive_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(unpacking, "MAX_BYTES", 1000)
     with serving() as store:
         store.archive = archive_of(member("a"), member("b"), content=b"x" * 600)
-        with pytest.raises(DownloadError, match="more than may be unpacked"):
+        with pytest.raises(DownloadError, match="more than fits on the disk"):
             await fetch(store, tmp_path)
         assert not (tmp_path / NAME).exists()
 
