@@ -28,7 +28,7 @@ _TOKENS = re.compile(
     # Not keys: mouse reports of old terminals, whose three bytes need not be UTF-8, and string sequences
     # (OSC, DCS, SOS, PM, APC), such as an answer to a program that ran before.
     rb"(?P<report>\x1b\[M[\x20-\xff]{3}|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\))"
-    rb"|(?P<control>\x1b\[(?!M)[0-?]*[ -/]*[@-Z\\-~])"
+    rb"|(?P<control>\x1b\[(?!M)[ -?]*[@-Z\\-~])"
     rb"|\x1b|[^\x1b]+"
 )
 _UNUSABLE = re.compile("[\ufffd\ud800-\udfff]")  # undecodable bytes, surrogates

@@ -61,6 +61,9 @@ def test_a_paste_never_becomes_keys(chunks: list[bytes]) -> None:
         b"\x1b[97;1:3u",
         b"\x1b[55296u",
         b"\x1b[48;0;0;0;0t\x1b[<0;1;1M",  # a terminal without cells, and a click there
+        b"\x1b[48;-1;80;1;1t",  # parameters that no sequence has
+        b"\x1b[<-1;-1;-1M",
+        b"\x1b[1 2q",
         b"\x1b[?62;22c",  # answers to questions of a program that ran before
         b"\x1b]11;rgb:1c1c/1c1c/1c1c\x1b\\",
         b"\x1bP>|tmux 3.3a\x1b\\",
