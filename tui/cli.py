@@ -110,7 +110,7 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 def _fail(error: Exception) -> int:
-    from tui.commands.failures import explain, wants_details
+    from tui.commands.failures import explain, request_details, wants_details
 
     message, code = explain(error)
     if wants_details():
@@ -118,7 +118,7 @@ def _fail(error: Exception) -> int:
 
         click.echo(crash_text(error), err=True)
     output = Output()
-    for line in message.splitlines():
+    for line in (*message.splitlines(), *([request_details(error)] if wants_details() else [])):
         output.remark(line)
     return code
 

@@ -30,6 +30,7 @@ from api_client.errors import (
     Unreachable,
 )
 from api_client.http.decoding import NotDecodable, read_json
+from api_client.http.request_words import words_for
 from api_client.http.retry import parse_retry_after
 from api_client.remotes import Remote
 
@@ -64,6 +65,11 @@ class RequestLine(NamedTuple):
     path: str
     attempt: int = 1
 
+    @property
+    def words(self) -> str:
+        """What it was to do."""
+        return words_for(self.method, self.path)
+
 
 def clean(text: object, remote: Remote) -> str:
     """A server's text as one printable line without the key, at most ``MAX_SERVER_WORDS`` characters."""
@@ -87,7 +93,8 @@ def from_answer(
     code, words = _server_words(content, response.headers.get("content-type", ""), remote)
     phrase = words or _phrase(status)
     kind: type[ErrorAnswer] = BadRequest
-    message = f"{host} answered {status} to {line.method} {line.path}: {phrase}"
+    said = f"{host} says: {words.rstrip('.')} ({status})" if words else f"{host} answered {status} {phrase}"
+    message = f"can't {line.words}: {said}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         kind = Unauthorized
         message = _refusal(remote, host) + f": {phrase} ({status})"
@@ -161,7 +168,7 @@ def not_decodable(
     else:
         reason = f"something else than the API promises ({clean(reason, remote)})"
     return InvalidAnswer(
-        f"{host} answered {line.method} {line.path} with {reason}",
+        f"can't {line.words}: {host} answered with {reason}",
         method=line.method,
         path=line.path,
         attempts=line.attempt,

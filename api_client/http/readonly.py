@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api_client.errors import ReadOnlyError
+from api_client.http.request_words import words_for
 
 READING_METHODS = frozenset({"GET", "HEAD"})
 
@@ -50,7 +51,7 @@ def only_reads(method: str, path: str, body: Any = None) -> bool:
 
 def refusal(read_only_by: str, method: str, path: str, what: str = "") -> ReadOnlyError:
     """The error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
-    named = what or f"{method} {path}"
+    named = what or words_for(method, path)
     return ReadOnlyError(
         f"not done, as nothing may be changed (read-only by {read_only_by}): {named}",
         method=method,

@@ -212,9 +212,7 @@ class Transport:
             finally:
                 await response.aclose()
             if content is None:
-                message = (
-                    f"{site.netloc} answered {call.method} {call.path} with over {MAX_ANSWER_BYTES:,} bytes"
-                )
+                message = f"can't {line.words}: {site.netloc} answered with over {MAX_ANSWER_BYTES:,} bytes"
                 return Failure(InvalidAnswer(message, **_details(line)), arrived=True)
             if not response.is_success:
                 return Failure(
@@ -224,7 +222,7 @@ class Transport:
                     arrived=True,
                 )
             return _Answer(response.status_code, content, response.headers.get("content-type", ""))
-        message = f"{site.netloc} redirected {call.method} {call.path} more than {MAX_REDIRECTS} times"
+        message = f"can't {line.words}: {site.netloc} redirected it more than {MAX_REDIRECTS} times"
         return Failure(RedirectRefused(message, **_details(line)), arrived=True)
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
@@ -242,7 +240,7 @@ class Transport:
             "nowhere" if target is None else failures.clean(f"{target.scheme}://{target.host}", self._remote)
         )
         return RedirectRefused(
-            f"{site.netloc} redirected {call.method} {call.path} to {whither}; not followed, as the key"
+            f"can't {line.words}: {site.netloc} redirected it to {whither}; not followed, as the key"
             f" belongs to {site.netloc} alone",
             **_details(line),
         )

@@ -165,8 +165,21 @@ def test_json_stays_parsable_while_waits_are_remarked(cli, stranger):
 
     assert result.code == 0
     assert json.loads(result.out) == []
-    assert "waiting" in result.err
-    assert "503" in result.err
+    assert "can't list the projects: " in result.err
+    assert "back soon (503); retrying in 0.0 s" in result.err
+
+
+def test_method_route_and_request_id_are_details_of_an_error(cli, stranger):
+    refused = Answer(400, {"message": "only while it waits"}, {"X-Request-Id": "req-1"})
+    stranger.on("PATCH", "/v1/.*", refused)
+
+    plain = cli("update", "job1", "--priority", "3")
+    detailed = cli("update", "job1", "--priority", "3", environ={**stranger.environ(), "BT_TUI_DEBUG": "1"})
+
+    host = stranger.url.removeprefix("http://")
+    assert plain.code == 1
+    assert plain.err == f"bt-tui: can't update job job1: {host} says: only while it waits (400)\n"
+    assert "PATCH /v1/training_projects/proj1/jobs/job1, sent 1 times, status 400, id req-1" in detailed.err
 
 
 def test_remote_may_stand_before_and_after_the_command(cli, stranger, clean_environ):

@@ -71,6 +71,21 @@ def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:
     return str(error), ExitCode.USAGE
 
 
+def request_details(error: Exception) -> str:
+    """Return which request failed, for whoever looks for it in a server's log; empty for other errors."""
+    from api_client.errors import ErrorAnswer, RequestError
+
+    if not isinstance(error, RequestError) or not error.method:
+        return ""
+    parts = [f"{error.method} {error.path}", f"sent {error.attempts} times"]
+    if isinstance(error, ErrorAnswer):
+        parts.append(f"status {error.status}")
+        parts += [
+            f"{name} {value}" for name, value in (("code", error.code), ("id", error.request_id)) if value
+        ]
+    return f"request: {', '.join(parts)}"
+
+
 def wants_details() -> bool:
     """Whether the person asked for tracebacks."""
     return bool(os.environ.get(DEBUG_VARIABLE))

@@ -80,4 +80,4 @@ def without_httpx_command_line() -> Iterator[None]:
 def _remark_wait(event: RequestEvent, output: Output) -> None:
     """Say on stderr that a request waits before it is tried again, and why."""
     if event.kind == "waiting":
-        output.remark(f"waiting {event.delay_s:.1f} s: {event.reason}")
+        output.remark(f"{event.reason}; retrying in {event.delay_s:.1f} s")
