@@ -100,3 +100,15 @@ async def test_names_in_the_list_of_answers_are_broken_between_their_parts() -> 
         await settle(pilot)
         left = [row.split("▕")[0].strip() for row in text_of(app).splitlines()]
         assert "meta-llama/Llama-3.1-" in left and "70B-Instruct" in left
+
+
+async def test_the_details_have_the_whole_reason_however_long_its_words() -> None:
+    long = f"Failed to pull image registry.example/{'team/' * 60}trainer:2.7: manifest unknown"
+    failed = job("broken", "DEPLOY_FAILED", error_message=long, hours_ago=5, took_hours=0.1)
+    app = job_view(run(failed, metrics=JobMetrics(), progress=None, checkpoints=()), tab="details")
+    async with app.run_test(size=(60, 40)) as pilot:
+        await settle(pilot)
+        rows = text_of(app).splitlines()
+        first = next(y for y, row in enumerate(rows) if row.startswith(" message "))
+        column = rows[first].index("Failed")
+        assert flowing(long) in flowing("".join(row[column:] for row in rows[first:]))

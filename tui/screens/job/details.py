@@ -41,7 +41,7 @@ class Details(VerticalScroll, can_focus=True):
         tones = tone_styles(self.app)
         table = Table.grid(padding=(0, 2))
         table.add_column(no_wrap=True, style=tones["muted"])
-        table.add_column(ratio=1)
+        table.add_column(ratio=1, overflow="fold")
         for name, value in facts(run):
             table.add_row(Text(name), Text(inert(value)))
         if run.findings:

@@ -148,7 +148,7 @@ class SubmitScreen(AppScreen):
         tones = tone_styles(self.app)
         table = Table.grid(padding=(0, 1))
         table.add_column(no_wrap=True, style=tones["muted"])
-        table.add_column(ratio=1)
+        table.add_column(ratio=1, overflow="fold")
         for name, value in rows:
             table.add_row(Text(name), Text(value))
         return table
