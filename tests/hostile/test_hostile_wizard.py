@@ -165,7 +165,7 @@ def test_a_name_to_save_as_that_cannot_be_is_a_sentence(
             return await desk().act(review, SAVE)
 
     assert asyncio.run(save()) is review
-    assert "No such file or directory" in capsys.readouterr().err
+    assert "the folder does not exist; create it first" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
