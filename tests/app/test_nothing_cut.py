@@ -112,3 +112,16 @@ async def test_the_details_have_the_whole_reason_however_long_its_words() -> Non
         first = next(y for y, row in enumerate(rows) if row.startswith(" message "))
         column = rows[first].index("Failed")
         assert flowing(long) in flowing("".join(row[column:] for row in rows[first:]))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_notification(size: tuple[int, int]) -> None:
+    saved = "Saved the log to /home/somebody/experiments/llama-finetune/2026/logs/of-the-longest-run.log."
+    app = home()
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        app.notify(saved)
+        await until(pilot, lambda: "▌" in text_of(app))
+        await settle(pilot)
+        toast = [row.split("▌", 1)[1] for row in text_of(app).splitlines() if "▌" in row]
+        assert flowing(saved) == flowing("".join(toast))
