@@ -40,6 +40,7 @@ MAX_SERVER_WORDS = 500
 _MAX_PARSED_BYTES = 65_536
 _REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
 
+UNRESOLVED = "its name cannot be resolved"
 _REASONS = {
     errno.ECONNREFUSED: "connection refused",
     errno.ECONNRESET: "the connection was reset",
@@ -133,7 +134,9 @@ def from_exception(error: Exception, remote: Remote, host: str, line: RequestLin
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return Failure(TimedOut(f"{host} gave no complete answer in time", **details), True)
     if isinstance(error, httpx.ConnectError):
-        return Failure(Unreachable(f"{host} cannot be reached: {_reason(error, remote)}", **details), False)
+        reason = _reason(error, remote)
+        message = f"can't resolve {host}" if reason == UNRESOLVED else f"{host} cannot be reached: {reason}"
+        return Failure(Unreachable(message, **details), False)
     if isinstance(error, httpx.ProxyError):
         reason = clean(error, remote)
         return Failure(Unreachable(f"{host} cannot be reached through the proxy: {reason}", **details), False)
@@ -233,7 +236,7 @@ def _reason(error: BaseException, remote: Remote) -> str:
         if isinstance(cause, ssl.SSLError):
             return "it does not speak TLS as it should"
         if isinstance(cause, socket.gaierror):
-            return "its name cannot be resolved"
+            return UNRESOLVED
         if isinstance(cause, OSError) and cause.errno in _REASONS:
             return _REASONS[cause.errno]
     return clean(error, remote).rstrip(".") or "the connection was lost"

@@ -65,6 +65,12 @@ def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
         problem = f"no instance has {request.gpu_count} {request.gpu_type}: the largest has {max(counts)}"
         remedy = f"take {request.gpu_type}:{max(counts)} on more nodes, by compute.node_count"
         yield Finding("error", field, problem, remedy)
+    elif request.gpu_count not in counts:
+        larger = min(count for count in counts if count > request.gpu_count)
+        listed = ", ".join(map(str, sorted(set(counts))))
+        asked = f"{request.gpu_count} {request.gpu_type}"
+        problem = f"no instance has {asked}: the job gets {larger}, and pays for them"
+        yield Finding("warning", field, problem, f"instances have {listed}")
 
 
 def _capacity(request: JobRequest, facts: AccountFacts, now: datetime) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ class Sources:
             if self.environment.holds_a_remote:
                 return ENVIRONMENT, ENVIRONMENT_REMOTE
             if name is not None:
-                raise ConfigurationError(f"there is no remote '{name}': {API_KEY_VARIABLE} is not set")
+                raise ConfigurationError(f"no remote '{name}': {API_KEY_VARIABLE} is not set")
         if name is not None:
             return self._named(name)
         if self.environment.profile is not None:
@@ -92,11 +92,14 @@ class Sources:
             return TRUSSRC, name
         if name in self.profiles.names:
             return PROFILE, name
-        known = f"it has {', '.join(self.sections)}" if self.sections else "it has none, or does not exist"
+        if self.sections:
+            known = f"{self.path} has {', '.join(self.sections)}"
+        else:
+            known = f"{self.path} has none" if self.path.exists() else f"{self.path} not found"
         profiles = (
             f"; profiles of the Go CLI: {', '.join(self.profiles.names)}" if self.profiles.names else ""
         )
-        raise ConfigurationError(f"there is no remote '{name}' in {self.path}: {known}{profiles}")
+        raise ConfigurationError(f"no remote '{name}': {known}{profiles}")
 
     def _profile_of_environment(self, name: str) -> Place:
         if name not in self.profiles.names:

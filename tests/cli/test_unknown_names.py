@@ -187,3 +187,52 @@ def test_watching_a_job_that_is_not_there_opens_nothing(
         assert terminal.end() == 7
     assert "there is no training job 'nosuch'" in terminal.text
     assert "\x1b[?1049h" not in terminal.text
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("logs", "job1", "--project", "nope"), "another project than 'nope'"),
+        (("metrics", "job1", "--project", "nope"), "another project than 'nope'"),
+    ],
+)
+def test_a_job_of_another_project(
+    cli: Callable, stranger: Stranger, command: tuple[str, ...], words: str
+) -> None:
+    result = cli(*command)
+    assert (result.code, result.out) == (7, "")
+    assert words in result.err
+
+
+@pytest.mark.parametrize("command", ["logs", "metrics", "progress", "view", "stop", "checkpoints list"])
+def test_two_projects_are_one_too_many(cli: Callable, stranger: Stranger, command: str) -> None:
+    result = cli(*command.split(), "--project", "llama-sft", "--project-id", "proj2")
+    assert (result.code, result.out) == (2, "")
+    assert "--project and --project-id name two projects" in result.err
+
+
+@pytest.mark.parametrize("moment", ["2099-01-01", "2099-01-01T00:00:00Z", "4070908800"])
+@pytest.mark.parametrize("command", ["logs", "metrics", "progress"])
+def test_since_a_time_that_is_still_to_come(cli: Callable, command: str, moment: str) -> None:
+    result = cli(command, "job1", "--since", moment)
+    assert (result.code, result.out) == (2, "")
+    assert "in the future" in result.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "metrics job1 --metric cpu_usage",
+        "compare job1 job2 --curves",
+        "compare job1 job2 --curves -o chart",
+        "compare job1 job2 --smoothing 0.5",
+        "init one --target-directory two",
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    cli: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = cli(*line.split())
+    assert (result.code, result.out) == (2, "")
+    assert list(tmp_path.iterdir()) == []

@@ -61,6 +61,10 @@ def compare(
 
     A job that is gone or cannot be read is left out with a remark, and the exit code is 7 or 8.
     """
+    if with_curves and output_format in (TABLE, CHART):
+        raise click.UsageError("--curves goes with -o json or csv; -o chart draws them")
+    if smoothing and output_format != CHART:
+        raise click.UsageError("--smoothing goes with -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:

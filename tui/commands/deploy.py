@@ -14,7 +14,7 @@ from tui.commands.confirmation import can_ask
 from tui.commands.deploy_options import DeployWishes, deploy_options, pairs_of
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.official_options import project_named
+from tui.commands.official_options import given_project, project_named
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option, yes_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
@@ -166,5 +166,5 @@ async def _with_facts(
 
 async def _project_id(client: TrainingClient, wishes: DeployWishes) -> str | None:
     """The id of the project that was named. Raises CommandFailed for none or several of that name."""
-    name = wishes.project or wishes.project_id
+    name = given_project(wishes.project, wishes.project_id)
     return (await project_named(client, name)).id if name is not None else None

@@ -59,6 +59,8 @@ def init(
     Without DIR it goes into a folder of the template's name. The files' names are printed.
     """
     output = (settings or Settings()).output
+    if directory is not None and named_directory not in (None, directory):
+        raise click.UsageError("DIR and --target-directory name two folders: give one")
     directory = directory or named_directory
     if list_examples:
         _list(output, output_format)

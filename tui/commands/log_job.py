@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, TimedOut
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed
-from tui.commands.official_options import project_named
+from tui.commands.official_options import check_project, given_project, project_named
 from tui.commands.output import Output
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     Raises RequestError, and CommandFailed where there is none.
     """
     job_id = request.job_id
+    name = given_project(request.project, request.project_id)
     if job_id is not None:
-        return await _insisting(lambda: client.jobs.find(job_id))
-    name = request.project_id or request.project
+        job = await _insisting(lambda: client.jobs.find(job_id))
+        check_project(job, name)
+        return job
     project_id = (await _insisting(lambda: project_named(client, name))).id if name is not None else None
     found = await _insisting(lambda: client.jobs.search(project_id=project_id))
     if not found:

@@ -59,6 +59,8 @@ class LogRequest:
         if self.since:
             start = since_moment(self.since, now)
         end = given_moment(self.end, beginning, now) if self.end else None
+        if start is not None and start > now:
+            raise CommandFailed("the log is wanted from a time in the future on", ExitCode.USAGE)
         if start is not None and end is not None and end <= start:
             raise CommandFailed("--end is not after the beginning: nothing is between them", ExitCode.USAGE)
         return Stretch(start, end, self.last)
@@ -139,7 +141,7 @@ _OPTIONS = (
     click.option(
         "--min-level",
         type=click.Choice(LEVELS, case_sensitive=False),
-        help="At least that grave, by the server's level or the line's own; none counts as INFO.",
+        help="Minimum level, by the server's or the line's own; none counts as INFO.",
     ),
     click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only of this node: name or number."),
     click.option("--grep", metavar="REGEX", callback=_check_pattern, help="Only lines that match (RE2)."),

@@ -45,7 +45,7 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
     for value in files:
         if value != save and not any(sign in value for sign in "./\\~"):
             raise click.BadParameter(
-                f"{value!r} is no format ({', '.join(FORMATS)}); for a file of that name: ./{value}",
+                f"unknown format {value!r}; use {', '.join(FORMATS)}, or ./{value} for a file",
                 param_hint="-o/--output",
             )
     if len(formats) > 1 or len(files) > 1:

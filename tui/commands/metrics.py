@@ -13,6 +13,7 @@ from tui.commands.official_options import job_options, meant_job
 from tui.commands.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
+from tui.commands.since import moment_since, since_option
 
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
@@ -38,17 +39,6 @@ REFRESH_S = 30.0
 """How often --follow looks, as the official command does."""
 
 
-def _check_since(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None:
-        from tui.commands.log_times import since_moment
-
-        try:
-            since_moment(value, datetime.now(UTC))
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-    return value
-
-
 @click.command(
     short_help="GPU, CPU, memory and disk use of a job's nodes.",
     epilog=examples(
@@ -61,9 +51,9 @@ def _check_since(_context: click.Context, _parameter: click.Parameter, value: st
 )
 @click.argument("job", metavar="[JOB_ID]", required=False)
 @job_options
-@click.option("--since", metavar="TIME", callback=_check_since, help="From then on: 2h ago, or a time.")
+@since_option("From then on: 2h ago, or a time.")
 @click.option(
-    "--step", "step_s", metavar="SECONDS", type=click.IntRange(1, 86_400), help="Distance of samples."
+    "--step", "step_s", metavar="SECONDS", type=click.IntRange(1, 86_400), help="Seconds between samples."
 )
 @click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only this node: name or number.")
 @click.option(
@@ -111,6 +101,8 @@ def metrics(
     """
     if job and job_id and job != job_id:
         raise click.UsageError("two different job ids: give one")
+    if metrics and output_format == TABLE:
+        raise click.UsageError("the table shows all metrics: --metric goes with -o csv, json or chart")
     if follow and output_format == CHART:
         raise click.UsageError("a chart does not follow: watch the job in the dashboard (bt-tui watch)")
 
@@ -145,12 +137,10 @@ Window = tuple[datetime | None, datetime | None]
 
 def _window(job: TrainingJob, since: str | None, output_format: str) -> Window:
     """From when to when. Of a finished job's last state the server knows best: no bounds."""
-    from tui.commands.log_times import since_moment
-
     now = datetime.now(UTC)
     end = job.updated_at + AFTER_THE_END if job.is_finished and job.updated_at else None
     if since is not None:
-        return since_moment(since, now), end
+        return moment_since(since), end
     if output_format == TABLE:
         return (None, None) if job.is_finished else (now - NOW_SPAN, None)
     return job.created_at, end

@@ -77,6 +77,13 @@ def job_options(command: Command) -> Command:
     return command
 
 
+def given_project(project: str | None, project_id: str | None) -> str | None:
+    """Return the project that ``--project`` and ``--project-id`` name. Raises UsageError for two."""
+    if project and project_id and project != project_id:
+        raise click.UsageError("--project and --project-id name two projects: give one")
+    return project or project_id
+
+
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
     """The project so called; ids win over names.
 
@@ -99,11 +106,10 @@ async def meant_job(
     client: TrainingClient, *, job_id: str | None, project: str | None, project_id: str | None
 ) -> TrainingJob:
     """The job of that id, else the newest of the project. Raises CommandFailed, UsageError without any."""
-    named = project or project_id
+    named = given_project(project, project_id)
     if job_id:
         job = await client.jobs.find(job_id)
-        if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
-            raise CommandFailed(f"job {job_id} is of another project than {named!r}", ExitCode.NOT_FOUND)
+        check_project(job, named)
         return job
     if not named:
         raise click.UsageError("say which job: --job-id JOB_ID, or --project PROJECT for its newest")
@@ -112,6 +118,12 @@ async def meant_job(
     if not jobs:
         raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
     return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0)
+
+
+def check_project(job: TrainingJob, named: str | None) -> None:
+    """Raise CommandFailed if the job belongs to another project than the one that was named."""
+    if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
+        raise CommandFailed(f"job {job.id} belongs to another project than {named!r}", ExitCode.NOT_FOUND)
 
 
 def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="How far a training is, as its log tells it: step, loss, speed, ETA.",
+    short_help="Training progress read from the log: step, loss, speed, ETA.",
     epilog=examples(
         "bt-tui progress abc1234",
         "bt-tui progress abc1234 -o json | jq .eta_s",

@@ -26,7 +26,11 @@ def moment_since(typed: str | None) -> datetime | None:
 
     if typed is None:
         return None
+    now = datetime.now(UTC)
     try:
-        return since_moment(typed, datetime.now(UTC))
+        moment = since_moment(typed, now)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--since") from None
+    if moment > now:
+        raise click.BadParameter(f"{typed!r} is in the future", param_hint="--since")
+    return moment

@@ -10,7 +10,7 @@ import click
 from tui.commands.confirmation import confirm
 from tui.commands.exit_codes import ExitCode
 from tui.commands.failures import CommandFailed, explain
-from tui.commands.official_options import project_named
+from tui.commands.official_options import given_project, project_named
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option, yes_option
 from tui.commands.output import Output
 from tui.commands.session import run_on_remote
@@ -65,7 +65,7 @@ def stop(
         if wanted:
             chosen = [await client.jobs.find(job_id) for job_id in wanted]
         else:
-            chosen = await _active_jobs(client, project or project_id, stop_all=stop_all)
+            chosen = await _active_jobs(client, given_project(project, project_id), stop_all=stop_all)
             confirm(_question(chosen), assume_yes=assume_yes)
         return await _stop(client, output, chosen, output_format)
 

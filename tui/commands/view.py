@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from tui.commands.exit_codes import ExitCode
-from tui.commands.failures import CommandFailed
 from tui.commands.job import job
 from tui.commands.jobs import jobs
+from tui.commands.official_options import given_project
 from tui.commands.options import JSON, TABLE, Settings, examples, format_option, remote_option
 from tui.commands.projects import projects
 
@@ -37,11 +37,9 @@ def view(
 
     JSON is that of "bt-tui jobs", with --job-id that of "bt-tui job".
     """
-    if project_id and project and project_id != project:
-        raise CommandFailed("--project-id and --project name two projects", ExitCode.USAGE)
+    wanted = given_project(project, project_id)
     if job_id is not None:
         return ExitCode(context.invoke(job, job_id=job_id, output_format=output_format))
-    wanted = project_id or project
     if wanted is None and output_format == TABLE:
         code = ExitCode(context.invoke(projects, output_format=output_format))
         if code is not ExitCode.OK:

@@ -97,7 +97,7 @@ def _leave_out_current(world: World) -> None:
 
 
 WRONG: dict[str, tuple[str, Callable[[World], None], str]] = {
-    "flag, no such name": ("key-of-flag", _spoil_flag, "there is no remote 'named'"),
+    "flag, no such name": ("key-of-flag", _spoil_flag, "no remote 'named'"),
     "flag, plain http": ("key-of-flag", _spoil_flag_section, "https"),
     "flag, no key": ("key-of-flag", _spoil_flag_key, r"\[named\]"),
     "pair, no key": ("key-of-pair", _leave_out_pair_key, "AUTH_API_KEY is not.*set both or unset"),

@@ -204,6 +204,16 @@ def test_a_cache_that_can_be_had_or_is_not_wanted(gpus, cache):
     assert findings(job, cache_gpu_types=frozenset({"H100"})) == ()
 
 
+def test_a_machine_with_more_gpus_than_asked_for_is_said_beforehand():
+    machines = (machine("H100", 4), machine("H100", 1), machine("H100", 8))
+
+    found = findings(project("sleep 1", gpus="H100:3"), instance_types=machines)
+    exact = findings(project("sleep 1", gpus="H100:4"), instance_types=machines)
+
+    assert any("no instance has 3 H100: the job gets 4" in each for each in problems(found, "warning"))
+    assert not any("the job gets" in each for each in problems(exact, "warning"))
+
+
 @pytest.mark.parametrize(
     ("more", "text"),
     [
