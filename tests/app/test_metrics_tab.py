@@ -391,3 +391,28 @@ async def test_the_line_shown_alone_is_the_node_marked_in_the_tables() -> None:
         await settle(pilot)
         assert app.screen.query_one("#node-table", RowTable).cursor_key == "node-2"
         assert app.screen.query_one(GpuMatrix).selected == "node-2"
+
+
+def highlighted(app: Dashboard) -> list[int]:
+    """The rows of the node table that look different from plain ones."""
+    table = app.screen.query_one("#node-table", RowTable)
+    grounds = [next(iter(table.render_line(1 + row))).style.bgcolor for row in range(len(table.rows))]  # type: ignore[union-attr]
+    return [row for row, ground in enumerate(grounds) if grounds.count(ground) == 1]
+
+
+async def test_no_node_looks_chosen_until_one_is() -> None:
+    app = metrics_tab()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert highlighted(app) == []
+        await press(pilot, "right_square_bracket", "right_square_bracket")
+        await settle(pilot)
+        assert highlighted(app) == [1]
+        await press(pilot, "left_square_bracket", "left_square_bracket")
+        await settle(pilot)
+        assert highlighted(app) == []
+        while deck(app).shown[0].id != "cpu":
+            await press(pilot, "m")
+        await press(pilot, "j", "j", "j", "i")
+        await settle(pilot)
+        assert highlighted(app) == [2]

@@ -66,6 +66,9 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     sort_mark: reactive[tuple[str, bool] | None] = reactive(None)
     """The column that the rows are sorted by and whether descending; only shown, the caller sorts."""
 
+    blurred_cursor: reactive[bool] = reactive(True)
+    """Show the cursor without focus, too: its row is the one that the screen is about."""
+
     class TableMessage(Message):
         """Something that happened in a table."""
 
@@ -230,7 +233,8 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         row = self._rows[index]
         look = ""
         if index == self._cursor:
-            look = "row-table--cursor" if self.has_focus else "row-table--cursor-blurred"
+            blurred = "row-table--cursor-blurred" if self.blurred_cursor else ""
+            look = "row-table--cursor" if self.has_focus else blurred
         elif index == self._hover:
             look = "row-table--hover"
         cached = self._lines.get((self._key(row), look))

@@ -259,8 +259,9 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
     def watch_view(self, before: ChartView, view: ChartView) -> None:
         """Another time, another node, or drawn in another way."""
         self._show_span()
-        if (chosen := view.node or view.selected) is not None:
-            self.query_one("#node-table", RowTable).move_to(chosen)
+        chosen = view.node or view.selected
+        self.query_one("#node-table", NodeTable).point_at(chosen)
+        if chosen is not None:
             self.query_one(GpuMatrix).point_at(chosen)
         if self.snapshot is not None:
             self._show_charts(self.snapshot)

@@ -51,6 +51,13 @@ class NodeTable(RowTable[NodeSnapshot]):
         self._columns = (replace(NODE_COLUMNS[0], cell=self._short_name), *NODE_COLUMNS[1:])
         self._short: dict[str, str] = {}
         super().__init__(self._columns, lambda node: node.name, id=id)
+        self.set_reactive(RowTable.blurred_cursor, False)
+
+    def point_at(self, name: str | None) -> None:
+        """Highlight the row of the node that is isolated; None for all nodes."""
+        self.blurred_cursor = any(node.name == name for node in self.rows)
+        if self.blurred_cursor and name is not None:
+            self.move_to(name)
 
     def set_rows(self, rows: Sequence[NodeSnapshot]) -> None:
         """Show these nodes."""
