@@ -86,7 +86,7 @@ def test_what_only_reads_prints_its_format_alone_at_any_width(cli, world, faulty
         result = cli(*words.split(), *READING[words], "-o", output_format, environ=world | {"COLUMNS": width})
         assert result.code in OUTCOMES.get(words, (0,)), result.err
         check(result.out, output_format)
-        assert words in ASKS_NOBODY or "bt-tui: waiting" in result.err
+        assert words in ASKS_NOBODY or "; retrying in" in result.err
         assert "\x1b" not in result.err
         assert KEY not in result.out + result.err
         written.append(len(result.out.splitlines()))
@@ -101,7 +101,7 @@ def test_what_changes_something_prints_its_format_alone(cli, world, words, outpu
 
     assert result.code in OUTCOMES.get(words, (0,)), result.err
     check(result.out, output_format)
-    assert words in ASKS_NOBODY or "bt-tui: waiting" in result.err
+    assert words in ASKS_NOBODY or "; retrying in" in result.err
     assert "\x1b" not in result.err
     assert KEY not in result.out + result.err
 
