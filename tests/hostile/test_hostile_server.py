@@ -22,6 +22,9 @@ SHOWN = f"[blink]{MARK}"
 
 ESCAPE = "\x1b"
 HOME = "gpu use"
+DETAILS = "TRAINING_JOB_RUNNING"
+"""The status as only Details spells it; what follows an endless message there is out of sight."""
+
 A_ROW = "2×1"
 """The hardware of a job, in its row."""
 
@@ -32,10 +35,10 @@ WAYS = (
     ("4", "1 checkpoint", "layout"),
     ("\r", "preview", "1 checkpoint"),
     (ESCAPE, "1 checkpoint", "preview"),
-    ("5", "findings", "1 checkpoint"),
-    ("C", "copy path", "findings"),
-    (ESCAPE, "findings", "copy path"),
-    (ESCAPE, HOME, "findings"),
+    ("5", DETAILS, "1 checkpoint"),
+    ("C", "copy path", DETAILS),
+    (ESCAPE, DETAILS, "copy path"),
+    (ESCAPE, HOME, DETAILS),
     ("Q", "all types", HOME),
     (ESCAPE, HOME, "all types"),
     ("s", "Keep it", None),
