@@ -244,7 +244,7 @@ async def test_help_lists_the_keys_of_this_screen_and_goes_away() -> None:
         ),
         (
             Connection(Link.RETRYING, failing_since=ONE_O_CLOCK, retry_at=ONE_O_CLOCK + timedelta(hours=1)),
-            "retrying in",
+            "↻ retrying",
         ),
     ],
 )

@@ -29,7 +29,6 @@ from tui.insight.text import inert
 from tui.messages import (
     CompareCheckpointsRequested,
     DeployRequested,
-    FleetJudged,
     JobSubmitted,
     NewJobRequested,
     OpenCacheRequested,
@@ -146,10 +145,6 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
             tab, self._tab = self._tab, None  # asked for once; afterwards as it was left
             screen = JobScreen(job, feed_with, tab=tab, layout=layout, remember=self._remember_layout)
             self.push_app_screen(screen, Place(("job", job.id), partial(self._show_job, job)))
-
-    @on(FleetJudged)
-    def _note_fleet(self, message: FleetJudged) -> None:
-        self._fleet = message.fleet
 
     def _known_findings(self, job: TrainingJob) -> tuple[Finding, ...]:
         """Return what Home found wrong with the job, if that was a moment ago."""
