@@ -223,7 +223,7 @@ async def test_what_hides_lines_is_always_told_with_how_many_are_left(size: tupl
         assert f"1 of {len(story())}" in seen  # the gap is never hidden
 
 
-@pytest.mark.parametrize("size", [NORMAL, NARROW, (40, 12)])
+@pytest.mark.parametrize("size", [NORMAL, NARROW])
 async def test_what_can_be_typed_for_a_time_is_shown_whole_and_once(size: tuple[int, int]) -> None:
     async with reading(size=size) as reader:
         await reader.press("at")
