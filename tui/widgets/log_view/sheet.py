@@ -10,6 +10,7 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Region
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
@@ -191,6 +192,12 @@ class LogSheet(Widget):
         self._lay_out()
         self._page = None
         self.refresh()  # what was painted between the new size and this event was of the old page
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a region. Textual can change the size without an event, so look at it first."""
+        if (self._width, self._height) != self.size:
+            self.on_resize()
+        return super().render_lines(crop)
 
     def _badge(self) -> str:
         return f" ↓ {self._model.unseen:,} new "
