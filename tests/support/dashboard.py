@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Input
 
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
 from tui.app import BtTuiApp
@@ -105,4 +106,6 @@ async def settle(pilot: Pilot[Any]) -> None:
         await pilot.pause()
     for view in pilot.app.screen.query(LogView):
         view.flush()
+    for field in pilot.app.screen.query(Input):
+        field.cursor_blink = False  # a picture must not depend on when it is taken
     await pilot.pause()
