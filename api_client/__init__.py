@@ -19,7 +19,6 @@ from api_client.lazy_names import lazy_names
 if TYPE_CHECKING:
     from api_client.client import TrainingClient
     from api_client.clock import Clock, SystemClock
-    from api_client.config_file import load_deploy_checkpoints_config, load_training_project
     from api_client.errors import (
         ApiClientError,
         ArchiveError,
@@ -42,11 +41,12 @@ if TYPE_CHECKING:
     )
     from api_client.events import RequestEvent, RequestListener
     from api_client.http.retry import RetryPolicy
+    from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
     from api_client.programmatic import push
     from api_client.remotes import Remote, RemoteNotConfigured, resolve_remote
-    from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
     from api_client.submission.archive import ArchivePlan, plan_archive, write_archive
-    from api_client.submission.overrides import Overrides
+    from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
+    from api_client.submission.payload import Overrides
     from api_client.submission.submitting import Submission, SubmissionProgress, submit
 
 __getattr__ = lazy_names(
@@ -55,7 +55,7 @@ __getattr__ = lazy_names(
         "submission.archive": ("ArchivePlan", "plan_archive", "write_archive"),
         "client": ("TrainingClient",),
         "clock": ("Clock", "SystemClock"),
-        "config_file": ("load_deploy_checkpoints_config", "load_training_project"),
+        "submission.config_file": ("load_deploy_checkpoints_config", "load_training_project"),
         "errors": (
             "ApiClientError",
             "ArchiveError",
@@ -77,11 +77,11 @@ __getattr__ = lazy_names(
             "UrlExpired",
         ),
         "events": ("RequestEvent", "RequestListener"),
-        "submission.overrides": ("Overrides",),
+        "submission.payload": ("Overrides",),
         "programmatic": ("push",),
         "remotes": ("Remote", "RemoteNotConfigured", "resolve_remote"),
         "http.retry": ("RetryPolicy",),
-        "streams.records": ("LogBatch", "LogEnd", "LogEntry", "LogGap", "LogLine"),
+        "models.logs": ("LogBatch", "LogEnd", "LogEntry", "LogGap", "LogLine"),
         "submission.submitting": ("Submission", "SubmissionProgress", "submit"),
     },
 )

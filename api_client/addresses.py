@@ -1,13 +1,158 @@
-"""Addresses: which hosts are this machine, which base URLs are usable, how ids become paths."""
+"""Which addresses are connected to because a server named them: presigned URLs, stores, SSH proxies.
+
+A server elsewhere must not be able to send us to services of this machine or of its network, which trust
+whoever reaches them. What counts is the address that is connected to, so names are resolved here and the
+connection is made to an address that was checked.
+"""
 
 from __future__ import annotations
 
 import re
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from api_client.errors import ConfigurationError, RequestError
+from api_client.errors import AddressRefused, ConfigurationError, RequestError
+
+THIS_MACHINE = "this machine"
+PRIVATE = "a private network"
+SHARED = "a provider's shared network"
+TESTS = "a network for tests"
+_REACHABLE_IF_REMOTE_IS_THERE = frozenset({THIS_MACHINE, PRIVATE, SHARED, TESTS})
+"""The last two are what VPNs and sandboxes use: Tailscale has shared addresses, others those for tests."""
+
+_METADATA = "a cloud's metadata service"
+_RESERVED = "reserved"
+
+_KINDS: dict[str, str] = {
+    # The most particular first.
+    _METADATA: "169.254.169.254 169.254.170.2 192.0.0.192 100.100.100.200 168.63.129.16"
+    " fd00:ec2::/32 fd20:ce::/32",
+    THIS_MACHINE: "127.0.0.0/8 ::1",
+    PRIVATE: "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
+    SHARED: "100.64.0.0/10",
+    TESTS: "198.18.0.0/15 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32",
+    "link-local": "169.254.0.0/16 fe80::/10",
+    "multicast": "224.0.0.0/4 ff00::/8",
+    "unspecified": "0.0.0.0/8 ::",
+    _RESERVED: "192.0.0.0/24 192.88.99.0/24 240.0.0.0/4 2001::/23 2002::/16 3fff::/20",
+}
+_NETWORKS = [(ip_network(text), kind) for kind, texts in _KINDS.items() for text in texts.split()]
+_GLOBAL_IPV6 = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def kind_of(address: str) -> str:
+    """Return what kind of address this is, empty for one of the public internet."""
+    found = ip_address(address)
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped is not None:
+            return _kind(found.ipv4_mapped)
+        if found in _NAT64:
+            return _RESERVED if _kind(IPv4Address(int(found) & 0xFFFFFFFF)) else ""
+    return _kind(found)
+
+
+def _kind(address: IPv4Address | IPv6Address) -> str:
+    for network, kind in _NETWORKS:
+        if address.version == network.version and address in network:
+            return kind
+    is_public = isinstance(address, IPv4Address) or address in _GLOBAL_IPV6
+    return "" if is_public else _RESERVED
+
+
+def _place_of(address: str) -> str:
+    """Return the kind of an address; a public one that this machine itself has is THIS_MACHINE."""
+    return kind_of(address) or (THIS_MACHINE if _is_own(address) else "")
+
+
+def _is_own(address: str) -> bool:
+    """Return whether a connection to the address would come from the address itself; nothing is sent."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, DEFAULT_PORTS["https"]))
+            return ip_address(probe.getsockname()[0]) == ip_address(address)
+    except OSError:
+        return False
+
+
+def proxy_of(scheme: str, host: str) -> str:
+    """Return the environment's proxy for this host, empty for none; this machine has none."""
+    if is_loopback(host) or proxy_bypass(host):
+        return ""
+    proxies = getproxies()
+    proxy = proxies.get(scheme) or proxies.get("all") or ""
+    return proxy if "://" in proxy or not proxy else f"http://{proxy}"
+
+
+class Destinations:
+    """What may be connected to on the word of one remote.
+
+    Addresses of the public internet always, those of this machine or of a private network only if the
+    remote is in such a place itself: by the address in its settings, or by the one that its answers came
+    from. ``networks`` are those places, for another process.
+    """
+
+    def __init__(self, hosts: Iterable[str] = (), networks: Iterable[str] = ()) -> None:
+        self._networks = set(networks) & _REACHABLE_IF_REMOTE_IS_THERE
+        self._proxied: set[tuple[str, int]] = set()
+        for host in hosts:
+            self.remote_is_at(host)
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The places where the remote is, unless that is the public internet."""
+        return tuple(sorted(self._networks))
+
+    def remote_is_at(self, address: str) -> None:
+        """Note an address of the remote itself; names are ignored, as their owner decides where they lead."""
+        try:
+            kind = THIS_MACHINE if is_loopback(address) else _place_of(address)
+            self._networks |= {kind} & _REACHABLE_IF_REMOTE_IS_THERE
+        except ValueError:
+            return
+
+    def resolve(self, host: str, port: int) -> list[str]:
+        """Return the addresses to connect to. Raises AddressRefused, OSError if there is no such name."""
+        name = host.rstrip(".")
+        if name.lower().endswith(".localhost"):
+            name = "localhost"  # RFC 6761 says so, though not every resolver knows
+        try:
+            found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        except UnicodeError:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name") from None
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        for address in addresses:
+            self._check(host, address)
+        return addresses
+
+    def check_proxied(self, host: str, port: int) -> None:
+        """Check a name that a proxy will resolve, if it can be resolved here too. Raises AddressRefused."""
+        if (host, port) in self._proxied:
+            return
+        with suppress(OSError):
+            self.resolve(host, port)
+        self._proxied.add((host, port))
+
+    def _check(self, host: str, address: str) -> None:
+        kind = _place_of(address)
+        if not kind or kind in self._networks:
+            return
+        where = host if host == address else f"{host} ({address})"
+        if kind in _REACHABLE_IF_REMOTE_IS_THERE:
+            place = f"on {kind}" if kind == THIS_MACHINE else f"in {kind}"
+            why = f"it is {place}, and the server that named it is not"
+        elif kind == _METADATA:
+            why = f"it is {kind}"
+        else:
+            why = f"it is a {kind} address" if kind[0] not in "aeiou" else f"it is an {kind} address"
+        raise AddressRefused(f"not connected to {where}: {why}")
+
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 """Ports of the schemes we speak."""

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import httpx
 
+from api_client.addresses import Destinations
 from api_client.clock import Clock, SystemClock
-from api_client.destinations import Destinations
 from api_client.events import RequestListener
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
@@ -21,12 +21,9 @@ from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Projects
 
 if TYPE_CHECKING:
-    from api_client.checkpoint_files.reading import CheckpointContents
+    from api_client.checkpoints.reading import CheckpointContents
     from api_client.definitions import TrainingProject
-    from api_client.downloads.service import Downloads
-    from api_client.objects.client import Objects
     from api_client.resources.account import Account
-    from api_client.resources.blobs import Blobs
     from api_client.resources.cache import Cache
     from api_client.resources.capacity import Capacity
     from api_client.resources.checkpoints import Checkpoints
@@ -36,8 +33,11 @@ if TYPE_CHECKING:
     from api_client.resources.models import Models
     from api_client.resources.sessions import Sessions
     from api_client.submission.archive import ArchivePlan
-    from api_client.submission.overrides import Overrides
+    from api_client.submission.payload import Overrides
     from api_client.submission.submitting import OnProgress, Submission
+    from api_client.transfers.blobs import Blobs
+    from api_client.transfers.downloads import Downloads
+    from api_client.transfers.objects import Objects
 
 
 class TrainingClient:
@@ -144,7 +144,7 @@ class TrainingClient:
     @cached_property
     def blobs(self) -> Blobs:
         """Uploads to the object store behind the API."""
-        from api_client.resources.blobs import Blobs
+        from api_client.transfers.blobs import Blobs
 
         return Blobs(self._transport, self.destinations, self._clock, self._http_transport)
 
@@ -158,21 +158,21 @@ class TrainingClient:
     @cached_property
     def objects(self) -> Objects:
         """Reads presigned URLs, without the key."""
-        from api_client.objects.client import Objects
+        from api_client.transfers.objects import Objects
 
         return Objects(self._clock, self._retry, self.destinations)
 
     @cached_property
     def downloads(self) -> Downloads:
         """Downloads of checkpoints, files and the job's code."""
-        from api_client.downloads.service import Downloads
+        from api_client.transfers.downloads import Downloads
 
         return Downloads(self.objects, self.jobs, self.checkpoints, self._clock, self._retry)
 
     @cached_property
     def checkpoint_contents(self) -> CheckpointContents:
         """Reads what is inside checkpoints, without downloading them."""
-        from api_client.checkpoint_files.reading import CheckpointContents
+        from api_client.checkpoints.reading import CheckpointContents
 
         return CheckpointContents(self.checkpoints, self.objects)
 
@@ -218,7 +218,7 @@ class TrainingClient:
         """
         self.check_may_change("submitting a job")
         # Most commands never submit anything: they need not load any of it.
-        from api_client.config_file import load_training_project
+        from api_client.submission.config_file import load_training_project
         from api_client.submission.submitting import folder_of, submit
 
         if isinstance(config, Path | str):

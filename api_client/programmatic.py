@@ -21,7 +21,7 @@ from api_client.remotes import (
     Remote,
     resolve_remote,
 )
-from api_client.submission.overrides import Overrides
+from api_client.submission.payload import Overrides
 
 DEFAULT_REMOTE = "baseten"
 """The documented default of ``push``: also what stands for "whatever is configured"."""

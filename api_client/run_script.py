@@ -15,8 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from api_client.config_file.official_names import official_modules
 from api_client.programmatic import push
+from api_client.submission.config_file.module_sandbox import official_modules
 
 USAGE_EXIT_CODE = 2
 

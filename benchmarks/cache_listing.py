@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from command_cost import Cost, cost_of, official_command, official_environ
 from harness import Report
 
-from api_client.emulator.child import EmulatorChild
 from api_client.emulator.fleet.cache_trees import CROWDED_PROJECT
+from api_client.emulator.processes import EmulatorChild
 from api_client.emulator.world_size import WorldSize
 
 DEFAULT_FILES = 100_000

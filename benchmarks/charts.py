@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import Report
 
-from tui.insight.series import Series
+from tui.analysis.series import Series
 from tui.widgets.charts.picture import ChartSpec, draw
 
 WIDTH, HEIGHT = 120, 30

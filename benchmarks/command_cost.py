@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 
 KIB_PER_MIB = 1024
 MEASURED = """

@@ -30,15 +30,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from harness import Report
 
+from api_client.addresses import Destinations
 from api_client.clock import SystemClock
-from api_client.destinations import Destinations
-from api_client.downloads.listing import ListedFile, UrlBook
-from api_client.downloads.names import ServerName
-from api_client.downloads.planning import as_planned
-from api_client.downloads.records import DownloadPlan, Existing
-from api_client.downloads.running import Run
 from api_client.http.retry import RetryPolicy
-from api_client.objects import Objects
+from api_client.transfers.file_names import ServerName
+from api_client.transfers.objects import Objects
+from api_client.transfers.planning import ListedFile, UrlBook, as_planned
+from api_client.transfers.records import DownloadPlan, Existing
+from api_client.transfers.running import Run
 
 MIB = 1024 * 1024
 SIZE_BYTES = int(os.environ.get("SIZE_MIB", "256")) * MIB

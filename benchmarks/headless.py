@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from command_cost import Cost, cost_of, official_command, official_environ
 from harness import Report, median
 
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUNDS, TRUSS_ROUNDS = 5, 3

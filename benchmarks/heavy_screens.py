@@ -17,7 +17,7 @@ from harness import Report
 from idle import job_id
 from terminal import dashboard, tell_keys
 
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 from api_client.emulator.world_size import WorldSize
 
 LINES_PER_S, CHECKPOINTS, CACHE_FILES = 5_000, 5_000, 100_000

@@ -17,7 +17,7 @@ import httpx
 from harness import Report
 from terminal import Terminal, dashboard, nobody
 
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 from api_client.emulator.world_size import WorldSize
 
 WATCHED_S, SETTLING_S, FLOOR_SETTLING_S = 20.0, 25.0, 3.0

@@ -26,14 +26,14 @@ from api_client.emulator.fleet import FleetBackend, Tempo
 from api_client.emulator.store.database import Database
 from api_client.emulator.world_size import WorldSize
 from api_client.models import JobMetrics, MetricSample, NodeMetrics, NodeSeries, TrainingJob
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
+from tui.analysis.health.checks import health
+from tui.analysis.node_metrics import MetricsFold
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.run.finding import Finding
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run import MOST_POINTS_OF_MANY, POINTS_KEPT, SHORTEST_STEP_S
-from tui.feeds.vitals import FINE_POINTS, history_points, vitals_fold
-from tui.insight.health.judging import health
-from tui.insight.nodes.metrics import MetricsFold
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.run.finding import Finding
-from tui.insight.run.snapshot import RunSnapshot
+from tui.readers.run import FINE_POINTS, history_points, vitals_fold
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 NODES = 64

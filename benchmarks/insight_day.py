@@ -23,13 +23,13 @@ from api_client.emulator.backend import LogQuery
 from api_client.emulator.fleet import FleetBackend, Tempo
 from api_client.emulator.store.database import Database
 from api_client.models import JobStatus, QueueContext
-from api_client.streams.records import LogLine
-from tui.feeds.vitals import VITALS_STEP_S, vitals_fold
-from tui.insight.health.judging import health
-from tui.insight.nodes.metrics import MetricsFold
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
+from api_client.models.logs import LogLine
+from tui.analysis.health.checks import health
+from tui.analysis.node_metrics import MetricsFold
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.run import VITALS_STEP_S, vitals_fold
 
 EPOCH = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 DEFAULT_HOURS, DEFAULT_LOOK_S = 6.0, 120.0

@@ -19,7 +19,7 @@ from command_cost import Cost, cost_of, official_command, official_environ
 from harness import Report
 from terminal import dashboard, nobody, tell_keys
 
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 from api_client.emulator.world_size import WorldSize
 
 JOBS, PROJECTS = 10_000, 1_000

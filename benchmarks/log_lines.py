@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
 
 NS_PER_LINE = 1_000_000
 START_NS = 1_700_000_000_000_000_000

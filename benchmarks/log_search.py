@@ -24,10 +24,10 @@ from log_lines import MakeLines, make_lines, make_mixed
 from log_view import BATCH_LINES, SIZE, reached
 from one_widget import OneWidget, Stalls, painted
 
-from tui.insight.logs.pattern import LogPattern
-from tui.widgets.log_view.hits import Hits
+from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.rows import VisibleRows
+from tui.widgets.log_view.search_results import Hits
 from tui.widgets.log_view.view import LogView
 
 LINES = 1_000_000

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from log_lines import MakeLines, make_lines, make_mixed
 from one_widget import OneWidget, Stalls, painted
 
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
 from tui.widgets.log_view.view import LogView
 
 SIZE = (120, 40)

@@ -22,8 +22,8 @@ from harness import Report
 from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
-from tui.insight.nodes.metrics import NodeSnapshot
-from tui.insight.series import Series
+from tui.analysis.node_metrics import NodeSnapshot
+from tui.analysis.series import Series
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.gpu_matrix import GpuMatrix, MatrixRow

@@ -40,7 +40,7 @@ from soak_server import KEY
 from api_client import LogLine, Remote
 from tui.app import BtTuiApp
 from tui.feeds.fleet import FleetFeed
-from tui.feeds.session import Session
+from tui.readers.session import Session
 from tui.screens.job.screen import JobScreen
 from tui.widgets.log_view.view import LogView
 

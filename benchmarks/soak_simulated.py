@@ -28,8 +28,7 @@ from model_api import ModelApi, ModelClock, at, multiset, world
 from soak_rows import FAULT_RATE, MEMORY_RATIO, SKEW_S, Row, told
 
 from api_client import LogBatch
-from api_client.streams.follow import Follower
-from api_client.streams.follow_options import FollowOptions
+from api_client.streams.follow import Follower, FollowOptions
 
 FEWEST_HOURS = 2
 """There are to be two halves."""

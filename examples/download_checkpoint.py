@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from api_client import TrainingClient, resolve_remote
-from api_client.downloads import DownloadProgress, Existing
+from api_client.transfers import DownloadProgress, Existing
 
 
 def tell(progress: DownloadProgress) -> None:

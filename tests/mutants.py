@@ -10,6 +10,7 @@ could not accuse a mutant otherwise. A line that is no longer there as it is wri
 """
 
 # ruff: noqa: T201 - what it prints is what it is for
+
 from __future__ import annotations
 
 import argparse
@@ -61,21 +62,21 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "dedupe: of identical new lines one is told at a time",
-        "api_client/streams/ledger.py",
+        "api_client/streams/deduplicator.py",
         "            missing[fingerprint] -= 1\n",
         "            missing[fingerprint] = 0\n",
         STREAMS,
     ),
     Mutant(
         "dedupe: a set instead of a multiset",
-        "api_client/streams/ledger.py",
+        "api_client/streams/deduplicator.py",
         "                missing = Counter(prints)\n",
         "                missing = Counter(set(prints))\n",
         STREAMS,
     ),
     Mutant(
         "dedupe: what is known comes again",
-        "api_client/streams/ledger.py",
+        "api_client/streams/deduplicator.py",
         "                missing.subtract(known)\n",
         "",
         STREAMS,
@@ -110,7 +111,7 @@ MUTANTS = (
     ),
     Mutant(
         "containment: a name that leads out is given a place",
-        "api_client/downloads/names.py",
+        "api_client/transfers/file_names.py",
         '    if any(piece in ("..", "..\\\\") or ".." in piece.split("\\\\") for piece in pieces):\n',
         "    if False:\n",
         NAMES,
@@ -138,14 +139,14 @@ MUTANTS = (
     ),
     Mutant(
         "destinations: the address that a name leads to is not checked",
-        "api_client/destinations.py",
+        "api_client/addresses.py",
         "            self._check(host, address)\n",
         "            self._check(host, host)\n",
         NAMED,
     ),
     Mutant(
         "destinations: an upload looks the name up again to connect",
-        "api_client/uploads/object_store.py",
+        "api_client/transfers/object_store.py",
         "        address = self._addresses[0]\n",
         "        address = endpoint.host\n",
         NAMED,
@@ -159,35 +160,35 @@ MUTANTS = (
     ),
     Mutant(
         "rank: the smallest adapter decides",
-        "api_client/deployment/ranks.py",
+        "api_client/deployment/validation.py",
         "    return max((rank for rank in map(_rank, values)",
         "    return min((rank for rank in map(_rank, values)",
         RANKS,
     ),
     Mutant(
         "rank: one below the adapter's own is taken",
-        "api_client/deployment/ranks.py",
+        "api_client/deployment/validation.py",
         "    if largest is not None and value < largest:\n",
         "    if False:\n",
         RANKS,
     ),
     Mutant(
         "emulator: any Host is served",
-        "api_client/emulator/middleware.py",
+        "api_client/emulator/app.py",
         "    if _host_name(host) not in LOCAL_HOSTS:\n",
         "    if False:\n",
         EMULATOR,
     ),
     Mutant(
         "emulator: any site's page is served",
-        "api_client/emulator/middleware.py",
+        "api_client/emulator/app.py",
         '    if origin is not None and origin.lower() != f"http://{host}".lower():\n',
         "    if False:\n",
         EMULATOR,
     ),
     Mutant(
         "emulator: any key opens it",
-        "api_client/emulator/middleware.py",
+        "api_client/emulator/app.py",
         '        if not hmac.compare_digest(given.strip().encode(errors="replace"), self._key):\n',
         "        if False:\n",
         EMULATOR,
@@ -201,14 +202,14 @@ MUTANTS = (
     ),
     Mutant(
         "text: escape sequences stay",
-        "tui/insight/text.py",
+        "tui/text/sanitize.py",
         '    text = strip_ansi(text.rstrip("\\r\\n"))\n',
         "    return text\n",
         TEXT,
     ),
     Mutant(
         "crash: the values of variables are printed",
-        "tui/app/crash.py",
+        "tui/app/shell.py",
         "        self._exit_renderables.append(Text(crash_text(error, secrets)))\n",
         "        super()._fatal_error()\n",
         ("tests/hostile/test_hostile_server.py::test_a_crash_tells_where_and_holds_neither_key_nor_harm",),
@@ -229,7 +230,7 @@ MUTANTS = (
     ),
     Mutant(
         "read-only: a mistake in the settings lifts it",
-        "tui/configuration/loading.py",
+        "tui/settings/loading.py",
         "        if forbidden_by:\n",
         "        if False:\n",
         SETTINGS,

@@ -3,8 +3,7 @@
 from typing import NoReturn
 
 from tui.cli import main
-from tui.collector import start_lightly
-from tui.leaving import leave
+from tui.system.process import leave, start_lightly
 
 
 def run() -> NoReturn:

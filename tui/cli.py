@@ -13,10 +13,10 @@ from io import StringIO
 
 import click
 
-from tui.commands.catalogue import SHELL_ASKS, Catalogue
-from tui.commands.exit_codes import MEANINGS, ExitCode
-from tui.commands.options import Settings, examples, readonly_option, remote_option
-from tui.commands.output import Output, OutputClosed
+from tui.commands.support.catalogue import SHELL_ASKS, Catalogue
+from tui.commands.support.exit_codes import MEANINGS, ExitCode
+from tui.commands.support.options import Settings, examples, readonly_option, remote_option
+from tui.commands.support.output import Output, OutputClosed
 
 PROGRAM = "bt-tui"
 
@@ -65,7 +65,7 @@ def cli(context: click.Context) -> ExitCode | None:
     other hosts), or ~/.trussrc, where --remote NAME chooses a section.
     """
     if context.invoked_subcommand is None:
-        from tui.commands.dashboard import open_dashboard
+        from tui.commands.app.dashboard import open_dashboard
 
         return open_dashboard(context.find_object(Settings) or Settings())
     return None
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     _never_fail_on_letters()
     if arguments is None and os.environ.get(SHELL_ASKS):
-        from tui.commands.completing import answer
+        from tui.commands.support.completing import answer
 
         answer(cli, PROGRAM)
     try:
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _show_usage_error(error: click.ClickException) -> None:
     """Print it sanitized: it quotes what was typed, which may have been pasted."""
-    from tui.insight.text import sanitize_lines
+    from tui.text.sanitize import sanitize_lines
 
     words = StringIO()
     error.show(words)
@@ -110,11 +110,11 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 def _fail(error: Exception) -> int:
-    from tui.commands.failures import explain, request_details, wants_details
+    from tui.commands.support.exit_codes import explain, request_details, wants_details
 
     message, code = explain(error)
     if wants_details():
-        from tui.insight.crash_text import crash_text
+        from tui.text.sanitize import crash_text
 
         click.echo(crash_text(error), err=True)
     output = Output()

@@ -7,8 +7,13 @@ field, the value and what is allowed (API facts, 3.1).
 
 from __future__ import annotations
 
-from api_client.definitions.accelerators import Accelerator, AcceleratorSpec, offered_accelerators
-from api_client.definitions.compute import AvailabilityModel, Compute
+from api_client.definitions.compute import (
+    Accelerator,
+    AcceleratorSpec,
+    AvailabilityModel,
+    Compute,
+    offered_accelerators,
+)
 from api_client.definitions.deployment import (
     DEFAULT_LORA_RANK,
     LORA_RANKS,
@@ -28,29 +33,34 @@ from api_client.definitions.images import (
     AWSOIDCDockerAuth,
     DockerAuth,
     DockerAuthType,
+    EnvironmentValue,
     GCPOIDCDockerAuth,
     GCPServiceAccountJSONDockerAuth,
     Image,
     RegistrySecretDockerAuth,
+    SecretReference,
 )
-from api_client.definitions.jobs import TrainingJob, TrainingProject, Workspace
-from api_client.definitions.loaded_checkpoints import (
+from api_client.definitions.jobs import (
+    SESSION_TIMEOUT_MINUTES,
+    InteractiveSession,
+    InteractiveSessionAuthProvider,
+    InteractiveSessionProvider,
+    InteractiveSessionTrigger,
+    TrainingJob,
+    TrainingProject,
+    Workspace,
+)
+from api_client.definitions.runtime import (
     BasetenCheckpoint,
+    CacheConfig,
+    CheckpointingConfig,
     LatestCheckpoint,
     LoadableCheckpoint,
     LoadCheckpointConfig,
     LoopsCheckpoint,
     LoopsRunCheckpoint,
     NamedCheckpoint,
-)
-from api_client.definitions.runtime import CacheConfig, CheckpointingConfig, Runtime
-from api_client.definitions.secrets import EnvironmentValue, SecretReference
-from api_client.definitions.sessions import (
-    SESSION_TIMEOUT_MINUTES,
-    InteractiveSession,
-    InteractiveSessionAuthProvider,
-    InteractiveSessionProvider,
-    InteractiveSessionTrigger,
+    Runtime,
 )
 from api_client.definitions.weights import WeightsAuth, WeightsAuthMethod, WeightsSource
 

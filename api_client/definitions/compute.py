@@ -1,13 +1,98 @@
-"""The machines that a job asks for."""
+"""GPU types and how many of them."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
-from pydantic import field_serializer
+from pydantic import Field, field_serializer, field_validator, model_serializer, model_validator
 
-from api_client.definitions.accelerators import AcceleratorSpec
-from api_client.definitions.base import StrictDefinition, TextEnum, members_only
+from api_client.definitions.base import OpenDefinition, StrictDefinition, TextEnum, members_only
+
+_SHORT_FORM = re.compile(r"(?P<type>[^:]+)(?::(?P<count>[0-9]+))?", re.ASCII)
+
+
+class Accelerator(TextEnum):
+    """The GPU types that the platform knows."""
+
+    _B10 = "B10"  # internal to the platform; accepted, but never offered
+    T4 = "T4"
+    L4 = "L4"
+    A10G = "A10G"
+    V100 = "V100"
+    A100 = "A100"
+    A100_40GB = "A100_40GB"
+    H100 = "H100"
+    H200 = "H200"
+    H100_40GB = "H100_40GB"
+    B200 = "B200"
+    L40S = "L40S"
+    RTX_PRO_6000 = "RTX_PRO_6000"
+    B300 = "B300"
+    GB300 = "GB300"
+
+
+def offered_accelerators() -> tuple[str, ...]:
+    """The values that a user may choose from."""
+    return tuple(member.value for member in Accelerator if not member.name.startswith("_"))
+
+
+class AcceleratorSpec(OpenDefinition):
+    """A GPU type and how many of it each node has.
+
+    Where one is expected, the short form will do as well: ``"H100:8"`` or ``"H100"`` (API facts, 3.2).
+    """
+
+    accelerator: Accelerator | None = None
+    count: int = Field(default=1, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_short_form(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return _parse(value)
+        if value is None:
+            return {}
+        if isinstance(value, dict):
+            return value
+        raise ValueError(
+            'an accelerator is written as "H100:8", as an AcceleratorSpec or as a dict of its fields'
+        )
+
+    @field_validator("accelerator", mode="before")
+    @classmethod
+    def _name_the_choices(cls, value: Any) -> Any:
+        return _known_type(value) if isinstance(value, str) and not isinstance(value, Accelerator) else value
+
+    @model_serializer(mode="plain")
+    def _short_form(self) -> str | None:
+        return str(self) or None
+
+    def __str__(self) -> str:
+        """The short form; empty when there is no GPU."""
+        if self.accelerator is None or self.count <= 0:
+            return ""
+        return self.accelerator.value if self.count == 1 else f"{self.accelerator.value}:{self.count}"
+
+
+def _parse(text: str) -> dict[str, Any]:
+    match = _SHORT_FORM.fullmatch(text.strip())
+    if match is None:
+        # The official SDK takes "H100:2:3" for one H100; we'd rather ask than train on an eighth.
+        raise ValueError(f'"{text}" is no accelerator; write TYPE or TYPE:COUNT, for example "H100:8"')
+    accelerator = _known_type(match["type"])
+    count = int(match["count"] or "1")
+    if count < 1:
+        raise ValueError(f'"{text}" asks for {count} GPUs; the count is at least 1')
+    return {"accelerator": accelerator, "count": count}
+
+
+def _known_type(name: str) -> Accelerator:
+    try:
+        return Accelerator(name)
+    except ValueError:
+        choices = ", ".join(offered_accelerators())
+        raise ValueError(f'"{name}" is no known accelerator; the known ones are {choices}') from None
 
 
 class AvailabilityModel(TextEnum):

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
 from api_client.definitions.base import OpenDefinition, StrictDefinition, TextEnum
 from api_client.definitions.compute import Compute
-from api_client.definitions.secrets import EnvironmentValue
+from api_client.definitions.images import EnvironmentValue
 
 DEFAULT_LORA_RANK = 16
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)

@@ -16,63 +16,103 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from api_client.deployment.calling import curl_example, openai_example, serves_nothing, serving_url
-    from api_client.deployment.checkpoint_files import telling_files
-    from api_client.deployment.config_building import DeployAnswers, build_config
     from api_client.deployment.following import DeploymentUpdate, follow
-    from api_client.deployment.gpu_memory import memory_hint, needed_gpu_bytes
-    from api_client.deployment.instance_choice import ListedInstance, fitting_instances, smallest_instance
-    from api_client.deployment.instance_listing import listed_instances
-    from api_client.deployment.python_file import render_python
-    from api_client.deployment.ranks import (
+    from api_client.deployment.generated_files import (
+        curl_example,
+        openai_example,
+        render_python,
+        serves_nothing,
+        serving_url,
+        truss_config_path,
+        truss_config_yaml,
+        write_truss_config,
+    )
+    from api_client.deployment.instances import (
+        ListedInstance,
+        fitting_instances,
+        listed_instances,
+        smallest_instance,
+    )
+    from api_client.deployment.selection import (
+        CheckpointKind,
+        check_selection,
+        kind_of,
+        memory_hint,
+        needed_gpu_bytes,
+        selectable,
+        telling_files,
+    )
+    from api_client.deployment.sending import (
+        DEPLOY_MUTATION,
+        DeployAnswers,
+        DeploymentResult,
+        DeploymentUnclear,
+        build_config,
+        deploy,
+        deployment_link,
+        deployment_request,
+        equivalent_command,
+    )
+    from api_client.deployment.validation import (
         VALID_LORA_RANKS,
         RankAdvice,
         adapter_ranks,
         check_rank,
         rank_for,
+        validate,
     )
-    from api_client.deployment.request import DEPLOY_MUTATION, deployment_request, equivalent_command
-    from api_client.deployment.selection import CheckpointKind, check_selection, kind_of, selectable
-    from api_client.deployment.sending import DeploymentResult, DeploymentUnclear, deploy, deployment_link
-    from api_client.deployment.truss_config_file import (
-        truss_config_path,
-        truss_config_yaml,
-        write_truss_config,
-    )
-    from api_client.deployment.validation import validate
-    from api_client.preflight.findings import Finding
+    from api_client.submission.findings import Finding
 
 _HOMES = {
-    "api_client.deployment.calling": ("curl_example", "openai_example", "serves_nothing", "serving_url"),
-    "api_client.deployment.checkpoint_files": ("telling_files",),
-    "api_client.deployment.config_building": ("DeployAnswers", "build_config"),
-    "api_client.deployment.following": ("DeploymentUpdate", "follow"),
-    "api_client.deployment.gpu_memory": ("memory_hint", "needed_gpu_bytes"),
-    "api_client.deployment.instance_choice": ("ListedInstance", "fitting_instances", "smallest_instance"),
-    "api_client.deployment.instance_listing": ("listed_instances",),
-    "api_client.deployment.python_file": ("render_python",),
-    "api_client.deployment.ranks": (
-        "VALID_LORA_RANKS",
-        "RankAdvice",
-        "adapter_ranks",
-        "check_rank",
-        "rank_for",
+    "api_client.deployment.generated_files": (
+        "curl_example",
+        "openai_example",
+        "serves_nothing",
+        "serving_url",
+        "render_python",
+        "truss_config_path",
+        "truss_config_yaml",
+        "write_truss_config",
     ),
-    "api_client.deployment.request": ("DEPLOY_MUTATION", "deployment_request", "equivalent_command"),
-    "api_client.deployment.selection": ("CheckpointKind", "check_selection", "kind_of", "selectable"),
+    "api_client.deployment.selection": (
+        "telling_files",
+        "memory_hint",
+        "needed_gpu_bytes",
+        "CheckpointKind",
+        "check_selection",
+        "kind_of",
+        "selectable",
+    ),
     "api_client.deployment.sending": (
+        "DeployAnswers",
+        "build_config",
+        "DEPLOY_MUTATION",
+        "deployment_request",
+        "equivalent_command",
         "DeploymentResult",
         "DeploymentUnclear",
         "deploy",
         "deployment_link",
     ),
-    "api_client.deployment.truss_config_file": (
-        "truss_config_path",
-        "truss_config_yaml",
-        "write_truss_config",
+    "api_client.deployment.following": (
+        "DeploymentUpdate",
+        "follow",
     ),
-    "api_client.deployment.validation": ("validate",),
-    "api_client.preflight.findings": ("Finding",),
+    "api_client.deployment.instances": (
+        "ListedInstance",
+        "fitting_instances",
+        "smallest_instance",
+        "listed_instances",
+    ),
+    "api_client.deployment.validation": (
+        "VALID_LORA_RANKS",
+        "RankAdvice",
+        "adapter_ranks",
+        "check_rank",
+        "rank_for",
+        "validate",
+    ),
+    "api_client.submission.findings": ("Finding",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -10,12 +10,12 @@ from typing import Literal, Protocol
 from api_client.clock import Clock, SystemClock
 from api_client.errors import BadRequest, NotFound
 from api_client.models import Deployment, LogRecord
+from api_client.models.logs import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine
 from api_client.resources.logs import CLOCK_SKEW, epoch_ms
 from api_client.resources.models import Models
-from api_client.streams.ledger import Ledger
+from api_client.streams.deduplicator import Ledger
 from api_client.streams.logs import read_logs
-from api_client.streams.patience import patiently
-from api_client.streams.records import MS_PER_S, NS_PER_MS, LogEntry, LogGap, LogLine
+from api_client.streams.retry import patiently
 
 ON_ITS_WAY = frozenset({"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP"})
 """Statuses that will change by themselves (API facts, 2.3); any other is an outcome."""

@@ -1,12 +1,95 @@
-"""Which checkpoints can be deployed, and which of them together. Every "no" comes with its reason."""
+"""What the files of a checkpoint say about it: weights that can be served, shards, a trainer's state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from api_client.deployment.checkpoint_files import ROOT, verdict
 from api_client.models import Checkpoint, CheckpointFile
+
+ROOT = "."
+"""The name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
+
+FileVerdict = Literal["weights", "shards", "trainer state", "unclear"]
+
+_RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
+_WEIGHTS = re.compile(
+    r"[^/]*\.safetensors|[^/]*\.gguf|(pytorch_model(?!_fsdp)|adapter_model)[^/]*\.bin|consolidated[^/]*\.pth"
+)
+_SHARDS = re.compile(
+    r"(.*/)?("
+    r"__[0-9]+_[0-9]+\.distcp|fsdp_config\.json"
+    r"|model_world_size_[0-9]+_rank_[0-9]+\.pt|pytorch_model_fsdp(_[0-9]+)?(\.bin|/.*)"
+    r"|[^/]*mp_rank_[0-9]+_model_states\.pt"
+    r")"
+)
+_TRAINER_STATE = re.compile(
+    r"(.*/)?(optimizer[^/]*\.(pt|bin)|scheduler\.pt|trainer_state\.json|train_state\.json"
+    r"|training_args\.bin|rng_state[^/]*\.pth|[^/]*_optim_states\.pt)"
+)
+_MODEL_CONFIG = re.compile(r"config\.json|params\.json")
+_TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*\.gguf")
+
+
+def telling_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]:
+    """The few of a job's files by whose names ``verdict`` and ``missing_parts`` go."""
+    known = (_WEIGHTS, _SHARDS, _TRAINER_STATE, _MODEL_CONFIG, _TOKENIZER)
+    return tuple(
+        file
+        for file in files
+        if any(
+            one.fullmatch(name)
+            for name in (file.relative_file_name, file.relative_file_name.rpartition("/")[2])
+            for one in known
+        )
+    )
+
+
+def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[str, ...]:
+    """What vLLM needs beside the weights of a full model and does not find in this checkpoint's folder.
+
+    Nothing is missing where no weights are: ``verdict`` speaks of that.
+    """
+    names = [name for name in _own_names(checkpoint_id, files) if "/" not in name]
+    if not any(_WEIGHTS.fullmatch(name) for name in names):
+        return ()
+    parts = (("config.json", _MODEL_CONFIG), ("tokenizer", _TOKENIZER))
+    is_whole = any(name.endswith(".gguf") for name in names)
+    return () if is_whole else tuple(part for part, known in parts if not any(map(known.fullmatch, names)))
+
+
+def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
+    """What the files of this checkpoint are; ``files`` may hold those of others too.
+
+    Weights count where they are served from: directly in the checkpoint's folder. Only known names speak
+    against a checkpoint, so an unknown layout is unclear.
+    """
+    found: FileVerdict = "unclear"
+    for name in _own_names(checkpoint_id, files):
+        if _WEIGHTS.fullmatch(name):
+            return "weights"
+        if _SHARDS.fullmatch(name):
+            found = "shards"
+        elif found == "unclear" and _TRAINER_STATE.fullmatch(name):
+            found = "trainer state"
+    return found
+
+
+def _own_names(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[str]:
+    """Names from the checkpoint's folder; of the root's, only those not in another folder."""
+    folder = f"{checkpoint_id}/"
+    for file in files:
+        name = file.relative_file_name.removeprefix("./")
+        rank_folder = _RANK_FOLDER.match(name)
+        if rank_folder and not checkpoint_id.startswith(rank_folder[0]):
+            name = name[rank_folder.end() :].removeprefix("./")
+        if checkpoint_id == ROOT:
+            if "/" not in name:
+                yield name
+        elif name.startswith(folder):
+            yield name.removeprefix(folder)
+
 
 CheckpointKind = Literal["lora", "full", "whisper", "other"]
 
@@ -106,3 +189,58 @@ def _unservable_type(name: str) -> str:
 def _shown(text: str | None) -> str:
     shown = repr(text or "")
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+
+
+BYTES_PER_GB = 1_000_000_000
+LEAST_GB = 0.1
+"""Of less nobody needs to know how much."""
+BYTES_PER_WEIGHT = 2
+"""Weights are served in 16 bits."""
+
+_BILLIONS = re.compile(
+    r"(?<![0-9a-z.])(?:(?P<experts>[0-9]{1,3})x)?(?P<size>[0-9]{1,4}(\.[0-9]{1,3})?)b(?![a-z0-9])"
+)
+
+
+def needed_gpu_bytes(checkpoints: Sequence[Checkpoint]) -> int | None:
+    """Roughly the GPU memory that the weights take, without the KV cache; None if nothing tells.
+
+    Full weights by the checkpoint's size (which may hold an optimizer's state as well), adapters by the
+    number of weights in their base model's name.
+    """
+    if not checkpoints:
+        return None
+    adapters = [checkpoint for checkpoint in checkpoints if kind_of(checkpoint) == "lora"]
+    named = next((size for size in map(_named_bytes, checkpoints) if size is not None), None)
+    if not adapters:
+        return named or checkpoints[0].size_bytes
+    return None if named is None else named + sum(checkpoint.size_bytes or 0 for checkpoint in adapters)
+
+
+def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
+    """A sentence on how much GPU memory these need; empty if nothing tells."""
+    needed = needed_gpu_bytes(checkpoints)
+    if needed is None:
+        return ""
+    base = next((each.base_model for each in checkpoints if _named_bytes(each) is not None), None)
+    if base:
+        what = f"{base.split('/')[-1]} takes about {_gigabytes(needed)} of GPU memory in 16 bits"
+    else:
+        what = f"the checkpoint is {_gigabytes(needed)}, which its weights may take of GPU memory"
+    return f"{what}; the KV cache comes on top"
+
+
+def _named_bytes(checkpoint: Checkpoint) -> int | None:
+    """By the size in the base model's name: ``Llama-3.1-8B`` 16 GB, ``Mixtral-8x7B`` at most 112 GB."""
+    match = _BILLIONS.search((checkpoint.base_model or "").split("/")[-1].lower())
+    if match is None:
+        return None
+    billions = float(match["size"]) * int(match["experts"] or 1)
+    return round(billions * BYTES_PER_WEIGHT * BYTES_PER_GB) or None
+
+
+def _gigabytes(size_bytes: int) -> str:
+    gigabytes = size_bytes / BYTES_PER_GB
+    if gigabytes < LEAST_GB:
+        return f"less than {LEAST_GB} GB"
+    return f"{gigabytes:,.0f} GB" if gigabytes >= 10 else f"{gigabytes:.1f} GB"

@@ -1,20 +1,244 @@
-"""Deploying: one mutation, sent once. If its answer is lost, the models tell what came of it."""
+"""The wizard's answers → the config that they make."""
 
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pydantic import ValidationError
+
 from api_client.clock import Clock, SystemClock
-from api_client.definitions import DeployCheckpointsConfig
-from api_client.deployment.instance_choice import smallest_instance
-from api_client.deployment.instance_listing import InstanceDirectory, listed_instances
-from api_client.deployment.request import DEPLOY_FIELD, DEPLOY_MUTATION, deployment_request
+from api_client.definitions import (
+    DEFAULT_LORA_RANK,
+    Accelerator,
+    AcceleratorSpec,
+    CheckpointList,
+    Compute,
+    DeployCheckpointsConfig,
+    DeployCheckpointsRuntime,
+    EnvironmentValue,
+    FullCheckpoint,
+    LoRACheckpoint,
+    LoRADetails,
+    SecretReference,
+    WhisperCheckpoint,
+    offered_accelerators,
+)
+from api_client.definitions import Checkpoint as CheckpointToDeploy
+from api_client.deployment.instances import InstanceDirectory, gpu_name, listed_instances, smallest_instance
+from api_client.deployment.selection import kind_of
 from api_client.errors import ConfigurationError, InvalidAnswer, RequestError, ServerFault, Unreachable
-from api_client.models import Deployment
+from api_client.models import Checkpoint, Deployment
 from api_client.remotes import Remote
 from api_client.resources.models import Models
+
+HF_TOKEN = "HF_TOKEN"
+"""Where a deployment looks for its Hugging Face token."""
+
+NO_CPU_WISH, NO_MEMORY_WISH = 0, "0Mi"
+"""The official wizard leaves both to the instance type (API facts, 7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeployAnswers:
+    """What the wizard was told. ``environment`` holds names and values, ``secrets`` names and secrets' names.
+
+    ``lora_rank`` counts for LoRAs only, ``gpu_type`` None means a machine without GPUs, ``hf_secret`` is the
+    name of the secret that holds the Hugging Face token.
+    """
+
+    project_id: str
+    job_id: str
+    checkpoint_names: tuple[str, ...]
+    base_model: str | None = None
+    lora_rank: int | None = None
+    model_name: str = ""
+    gpu_type: str | None = None
+    gpu_count: int = 1
+    hf_secret: str | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
+
+
+def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> DeployCheckpointsConfig:
+    """The config of these answers; ``checkpoints`` are the job's, as the server lists them.
+
+    Raises ConfigurationError for answers that make none; what else may be wrong with it, ``validate`` tells.
+    """
+    try:
+        return DeployCheckpointsConfig(
+            model_name=answers.model_name.strip() or None,
+            checkpoint_details=CheckpointList(
+                base_model_id=(answers.base_model or "").strip() or None,
+                checkpoints=[
+                    _checkpoint(answers, _named(name, answers.job_id, checkpoints))
+                    for name in answers.checkpoint_names
+                ],
+            ),
+            runtime=DeployCheckpointsRuntime(environment_variables=_environment(answers)),
+            compute=_compute(answers),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigurationError(f"{place}: {first['msg']}") from error
+
+
+def _named(name: str, job_id: str, checkpoints: Iterable[Checkpoint]) -> Checkpoint:
+    for checkpoint in checkpoints:
+        if checkpoint.checkpoint_id == name and checkpoint.training_job_id in ("", job_id):
+            return checkpoint
+    raise ConfigurationError(f"job {job_id} has no checkpoint {name!r}")
+
+
+def _checkpoint(answers: DeployAnswers, checkpoint: Checkpoint) -> CheckpointToDeploy:
+    place = {"training_job_id": answers.job_id, "checkpoint_name": checkpoint.checkpoint_id}
+    kind = kind_of(checkpoint)
+    if kind == "lora":
+        rank = DEFAULT_LORA_RANK if answers.lora_rank is None else answers.lora_rank
+        return LoRACheckpoint(**place, lora_details=LoRADetails(rank=rank))
+    if kind == "whisper":
+        return WhisperCheckpoint(**place)
+    if kind == "full":
+        return FullCheckpoint(**place)
+    raise ConfigurationError(
+        f"{checkpoint.checkpoint_id!r} is of type {checkpoint.checkpoint_type!r}, which cannot be deployed"
+    )
+
+
+def _environment(answers: DeployAnswers) -> dict[str, EnvironmentValue]:
+    variables: dict[str, EnvironmentValue] = {}
+    pairs: list[tuple[str, EnvironmentValue]] = [
+        *((name, value) for name, value in answers.environment),
+        *((name, SecretReference(name=secret)) for name, secret in answers.secrets),
+    ]
+    if answers.hf_secret:
+        pairs.insert(0, (HF_TOKEN, SecretReference(name=answers.hf_secret)))
+    for name, value in pairs:
+        if name in variables:
+            raise ConfigurationError(f"the environment variable {name!r} is set twice")
+        variables[name] = value
+    return variables
+
+
+def _compute(answers: DeployAnswers) -> Compute:
+    if not answers.gpu_type:
+        # An empty spec instead of none at all, or the official CLI would ask for a GPU.
+        return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH, accelerator=AcceleratorSpec())
+    name = gpu_name(answers.gpu_type)
+    try:
+        accelerator = Accelerator(name)
+    except ValueError:
+        known = ", ".join(offered_accelerators())
+        raise ConfigurationError(f"the GPU type {answers.gpu_type!r} is unknown; known are {known}") from None
+    spec = AcceleratorSpec(accelerator=accelerator, count=answers.gpu_count)
+    return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH, accelerator=spec)
+
+
+DEPLOY_MUTATION = """
+mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
+    create_model_version_from_inference_template(request: $request) {
+        model_version {
+            id
+            name
+            model_id
+        }
+        truss_config
+    }
+}
+"""
+DEPLOY_FIELD = "create_model_version_from_inference_template"
+"""Where the answer is."""
+
+_COMMAND = "bt-tui deploy_checkpoints"
+
+
+def deployment_request(
+    config: DeployCheckpointsConfig, *, instance_type_id: str, dry_run: bool
+) -> dict[str, Any]:
+    """The mutation's ``request``. Base model, ranks and folders are not sent: the server finds them."""
+    details = config.checkpoint_details
+    variables = config.runtime.environment_variables if config.runtime else {}
+    return {
+        "metadata": {"oracle_name": config.model_name},
+        "weights_sources": [
+            *(
+                _training_checkpoint(each.training_job_id, each.checkpoint_name)
+                for each in (details.checkpoints if details else [])
+            ),
+            *(_loops_checkpoint(each) for each in (details.loops_checkpoint_ids if details else [])),
+        ],
+        "inference_stack": {
+            "stack_type": "VLLM",
+            "environment_variables": [_variable(name, value) for name, value in variables.items()],
+        },
+        "instance_type_id": instance_type_id,
+        "dry_run": dry_run,
+    }
+
+
+def _training_checkpoint(job_id: str, name: str) -> dict[str, Any]:
+    return {
+        "weight_source_type": "B10_CHECKPOINTING",
+        "b10_training_checkpoint_weights_source": {
+            "checkpoint": {"training_job_id": job_id, "checkpoint_name": name}
+        },
+    }
+
+
+def _loops_checkpoint(checkpoint_id: str) -> dict[str, Any]:
+    return {
+        "weight_source_type": "B10_LOOPS_CHECKPOINTING",
+        "b10_loops_checkpoint_weights_source": {"checkpoint": {"loops_checkpoint_id": checkpoint_id}},
+    }
+
+
+def _variable(name: str, value: EnvironmentValue) -> dict[str, Any]:
+    if isinstance(value, SecretReference):
+        return {"name": name, "value": value.name, "is_secret_reference": True}
+    return {"name": name, "value": value, "is_secret_reference": False}
+
+
+def equivalent_command(answers: DeployAnswers) -> str:
+    """One line for a POSIX shell (bash, zsh) that gives the same answers; it still asks for confirmation."""
+    options: list[tuple[str, str]] = [("--job-id", answers.job_id)]
+    options += [("--checkpoint", name) for name in answers.checkpoint_names]
+    if answers.base_model:
+        options.append(("--base-model", answers.base_model))
+    if answers.lora_rank is not None:
+        options.append(("--lora-rank", str(answers.lora_rank)))
+    options.append(("--model-name", answers.model_name))
+    if answers.gpu_type:
+        options.append(("--gpu", f"{answers.gpu_type}:{answers.gpu_count}"))
+    if answers.hf_secret:
+        options.append(("--hf-secret", answers.hf_secret))
+    options += [("--env", f"{name}={value}") for name, value in answers.environment]
+    options += [("--secret", f"{name}={secret}") for name, secret in answers.secrets]
+    return " ".join([_COMMAND, *(_option(name, value) for name, value in options)])
+
+
+def _option(name: str, value: str) -> str:
+    # A value with a dash in front would be read as another option.
+    return f"{name}={_quoted(value)}" if value.startswith("-") else f"{name} {_quoted(value)}"
+
+
+def _quoted(text: str) -> str:
+    """One word for the shell, printable and on one line."""
+    if text.isprintable():
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
 
 LOOKS_AFTER_A_LOST_ANSWER = 3
 LOOK_INTERVAL_S = 2.0

@@ -1,23 +1,130 @@
-"""What is wrong with a config, before anything is sent: the same rules for screens, flags and files."""
+"""LoRA ranks: which can be served, and which an adapter needs.
+
+vLLM makes room for adapters up to one rank, chosen from a fixed list: a rank below an adapter's own cannot
+hold it, one above only costs memory. The official client checks none of this (API facts, 7).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
-from api_client.definitions import Checkpoint as CheckpointToDeploy
 from api_client.definitions import (
+    DEFAULT_LORA_RANK,
+    LORA_RANKS,
     CheckpointList,
     DeployCheckpointsConfig,
     LoRACheckpoint,
     SecretReference,
 )
-from api_client.deployment.checkpoint_files import ROOT, missing_parts
-from api_client.deployment.instance_choice import smallest_instance
-from api_client.deployment.ranks import adapter_ranks, check_rank, rank_for
-from api_client.deployment.selection import check_selection, kind_of
+from api_client.definitions import Checkpoint as CheckpointToDeploy
+from api_client.deployment.instances import smallest_instance
+from api_client.deployment.selection import ROOT, check_selection, kind_of, missing_parts
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
-from api_client.preflight.findings import Finding, gravest_first
+from api_client.submission.findings import Finding, gravest_first
+
+VALID_LORA_RANKS = LORA_RANKS
+"""The ranks that can be served, ascending."""
+
+_LONGEST_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class RankAdvice:
+    """``default`` is the rank to propose and ``explanation`` a sentence why.
+
+    There is no default when no valid rank holds the adapters; then ``refusal`` says so, else it is empty.
+    """
+
+    default: int | None
+    explanation: str
+    refusal: str = ""
+
+
+def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
+    """``r`` of each adapter's own config, as the server sent it; None where there is none.
+
+    Checkpoints that are no adapters are left out.
+    """
+    return tuple(
+        (checkpoint.lora_adapter_config or {}).get("r")
+        for checkpoint in checkpoints
+        if checkpoint.lora_adapter_config is not None
+        or (checkpoint.checkpoint_type or "").strip().lower() == "lora"
+    )
+
+
+def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
+    """The smallest valid rank that holds all adapters; the largest of them decides."""
+    largest = _largest(adapter_ranks)
+    if largest is None:
+        return RankAdvice(DEFAULT_LORA_RANK, _why_assumed(adapter_ranks))
+    if largest > VALID_LORA_RANKS[-1]:
+        return RankAdvice(None, "", _too_large(largest))
+    fitting = next(rank for rank in VALID_LORA_RANKS if rank >= largest)
+    owner = "the adapter's rank" if len(adapter_ranks) == 1 else "the largest adapter's rank"
+    if fitting == largest:
+        return RankAdvice(fitting, f"{fitting} is {owner} (r in its adapter_config.json)")
+    return RankAdvice(
+        fitting,
+        f"{owner} is {largest}, which cannot be served as such; {fitting} is the smallest valid rank that"
+        " holds it",
+    )
+
+
+def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
+    """Why ``value`` cannot be the rank, as a sentence; empty if it can. Text and floats are no ranks."""
+    largest = _largest(adapter_ranks)
+    if largest is not None and largest > VALID_LORA_RANKS[-1]:
+        return _too_large(largest)
+    if type(value) is not int or value not in VALID_LORA_RANKS:
+        return f"{_shown(value)} is not a valid LoRA rank; valid ranks are {_listed(VALID_LORA_RANKS)}"
+    if largest is not None and value < largest:
+        holding = _listed([rank for rank in VALID_LORA_RANKS if rank >= largest])
+        return f"{value} is below the adapter's own rank {largest}; ranks that hold it are {holding}"
+    return ""
+
+
+def _largest(values: Iterable[object]) -> int | None:
+    return max((rank for rank in map(_rank, values) if rank is not None), default=None)
+
+
+def _rank(value: object) -> int | None:
+    """A rank as JSON may write it: 16, or 16.0; None for anything that is none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and value > 0 else None
+
+
+def _why_assumed(values: Sequence[object]) -> str:
+    assumed = f"{DEFAULT_LORA_RANK} is assumed"
+    told = [value for value in values if value is not None]
+    if not told:
+        return f"{assumed}, as no adapter_config.json tells the rank (r)"
+    return f"{assumed}, as the adapter_config.json tells no usable rank (r is {_shown(told[0])})"
+
+
+def _too_large(rank: int) -> str:
+    return (
+        f"the adapter's rank {_shown(rank)} is above {VALID_LORA_RANKS[-1]}, the largest that can be served;"
+        " merge the adapter into its base model and deploy the full weights instead"
+    )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
+        return "that"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
 
 _NAMED_AT_MOST = 12
 

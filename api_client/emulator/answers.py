@@ -1,22 +1,47 @@
-"""How the REST routes answer: JSON, with every field that the published schema requires.
-
-The models that client and emulator share are tolerant, so fields the schema promises may be missing in
-them; here they are filled in.
-"""
+"""Answers of the object store: XML, as S3 gives them."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from html import escape
 from typing import Any
 
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from api_client.emulator.faults import ApiFault
 from api_client.models import JobMetrics, NodeMetrics, NodeSeries, StorageMetrics, TrainingJob
+
+S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+
+def xml_answer(root: str, fields: Mapping[str, str]) -> Response:
+    """One element with text elements in it."""
+    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
+    return _xml(f'<{root} xmlns="{S3_NAMESPACE}">{inner}</{root}>', 200)
+
+
+def xml_fault(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    details: Mapping[str, str] | None = None,
+) -> Response:
+    """An S3 error; ``details`` are further elements of it."""
+    fields = {"Code": code, "Message": message, **(details or {})}
+    inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
+    body = f"<Error>{inner}</Error>"
+    return _xml(body, status, headers)
+
+
+def _xml(body: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    content = f'<?xml version="1.0" encoding="UTF-8"?>\n{body}'
+    return Response(content, status_code=status, headers=headers, media_type="application/xml")
+
 
 _JOBS = TypeAdapter(list[TrainingJob])
 UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -103,3 +128,28 @@ def _complete_series(series: NodeSeries) -> NodeSeries:
     if series.ephemeral_storage is not None:
         return series
     return series.model_copy(update={"ephemeral_storage": StorageMetrics()})
+
+
+class ApiFault(Exception):
+    """An answer other than 200: ``status``, the machine's word ``code`` and a person's ``message``."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def not_found(what: str, identity: str) -> ApiFault:
+    """404: there is no such thing."""
+    return ApiFault(404, "NOT_FOUND", f"{what} {identity!r} not found")
+
+
+def invalid(message: str) -> ApiFault:
+    """400: the request does not say what it must."""
+    return ApiFault(400, "VALIDATION_ERROR", message)
+
+
+def not_served(message: str) -> ApiFault:
+    """501: the platform has this, the emulator does not."""
+    return ApiFault(501, "NOT_IMPLEMENTED", message)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import datetime
 
 from api_client.emulator.catalog import GPU_LIMITS, GpuLimit
 from api_client.emulator.platform import HOLDING_STATUSES, Platform, Stores
 from api_client.emulator.runner.node_queue import GpuPool
-from api_client.emulator.store.projects import StoredProject
+from api_client.emulator.store.jobs import StoredProject
 from api_client.models import (
+    ActiveJobAtSubmit,
+    CapacityAtSubmit,
     GpuCapacity,
+    JobStatus,
+    PendingJobAhead,
+    QueueContext,
+    QueueEvent,
     Team,
     TeamGpuCapacity,
     TrainingCapacity,
@@ -97,3 +104,107 @@ def _organisation_capacity(
 def _team_of(job: TrainingJob, projects: dict[str, StoredProject]) -> str:
     project = projects.get(job.project_id)
     return project.team_id if project else ""
+
+
+WORKLOAD_PLANE = "emulator"
+
+
+def queue_context(platform: Platform, job_id: str) -> QueueContext:
+    """Who held the GPUs when the job was submitted, who was ahead of it, and what happened since."""
+    target = platform.job_by_id(job_id)
+    now = platform.now()
+    submitted_at = target.created_at or now
+    gpu_type = target.instance_type.gpu_type
+    histories = {
+        job.id: (job, platform.backend_of(job.id).events(job.id))
+        for job in platform.jobs()
+        if job.instance_type.gpu_type == gpu_type or job.id == job_id
+    }
+    own_events = histories[job_id][1]
+    released_at = next((event.created for event in own_events if event.status == JobStatus.CREATED), None)
+    window_end = released_at or now
+    active = []
+    ahead = []
+    for other, events in histories.values():
+        state = _state_at(events, submitted_at)
+        if other.id == job_id or state is None:
+            continue
+        if state.status in HOLDING_STATUSES:
+            active.append(_active(other, state))
+        elif state.status == JobStatus.PENDING and _is_ahead(other, target):
+            ahead.append(_pending(other, submitted_at))
+    shown = {job_id, *(job.training_job_id for job in active), *(job.training_job_id for job in ahead)}
+    # The target's own history is answered whole, to its end: it is the only source of exit codes.
+    events = [
+        event
+        for shown_id in shown
+        for event in histories[shown_id][1]
+        if shown_id == job_id or (event.created and submitted_at <= event.created <= window_end)
+    ]
+    pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
+    limit = next((limit for limit in GPU_LIMITS if limit.gpu_type == gpu_type), None)
+    return QueueContext(
+        target_job_id=job_id,
+        target_job_name=target.name,
+        gpu_type=gpu_type or "",
+        requested_gpus=gpus_of(target),
+        submitted_at=submitted_at,
+        released_at=released_at,
+        pending_seconds=pending_s,
+        org_capacity=_at_submit(limit, submitted_at),
+        team_capacity=_team_at_submit(platform, target),
+        active_at_submit=active,
+        pending_ahead_at_submit=sorted(ahead, key=lambda job: -job.priority),
+        events=sorted(events, key=lambda event: event.created or submitted_at),
+        events_window_end=window_end,
+    )
+
+
+def _state_at(events: list[QueueEvent], when: datetime) -> QueueEvent | None:
+    past = [event for event in events if event.created is not None and event.created <= when]
+    return past[-1] if past else None
+
+
+def _is_ahead(other: TrainingJob, target: TrainingJob) -> bool:
+    """Higher priority first, then the older (the published order)."""
+    theirs, ours = other.priority or 0, target.priority or 0
+    older = bool(other.created_at and target.created_at and other.created_at < target.created_at)
+    return theirs > ours or (theirs == ours and older)
+
+
+def _active(job: TrainingJob, state: QueueEvent) -> ActiveJobAtSubmit:
+    return ActiveJobAtSubmit(
+        training_job_id=job.id,
+        training_job_name=job.name,
+        instance_type_name=job.instance_type.name,
+        total_gpus=gpus_of(job),
+        workload_plane_name=WORKLOAD_PLANE,
+        status_at_submit=state.status,
+        status_set_at=state.created,
+    )
+
+
+def _pending(job: TrainingJob, submitted_at: datetime) -> PendingJobAhead:
+    return PendingJobAhead(
+        training_job_id=job.id,
+        training_job_name=job.name,
+        instance_type_name=job.instance_type.name,
+        requested_gpus=gpus_of(job),
+        priority=job.priority or 0,
+        submitted_at=job.created_at or submitted_at,
+    )
+
+
+def _at_submit(limit: GpuLimit | None, submitted_at: datetime) -> CapacityAtSubmit | None:
+    if limit is None:
+        return None
+    return CapacityAtSubmit(gpu_type=limit.gpu_type, max_gpus=limit.limit, last_modified=submitted_at)
+
+
+def _team_at_submit(platform: Platform, target: TrainingJob) -> CapacityAtSubmit | None:
+    project = platform.stored_project(target.project_id)
+    gpu_type = target.instance_type.gpu_type or ""
+    own = platform.stores.teams.gpu_limits().get((project.team_id, gpu_type))
+    if own is None:
+        return None
+    return CapacityAtSubmit(gpu_type=gpu_type, max_gpus=own[0], last_modified=own[1])

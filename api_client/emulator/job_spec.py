@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from api_client.emulator.answers import invalid
 from api_client.emulator.catalog import instance_for
-from api_client.emulator.faults import invalid
 from api_client.models import InstanceType
 
 MAXIMUM_NODES = 64

@@ -8,7 +8,8 @@ from typing import Any
 
 from starlette.requests import Request
 
-from api_client.emulator.faults import ApiFault, invalid
+from api_client.emulator.answers import ApiFault, invalid
+from api_client.emulator.backend import LogQuery
 
 MAXIMUM_BODY_BYTES = 16 * 1024 * 1024
 """No JSON request of the API comes near this."""
@@ -108,3 +109,39 @@ def _whole_number(value: Any) -> int | None:
         if digits.isascii() and digits.isdigit() and len(digits) <= 20:
             return int(value)
     return None
+
+
+DEFAULT_LIMIT = 500
+MAXIMUM_LIMIT = 1000
+DEFAULT_WINDOW_MS = 30 * 60 * 1000
+MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
+NS_PER_MS = 1_000_000
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+"""Rising severity."""
+
+
+def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
+    """What is asked for. Defaults and bounds: API facts, 2.2; without a direction, newest first."""
+    start_ms, end_ms = _window(parameters, now_ms)
+    limit = parameters.integer("limit", minimum=1, maximum=MAXIMUM_LIMIT, default=DEFAULT_LIMIT)
+    lowest = parameters.choice("min_level", LEVELS)
+    return LogQuery(
+        start_ns=start_ms * NS_PER_MS,
+        end_ns=end_ms * NS_PER_MS,
+        direction="asc" if parameters.choice("direction", ("asc", "desc")) == "asc" else "desc",
+        limit=limit or DEFAULT_LIMIT,
+        levels=None if lowest is None else frozenset(LEVELS[LEVELS.index(lowest) :]),
+    )
+
+
+def _window(parameters: Parameters, now_ms: int) -> tuple[int, int]:
+    # "Now" is rounded up: a line of this very millisecond has been written already.
+    end_ms = parameters.integer("end_epoch_millis", default=now_ms + 1)
+    assert end_ms is not None
+    start_ms = parameters.integer("start_epoch_millis", default=max(0, end_ms - DEFAULT_WINDOW_MS))
+    assert start_ms is not None
+    if start_ms > end_ms:
+        raise invalid("start_epoch_millis must not be after end_epoch_millis")
+    if end_ms - start_ms > MAXIMUM_WINDOW_MS:
+        raise invalid("the window from start_epoch_millis to end_epoch_millis must not exceed 7 days")
+    return start_ms, end_ms

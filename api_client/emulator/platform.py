@@ -9,20 +9,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from api_client.clock import Clock
-from api_client.emulator.answers import UNKNOWN_TIME
+from api_client.emulator.answers import UNKNOWN_TIME, invalid, not_found, not_served
 from api_client.emulator.backend import Backend, StoredFile
-from api_client.emulator.faults import invalid, not_found, not_served
-from api_client.emulator.ids import new_id
+from api_client.emulator.formats import new_id
 from api_client.emulator.job_spec import check_job_spec
 from api_client.emulator.presign import Signer
-from api_client.emulator.store.artifacts import ArtifactStore, ObjectName
-from api_client.emulator.store.blobs import BlobStore
+from api_client.emulator.store.account import SecretStore, SessionStore, TeamStore
+from api_client.emulator.store.blobs import ArtifactStore, BlobStore, ObjectName
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.deployments import DeploymentStore
-from api_client.emulator.store.projects import ProjectStore, StoredProject
-from api_client.emulator.store.secrets import SecretStore
-from api_client.emulator.store.sessions import SessionStore
-from api_client.emulator.store.teams import TeamStore
+from api_client.emulator.store.jobs import ProjectStore, StoredProject
 from api_client.models import (
     WAITING_STATUSES,
     JobStatus,

@@ -18,9 +18,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from api_client.clock import SystemClock
-from api_client.emulator.app import build_app
+from api_client.emulator.app import build_app, build_objects_app
 from api_client.emulator.data_folder import DataFolder, EmulatorRefused
-from api_client.emulator.objects_app import build_objects_app
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S
 from api_client.emulator.store.database import Database
 from api_client.emulator.world import create_world

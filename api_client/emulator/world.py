@@ -13,7 +13,7 @@ from api_client.emulator.job_spec import requested_instance
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform, ReadSynthetic, Stores
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.projects import StoredProject
+from api_client.emulator.store.jobs import StoredProject
 from api_client.emulator.world_size import WorldSize
 
 WORLDS = ("demo", "empty")
@@ -105,8 +105,8 @@ def _fleet(
 ) -> tuple[tuple[Backend, ...], ReadSynthetic]:
     """The scripted jobs, and how the bytes of their checkpoints are made; adds their projects."""
     from api_client.emulator.fleet.backend import FleetBackend
+    from api_client.emulator.fleet.clock import open_tempo
     from api_client.emulator.fleet.file_bytes import synthetic_bytes
-    from api_client.emulator.fleet.tempo import open_tempo
     from api_client.emulator.fleet.world import TEAM_NAME
 
     tempo = open_tempo(database, now=clock.now(), speed=speed)

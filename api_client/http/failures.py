@@ -30,7 +30,7 @@ from api_client.errors import (
     Unreachable,
 )
 from api_client.http.decoding import NotDecodable, read_json
-from api_client.http.request_words import words_for
+from api_client.http.readonly import words_for
 from api_client.http.retry import parse_retry_after
 from api_client.remotes import Remote
 

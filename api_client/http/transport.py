@@ -11,9 +11,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import httpx
 from pydantic import TypeAdapter
 
-from api_client.addresses import DEFAULT_PORTS, BaseUrl, parse_base_url
+from api_client.addresses import DEFAULT_PORTS, BaseUrl, Destinations, parse_base_url, proxy_of
 from api_client.clock import Clock
-from api_client.destinations import Destinations, proxy_of
 from api_client.errors import InvalidAnswer, RedirectRefused, RequestError
 from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures

@@ -10,10 +10,29 @@ from typing import TYPE_CHECKING
 from api_client.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from api_client.models.account import AwsCredentials, BlobCredentials, Secret, Team, UserInfo
+    from api_client.models.account import (
+        AuthCode,
+        AwsCredentials,
+        BlobCredentials,
+        InteractiveSession,
+        InteractiveSessionUpdate,
+        Secret,
+        SignedSshCertificate,
+        Team,
+        UserInfo,
+    )
     from api_client.models.base import ApiModel
     from api_client.models.cache import CachedFile, CacheSummary
-    from api_client.models.capacity import GpuCapacity, TeamGpuCapacity, TrainingCapacity
+    from api_client.models.capacity import (
+        ActiveJobAtSubmit,
+        CapacityAtSubmit,
+        GpuCapacity,
+        PendingJobAhead,
+        QueueContext,
+        QueueEvent,
+        TeamGpuCapacity,
+        TrainingCapacity,
+    )
     from api_client.models.checkpoints import Checkpoint, CheckpointFile, CheckpointFilesPage
     from api_client.models.deployments import Deployment, Model
     from api_client.models.jobs import (
@@ -21,25 +40,13 @@ if TYPE_CHECKING:
         InstanceTypePrice,
         JobTombstone,
         ProjectSummary,
+        ProjectTombstone,
         TrainingJob,
+        TrainingProject,
         User,
     )
     from api_client.models.logs import LogRecord, LogsPage
     from api_client.models.metrics import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
-    from api_client.models.projects import ProjectTombstone, TrainingProject
-    from api_client.models.queue import (
-        ActiveJobAtSubmit,
-        CapacityAtSubmit,
-        PendingJobAhead,
-        QueueContext,
-        QueueEvent,
-    )
-    from api_client.models.sessions import (
-        AuthCode,
-        InteractiveSession,
-        InteractiveSessionUpdate,
-        SignedSshCertificate,
-    )
     from api_client.models.status import (
         RUNNABLE_STATUSES,
         WAITING_STATUSES,
@@ -52,12 +59,41 @@ if TYPE_CHECKING:
 __getattr__ = lazy_names(
     __name__,
     {
-        "account": ("AwsCredentials", "BlobCredentials", "Secret", "Team", "UserInfo"),
+        "account": (
+            "AwsCredentials",
+            "BlobCredentials",
+            "Secret",
+            "Team",
+            "UserInfo",
+            "AuthCode",
+            "InteractiveSession",
+            "InteractiveSessionUpdate",
+            "SignedSshCertificate",
+        ),
         "base": ("ApiModel",),
-        "cache": ("CacheSummary", "CachedFile"),
-        "capacity": ("GpuCapacity", "TeamGpuCapacity", "TrainingCapacity"),
-        "checkpoints": ("Checkpoint", "CheckpointFile", "CheckpointFilesPage"),
-        "deployments": ("Deployment", "Model"),
+        "cache": (
+            "CacheSummary",
+            "CachedFile",
+        ),
+        "capacity": (
+            "GpuCapacity",
+            "TeamGpuCapacity",
+            "TrainingCapacity",
+            "ActiveJobAtSubmit",
+            "CapacityAtSubmit",
+            "PendingJobAhead",
+            "QueueContext",
+            "QueueEvent",
+        ),
+        "checkpoints": (
+            "Checkpoint",
+            "CheckpointFile",
+            "CheckpointFilesPage",
+        ),
+        "deployments": (
+            "Deployment",
+            "Model",
+        ),
         "jobs": (
             "InstanceType",
             "InstanceTypePrice",
@@ -65,12 +101,20 @@ __getattr__ = lazy_names(
             "ProjectSummary",
             "TrainingJob",
             "User",
+            "ProjectTombstone",
+            "TrainingProject",
         ),
-        "logs": ("LogRecord", "LogsPage"),
-        "metrics": ("JobMetrics", "MetricSample", "NodeMetrics", "NodeSeries", "StorageMetrics"),
-        "projects": ("ProjectTombstone", "TrainingProject"),
-        "queue": ("ActiveJobAtSubmit", "CapacityAtSubmit", "PendingJobAhead", "QueueContext", "QueueEvent"),
-        "sessions": ("AuthCode", "InteractiveSession", "InteractiveSessionUpdate", "SignedSshCertificate"),
+        "logs": (
+            "LogRecord",
+            "LogsPage",
+        ),
+        "metrics": (
+            "JobMetrics",
+            "MetricSample",
+            "NodeMetrics",
+            "NodeSeries",
+            "StorageMetrics",
+        ),
         "status": (
             "JobStatus",
             "RUNNABLE_STATUSES",

@@ -1,8 +1,69 @@
-"""GPU capacity of the organisation and its teams."""
+"""Why a job waits, and what became of it."""
 
 from __future__ import annotations
 
-from api_client.models.base import ApiModel, TolerantList
+from api_client.models.base import ApiModel, TolerantList, UtcDatetime
+
+
+class ActiveJobAtSubmit(ApiModel):
+    """A job that held capacity when the target job was submitted."""
+
+    training_job_id: str
+    training_job_name: str | None = None
+    instance_type_name: str = ""
+    total_gpus: int = 0
+    workload_plane_name: str = ""
+    status_at_submit: str = ""
+    status_set_at: UtcDatetime | None = None
+
+
+class PendingJobAhead(ApiModel):
+    """A job that was ahead in the queue when the target job was submitted."""
+
+    training_job_id: str
+    training_job_name: str | None = None
+    instance_type_name: str = ""
+    requested_gpus: int = 0
+    priority: int = 0
+    submitted_at: UtcDatetime | None = None
+
+
+class CapacityAtSubmit(ApiModel):
+    """The GPU limit that applied when the target job was submitted."""
+
+    gpu_type: str = ""
+    max_gpus: int = 0
+    min_gpus: int | None = None
+    last_modified: UtcDatetime | None = None
+
+
+class QueueEvent(ApiModel):
+    """One change of status; the only public source of exit codes."""
+
+    training_job_id: str
+    training_job_name: str | None = None
+    status: str
+    created: UtcDatetime | None = None
+    event_message: str | None = None
+    exit_code: int | None = None
+
+
+class QueueContext(ApiModel):
+    """Why a job waits, and its history of statuses (oldest first). Org admins only, unstable."""
+
+    target_job_id: str
+    target_job_name: str | None = None
+    gpu_type: str | None = None
+    requested_gpus: int = 0
+    submitted_at: UtcDatetime | None = None
+    released_at: UtcDatetime | None = None
+    pending_seconds: int | None = None
+    org_capacity: CapacityAtSubmit | None = None
+    team_capacity: CapacityAtSubmit | None = None
+    active_at_submit: TolerantList[ActiveJobAtSubmit] = []
+    pending_ahead_at_submit: TolerantList[PendingJobAhead] = []
+    events: TolerantList[QueueEvent] = []
+    events_window_end: UtcDatetime | None = None
 
 
 class GpuCapacity(ApiModel):

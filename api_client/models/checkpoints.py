@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Any
 
 from api_client.models.base import ApiModel, TolerantList, UtcDatetime
@@ -39,3 +41,43 @@ class CheckpointFilesPage(ApiModel):
     presigned_urls: TolerantList[CheckpointFile] = []
     next_page_token: int | None = None
     total_count: int = 0
+
+
+ROOT_CHECKPOINT = "."
+"""The name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
+
+SAFETENSORS_SUFFIX = ".safetensors"
+_RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
+
+
+def _plain(name: str, checkpoint_id: str) -> str:
+    """The name from the checkpoint folder on; servers may put the node's folder before it (facts, 5)."""
+    name = name.removeprefix("./")
+    rank_folder = _RANK_FOLDER.match(name)
+    if rank_folder and not checkpoint_id.startswith(rank_folder[0]):
+        name = name[rank_folder.end() :].removeprefix("./")
+    return name
+
+
+def belongs_to(name: str, checkpoint_id: str, all_checkpoints: Collection[str] = ()) -> bool:
+    """Whether a file of that name (``relative_file_name``) is the checkpoint's.
+
+    The root checkpoint ``.`` holds what is in none of the others, ``all_checkpoints``.
+    """
+    plain = _plain(name, checkpoint_id)
+    if checkpoint_id != ROOT_CHECKPOINT:
+        return plain.startswith(f"{checkpoint_id}/")
+    parts = plain.split("/")
+    folders = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    return not any(folder in all_checkpoints for folder in folders)
+
+
+def name_inside(name: str, checkpoint_id: str) -> str:
+    """The file's name without the checkpoint's: ``checkpoint-40/config.json`` → ``config.json``."""
+    plain = _plain(name, checkpoint_id)
+    return plain if checkpoint_id == ROOT_CHECKPOINT else plain.removeprefix(f"{checkpoint_id}/")
+
+
+def is_safetensors(name: str) -> bool:
+    """Whether the name is that of a safetensors file."""
+    return name.lower().endswith(SAFETENSORS_SUFFIX)

@@ -27,13 +27,14 @@ from api_client.remotes.remote import (
     DEFAULT_APP_URL,
     ENVIRONMENT_REMOTE,
     AuthScheme,
+    OAuthLogin,
+    OAuthTokens,
     Remote,
     RemoteNotConfigured,
     check_key,
     rest_url,
 )
 from api_client.remotes.resolution import resolve_remote
-from api_client.remotes.tokens import OAuthLogin, OAuthTokens
 
 __all__ = [
     "API_KEY_VARIABLE",

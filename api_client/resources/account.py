@@ -1,17 +1,61 @@
-"""Teams, the user, instance types and secrets."""
+"""What belongs to the organisation."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from pydantic import SecretStr, TypeAdapter
+from pydantic import SecretStr, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from api_client.addresses import route
 from api_client.errors import InvalidAnswer
 from api_client.http.retry import ONE_ATTEMPT
 from api_client.http.transport import Transport
-from api_client.models import InstanceType, InstanceTypePrice, Secret, Team, UserInfo
-from api_client.resources.answers import account as answers
+from api_client.models import UserInfo
+from api_client.models.account import Secret, Team
+from api_client.models.jobs import InstanceType, InstanceTypePrice
+from api_client.resources.envelope import TOLERANT
+
+
+@with_config(TOLERANT)
+class TeamsAnswer(TypedDict):
+    """``GET /v1/teams``."""
+
+    teams: list[Team] | None
+
+
+@with_config(TOLERANT)
+class InstanceTypesAnswer(TypedDict):
+    """``GET /v1/instance_types``."""
+
+    instance_types: list[InstanceType] | None
+
+
+@with_config(TOLERANT)
+class InstanceTypePricesAnswer(TypedDict):
+    """``GET /v1/instance_type_prices``."""
+
+    instance_types: list[InstanceTypePrice] | None
+
+
+@with_config(TOLERANT)
+class SecretsAnswer(TypedDict):
+    """Secrets by name."""
+
+    secrets: list[Secret] | None
+
+
+@with_config(TOLERANT)
+class Acknowledged(TypedDict):
+    """An answer of which nothing is needed."""
+
+
+TEAMS = TypeAdapter(TeamsAnswer)
+INSTANCE_TYPES = TypeAdapter(InstanceTypesAnswer)
+INSTANCE_TYPE_PRICES = TypeAdapter(InstanceTypePricesAnswer)
+SECRETS = TypeAdapter(SecretsAnswer)
+ACKNOWLEDGED = TypeAdapter(Acknowledged)
+
 
 _USER = TypeAdapter(UserInfo)
 _SECRET = TypeAdapter(Secret)
@@ -25,7 +69,7 @@ class Account:
 
     async def teams(self) -> list[Team]:
         """The teams that the key can see."""
-        return (await self._transport.request("GET", route("teams"), answers.TEAMS))["teams"] or []
+        return (await self._transport.request("GET", route("teams"), TEAMS))["teams"] or []
 
     async def me(self) -> UserInfo:
         """Whom the key belongs to."""
@@ -36,22 +80,22 @@ class Account:
         path = route("users", "auth", "logout")
         # An answer without content is as good as any.
         with suppress(InvalidAnswer):
-            await self._transport.request("POST", path, answers.ACKNOWLEDGED, retry=ONE_ATTEMPT)
+            await self._transport.request("POST", path, ACKNOWLEDGED, retry=ONE_ATTEMPT)
 
     async def instance_types(self) -> list[InstanceType]:
         """The machines there are."""
-        answer = await self._transport.request("GET", route("instance_types"), answers.INSTANCE_TYPES)
+        answer = await self._transport.request("GET", route("instance_types"), INSTANCE_TYPES)
         return answer["instance_types"] or []
 
     async def instance_type_prices(self) -> list[InstanceTypePrice]:
         """The machines with their prices in USD per minute and node."""
         path = route("instance_type_prices")
-        answer = await self._transport.request("GET", path, answers.INSTANCE_TYPE_PRICES)
+        answer = await self._transport.request("GET", path, INSTANCE_TYPE_PRICES)
         return answer["instance_types"] or []
 
     async def secrets(self, team_id: str | None = None) -> list[Secret]:
         """Names of the secrets, of the default team unless told; values are never answered."""
-        answer = await self._transport.request("GET", _secrets_route(team_id), answers.SECRETS)
+        answer = await self._transport.request("GET", _secrets_route(team_id), SECRETS)
         return answer["secrets"] or []
 
     async def upsert_secret(self, name: str, value: str | SecretStr, team_id: str | None = None) -> Secret:
@@ -62,7 +106,7 @@ class Account:
 
     async def delete_secret(self, name: str, team_id: str | None = None) -> None:
         """Delete a secret."""
-        await self._transport.request("DELETE", _secrets_route(team_id, name), answers.ACKNOWLEDGED)
+        await self._transport.request("DELETE", _secrets_route(team_id, name), ACKNOWLEDGED)
 
 
 def _secrets_route(team_id: str | None, *rest: str) -> str:

@@ -11,7 +11,7 @@ from api_client.errors import NotFound
 from api_client.http.decoding import NotDecodable
 from api_client.http.transport import Transport
 from api_client.models import CacheSummary
-from api_client.models.cache_listing import CacheListing, NotAListing, read_listing
+from api_client.models.cache import CacheListing, NotAListing, read_listing
 from api_client.resources.projects import Projects
 
 # Null is a documented client's idea of "no cache"; what the server does is not documented (facts, 2.2).

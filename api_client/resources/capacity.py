@@ -1,13 +1,26 @@
-"""GPU capacity for training."""
+"""A team's limit."""
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from api_client.addresses import route
 from api_client.http.transport import Transport
-from api_client.models import TeamGpuCapacity, TrainingCapacity
-from api_client.resources.answers import capacity as answers
+from api_client.models import TrainingCapacity
+from api_client.models.capacity import TeamGpuCapacity
+from api_client.resources.envelope import TOLERANT
+
+
+@with_config(TOLERANT)
+class TeamCapacityAnswer(TypedDict):
+    """A team's GPU limit after a change."""
+
+    team_gpu_capacity: TeamGpuCapacity
+
+
+TEAM_CAPACITY = TypeAdapter(TeamCapacityAnswer)
+
 
 _CAPACITY = TypeAdapter(TrainingCapacity)
 
@@ -26,6 +39,4 @@ class Capacity:
         """Set how many GPUs of a type a team may use. Admins of the organisation only."""
         body = {"team_id": team_id, "gpu_type": gpu_type, "max_gpus": max_gpus}
         path = route("training", "capacity")
-        return (await self._transport.request("PATCH", path, answers.TEAM_CAPACITY, body=body))[
-            "team_gpu_capacity"
-        ]
+        return (await self._transport.request("PATCH", path, TEAM_CAPACITY, body=body))["team_gpu_capacity"]

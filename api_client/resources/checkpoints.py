@@ -1,16 +1,28 @@
-"""Checkpoints of training jobs, and their files."""
+"""Checkpoints of a job."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
 
-from api_client.checkpoint_names import ROOT_CHECKPOINT, belongs_to
 from api_client.http.transport import Transport
-from api_client.models import Checkpoint, CheckpointFile, CheckpointFilesPage
-from api_client.resources.answers import checkpoints as answers
+from api_client.models import CheckpointFile, CheckpointFilesPage
+from api_client.models.checkpoints import ROOT_CHECKPOINT, Checkpoint, belongs_to
+from api_client.resources.envelope import TOLERANT
 from api_client.resources.jobs import job_route
+
+
+@with_config(TOLERANT)
+class CheckpointsAnswer(TypedDict):
+    """Checkpoints of a job."""
+
+    checkpoints: list[Checkpoint] | None
+
+
+CHECKPOINTS = TypeAdapter(CheckpointsAnswer)
+
 
 FILES_PAGE_SIZE = 1000
 """The API's own default (API facts, 2.2)."""
@@ -30,7 +42,7 @@ class Checkpoints:
     async def list(self, project_id: str, job_id: str) -> CheckpointList:
         """All checkpoints of a job, in the server's order (the API has no paging here)."""
         path = job_route(project_id, job_id, "checkpoints")
-        return (await self._transport.request("GET", path, answers.CHECKPOINTS))["checkpoints"] or []
+        return (await self._transport.request("GET", path, CHECKPOINTS))["checkpoints"] or []
 
     async def files_page(
         self, project_id: str, job_id: str, *, page_size: int = FILES_PAGE_SIZE, page_token: int = 0

@@ -1,12 +1,13 @@
-"""Training jobs."""
+"""Why a job waits."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from api_client.addresses import route
 from api_client.clock import Clock
@@ -14,12 +15,40 @@ from api_client.errors import ErrorAnswer, NotFound
 from api_client.http.known_items import KnownItems
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.models import JobTombstone, TrainingJob
-from api_client.resources.answers import jobs as answers
+from api_client.models import JobTombstone
+from api_client.models.capacity import QueueContext
+from api_client.models.jobs import TrainingJob
+from api_client.resources.envelope import TOLERANT
 from api_client.resources.projects import Projects
 
-if TYPE_CHECKING:
-    from api_client.models import QueueContext
+QUEUE_CONTEXT = TypeAdapter(QueueContext)
+
+
+@with_config(TOLERANT)
+class JobsAnswer(TypedDict):
+    """Jobs of a project, or found by a search."""
+
+    training_jobs: list[TrainingJob] | None
+
+
+@with_config(TOLERANT)
+class JobAnswer(TypedDict):
+    """One job, got, created, changed or stopped."""
+
+    training_job: TrainingJob
+
+
+@with_config(TOLERANT)
+class DownloadAnswer(TypedDict):
+    """Presigned URLs of a job's uploaded code."""
+
+    artifact_presigned_urls: list[str] | None
+
+
+JOBS = TypeAdapter(JobsAnswer)
+JOB = TypeAdapter(JobAnswer)
+DOWNLOAD = TypeAdapter(DownloadAnswer)
+
 
 STATUS_INTERVAL_S = 5.0
 """Seconds between two looks at a watched job."""
@@ -45,7 +74,7 @@ class Jobs:
         self._transport = transport
         self._projects = projects
         self._clock = clock
-        self._lists = cast("TypeAdapter[answers.JobsAnswer]", KnownItems(answers.JOBS, "training_jobs", _JOB))
+        self._lists = cast("TypeAdapter[JobsAnswer]", KnownItems(JOBS, "training_jobs", _JOB))
 
     async def list(self, project_id: str) -> JobList:
         """All jobs of a project, in the server's order (the API has no paging here)."""
@@ -80,7 +109,7 @@ class Jobs:
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
         """One job."""
         path = job_route(project_id, job_id)
-        return (await self._transport.request("GET", path, answers.JOB, retry=retry))["training_job"]
+        return (await self._transport.request("GET", path, JOB, retry=retry))["training_job"]
 
     async def find(self, job_id: str) -> TrainingJob:
         """A job by its id alone: by a search, or project by project where a server has no search.
@@ -116,7 +145,7 @@ class Jobs:
         """Start a job; ``training_job`` is the API's own shape (image, compute, runtime …)."""
         path = route("training_projects", project_id, "jobs")
         body = {"training_job": dict(training_job)}
-        return (await self._transport.request("POST", path, answers.JOB, body=body))["training_job"]
+        return (await self._transport.request("POST", path, JOB, body=body))["training_job"]
 
     async def update(
         self,
@@ -132,17 +161,17 @@ class Jobs:
         if not body:
             raise ValueError("nothing to change: give a priority or an availability_model")
         path = job_route(project_id, job_id)
-        return (await self._transport.request("PATCH", path, answers.JOB, body=body))["training_job"]
+        return (await self._transport.request("PATCH", path, JOB, body=body))["training_job"]
 
     async def stop(self, project_id: str, job_id: str) -> TrainingJob:
         """Stop a job."""
         path = job_route(project_id, job_id, "stop")
-        return (await self._transport.request("POST", path, answers.JOB, body={}))["training_job"]
+        return (await self._transport.request("POST", path, JOB, body={}))["training_job"]
 
     async def recreate(self, project_id: str, job_id: str) -> TrainingJob:
         """Start a new job of the same configuration; the answer is the new one."""
         path = job_route(project_id, job_id, "recreate")
-        return (await self._transport.request("POST", path, answers.JOB))["training_job"]
+        return (await self._transport.request("POST", path, JOB))["training_job"]
 
     async def delete(self, project_id: str, job_id: str) -> JobTombstone:
         """Delete a job, stopping it first if it runs. Cannot be undone."""
@@ -151,13 +180,11 @@ class Jobs:
     async def download_urls(self, project_id: str, job_id: str) -> UrlList:
         """Presigned URLs of the job's uploaded code; the first is the archive. Fetch without a key."""
         path = job_route(project_id, job_id, "download")
-        answer = await self._transport.request("GET", path, answers.DOWNLOAD)
+        answer = await self._transport.request("GET", path, DOWNLOAD)
         return answer["artifact_presigned_urls"] or []
 
     async def queue_context(self, job_id: str) -> QueueContext:
         """Why a job waits, and its history. Admins of the organisation only; others get Unauthorized."""
-        from api_client.resources.answers.queue import QUEUE_CONTEXT  # few look, and its models are many
-
         return await self._transport.request(
             "GET", route("training", "jobs", job_id, "queue_context"), QUEUE_CONTEXT
         )
@@ -166,7 +193,7 @@ class Jobs:
         self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S
     ) -> AsyncIterator[TrainingJob]:
         """The job now and every ``interval_s`` seconds, until it has ended."""
-        from api_client.streams.status import watch_job  # a short command watches nothing
+        from api_client.streams.job_poller import watch_job  # a short command watches nothing
 
         policy = self._transport.retry.for_polling()
 

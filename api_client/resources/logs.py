@@ -13,11 +13,11 @@ from api_client.clock import Clock
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import LogRecord, LogsPage, TrainingJob
+from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap
 from api_client.resources.jobs import Jobs, job_route
-from api_client.streams.follow_options import FollowOptions
+from api_client.streams.follow import FollowOptions
 from api_client.streams.logs import fill_gap, follow_logs, read_logs
-from api_client.streams.patience import readable
-from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap
+from api_client.streams.retry import readable
 
 LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000

@@ -1,17 +1,38 @@
-"""Served models and their deployments, as far as training needs them."""
+"""Served models and their deployments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from api_client.addresses import route
 from api_client.http.transport import QueryValue, Transport
-from api_client.models import Deployment, LogRecord, Model
-from api_client.resources.answers import models as answers
+from api_client.models import LogRecord
+from api_client.models.deployments import Deployment, Model
+from api_client.resources.envelope import TOLERANT
 from api_client.resources.logs import LOG_PAGE, MAX_PAGE
+
+
+@with_config(TOLERANT)
+class ModelsAnswer(TypedDict):
+    """``GET /v1/models``."""
+
+    models: list[Model] | None
+
+
+@with_config(TOLERANT)
+class DeploymentsAnswer(TypedDict):
+    """Deployments of a model."""
+
+    deployments: list[Deployment] | None
+
+
+MODELS = TypeAdapter(ModelsAnswer)
+DEPLOYMENTS = TypeAdapter(DeploymentsAnswer)
+
 
 _MODEL = TypeAdapter(Model)
 _DEPLOYMENT = TypeAdapter(Deployment)
@@ -27,7 +48,7 @@ class Models:
 
     async def list(self) -> ModelList:
         """All models that the key can see."""
-        return (await self._transport.request("GET", route("models"), answers.MODELS))["models"] or []
+        return (await self._transport.request("GET", route("models"), MODELS))["models"] or []
 
     async def get(self, model_id: str) -> Model:
         """One model."""
@@ -36,7 +57,7 @@ class Models:
     async def deployments(self, model_id: str) -> Sequence[Deployment]:
         """The deployments of a model."""
         path = route("models", model_id, "deployments")
-        return (await self._transport.request("GET", path, answers.DEPLOYMENTS))["deployments"] or []
+        return (await self._transport.request("GET", path, DEPLOYMENTS))["deployments"] or []
 
     async def deployment(self, model_id: str, deployment_id: str) -> Deployment:
         """One deployment."""

@@ -1,17 +1,38 @@
-"""Training projects."""
+"""Projects."""
 
 from __future__ import annotations
 
 from typing import cast
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from api_client.addresses import route
 from api_client.http.known_items import KnownItems
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
-from api_client.models import ProjectTombstone, TrainingProject
-from api_client.resources.answers import projects as answers
+from api_client.models import ProjectTombstone
+from api_client.models.jobs import TrainingProject
+from api_client.resources.envelope import TOLERANT
+
+
+@with_config(TOLERANT)
+class ProjectsAnswer(TypedDict):
+    """``GET /v1/training_projects``."""
+
+    training_projects: list[TrainingProject] | None
+
+
+@with_config(TOLERANT)
+class ProjectAnswer(TypedDict):
+    """One project, got or upserted."""
+
+    training_project: TrainingProject
+
+
+PROJECTS = TypeAdapter(ProjectsAnswer)
+PROJECT = TypeAdapter(ProjectAnswer)
+
 
 _PROJECTS = "training_projects"
 _PROJECT = TypeAdapter(TrainingProject)
@@ -25,8 +46,8 @@ class Projects:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        lists = KnownItems(answers.PROJECTS, "training_projects", _PROJECT)
-        self._lists = cast("TypeAdapter[answers.ProjectsAnswer]", lists)
+        lists = KnownItems(PROJECTS, "training_projects", _PROJECT)
+        self._lists = cast("TypeAdapter[ProjectsAnswer]", lists)
 
     async def list(self, *, retry: RetryPolicy | None = None) -> ProjectList:
         """All projects, in the server's order (the API has no paging here)."""
@@ -36,7 +57,7 @@ class Projects:
     async def get(self, project_id: str) -> TrainingProject:
         """One project."""
         path = route(_PROJECTS, project_id)
-        return (await self._transport.request("GET", path, answers.PROJECT))["training_project"]
+        return (await self._transport.request("GET", path, PROJECT))["training_project"]
 
     async def upsert(
         self, name: str, *, team_id: str | None = None, team_name: str | None = None
@@ -48,7 +69,7 @@ class Projects:
         path = route(_PROJECTS) if team_id is None else route("teams", team_id, _PROJECTS)
         project = {"name": name} if team_name is None else {"name": name, "team_name": team_name}
         body = {"training_project": project}
-        return (await self._transport.request("POST", path, answers.PROJECT, body=body))["training_project"]
+        return (await self._transport.request("POST", path, PROJECT, body=body))["training_project"]
 
     async def delete(self, project_id: str) -> ProjectTombstone:
         """Delete it with its jobs, checkpoints that are not deployed, and cache. Cannot be undone."""

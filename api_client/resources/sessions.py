@@ -1,13 +1,26 @@
-"""Interactive sessions of training jobs, and SSH to their nodes."""
+"""Sign-in codes of sessions."""
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from api_client.http.transport import Transport
-from api_client.models import AuthCode, InteractiveSessionUpdate, SignedSshCertificate
-from api_client.resources.answers import sessions as answers
+from api_client.models import InteractiveSessionUpdate, SignedSshCertificate
+from api_client.models.account import AuthCode
+from api_client.resources.envelope import TOLERANT
 from api_client.resources.jobs import job_route
+
+
+@with_config(TOLERANT)
+class AuthCodesAnswer(TypedDict):
+    """Sign-in codes of a job's sessions."""
+
+    auth_codes: list[AuthCode] | None
+
+
+AUTH_CODES = TypeAdapter(AuthCodesAnswer)
+
 
 _UPDATE = TypeAdapter(InteractiveSessionUpdate)
 _CERTIFICATE = TypeAdapter(SignedSshCertificate)
@@ -22,7 +35,7 @@ class Sessions:
     async def auth_codes(self, project_id: str, job_id: str) -> list[AuthCode]:
         """How to sign in, replica by replica; none for a job without session."""
         path = job_route(project_id, job_id, "auth_codes")
-        return (await self._transport.request("GET", path, answers.AUTH_CODES))["auth_codes"] or []
+        return (await self._transport.request("GET", path, AUTH_CODES))["auth_codes"] or []
 
     async def update(
         self,

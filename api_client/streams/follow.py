@@ -1,26 +1,14 @@
-"""Follows a log: the history, then every new line, late ones too, until the job has ended.
-
-Lines may arrive up to a minute after their stamp, so a stretch is *settled* only when it was read more than
-``lateness_s`` after its time on the server's clock, as the lines themselves show it: our own clock proves
-nothing. What is settled is never read again. What is not is re-read: wholly at every poll while it fits a
-page (a deep read); else its last seconds at every poll (an edge read), the last minute more rarely (a recent
-read) and all of it from time to time. The ledger tells the lines of such a read that are new.
-"""
+"""How a log is followed."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 from math import inf
 
 from api_client.clock import Clock
-from api_client.streams.follow_options import FollowOptions
-from api_client.streams.job_look import JobLook
-from api_client.streams.ledger import Ledger
-from api_client.streams.pages import PageSource
-from api_client.streams.parallel import ParallelReader
-from api_client.streams.reader import RangeReader, Window, windows
-from api_client.streams.records import (
+from api_client.models.logs import (
     MS_PER_S,
     NS_PER_MS,
     NS_PER_S,
@@ -34,8 +22,101 @@ from api_client.streams.records import (
     LogLine,
     stamp_ns,
 )
-from api_client.streams.rhythm import Rhythm
-from api_client.streams.server_time import ServerTime
+from api_client.streams.deduplicator import Ledger
+from api_client.streams.job_poller import JobLook, ServerTime
+from api_client.streams.pages import MAX_PAGE_LINES, PageSource
+from api_client.streams.parallel import ParallelReader
+from api_client.streams.reader import RangeReader, Window, windows
+
+
+@dataclass(frozen=True, slots=True)
+class FollowOptions:
+    """Times in seconds; the defaults suit the API as published.
+
+    - ``busy_interval_s`` to ``quiet_interval_s``: from one poll to the next, growing by ``interval_growth`` a
+      poll unless lines flow; one now and then does not count. Each is first seen within 3 s of its arrival.
+    - ``job_interval_s``: from one look at the job to the next.
+    - ``lateness_s``: a line may arrive that long after its stamp (API facts: about a minute).
+    - ``generous_lateness_s``: allowed to lines while those of that stretch are no more than
+      ``generous_lines``, for nodes whose clocks are minutes behind the others'. So long, stamps later than
+      our own present prove no time: their node's clock may be wrong.
+    - ``cheap_lines``: so few unsettled lines are all re-read at every poll, as they fit a small page;
+      ``cheap_characters``: unless their long ones add up to more.
+    - ``ledger_lines``: never keep account of more; lines of a flood like that are settled without having
+      been read again, so late ones among them are not found.
+    - ``edge_overlap_s``: how much a poll of a busy log re-reads.
+    - ``deep_pages_per_s``: what re-reading everything unsettled of a busy log may cost on average, within
+      ``deep_interval_s`` to ``deep_interval_limit_s`` from one such read to the next; and as much again for
+      the last ``lateness_s`` of it. It is half of that in a log of which no such read has found a line for
+      ``calm_after_s``.
+    - ``drain_s``: how long to wait for stragglers once the job was seen to have ended. None decides by what
+      was seen: ``shortest_drain_s`` (a line may arrive a minute late), or longer if lines of this log came
+      later than that, up to ``generous_lateness_s``. The log must have been quiet for ``drain_quiet_s`` too.
+    - ``in_flight``: so many parts of a long history are read at once.
+    - ``clock_margin_s``: how far the server's clock may be ahead of ours and of the newest line.
+    - ``page_limit``: lines a page, at most what the API allows.
+    """
+
+    busy_interval_s: float = 1.0
+    quiet_interval_s: float = 2.2
+    interval_growth: float = 1.4
+    job_interval_s: float = 7.5
+    lateness_s: float = 75.0
+    generous_lateness_s: float = 300.0
+    generous_lines: int = 100_000
+    cheap_lines: int = 240
+    cheap_characters: int = 512 * 1024
+    ledger_lines: int = 1_000_000
+    edge_overlap_s: float = 2.0
+    deep_pages_per_s: float = 2.0
+    calm_after_s: float = 300.0
+    deep_interval_s: float = 2.5
+    deep_interval_limit_s: float = 60.0
+    drain_s: float | None = None
+    shortest_drain_s: float = 65.0
+    drain_quiet_s: float = 10.0
+    in_flight: int = 3
+    clock_margin_s: float = 24 * 3600.0
+    page_limit: int = MAX_PAGE_LINES
+
+
+CALM_FACTOR = 2.0
+"""What has found nothing for long may cost that much less."""
+
+
+class Rhythm:
+    """Paces one kind of read: the more pages it took the last time, the longer until the next one.
+
+    On average it costs ``pages_per_s`` at most, unless that would take longer than ``limit_s``; it is never
+    due again within ``interval_s``. All in seconds. In a calm time it costs ``CALM_FACTOR`` times less.
+    """
+
+    def __init__(self, clock: Clock, *, pages_per_s: float, interval_s: float, limit_s: float) -> None:
+        self._clock = clock
+        self._pages_per_s = pages_per_s
+        self._shortest_s = interval_s
+        self._longest_s = limit_s
+        self._cost_s = 0.0
+        self._began_s: float | None = None
+
+    def is_due(self, within_s: float | None = None, *, calm: bool = False) -> bool:
+        """Whether it is time for the next read, at the latest ``within_s`` after the last one began."""
+        if self._began_s is None:
+            return True
+        wished_s = self._cost_s * CALM_FACTOR if calm else self._cost_s
+        interval_s = min(max(wished_s, self._shortest_s), self._longest_s)
+        if within_s is not None:
+            interval_s = min(interval_s, within_s)
+        return self._clock.monotonic() - self._began_s >= interval_s
+
+    def begin(self) -> None:
+        """A read begins now."""
+        self._began_s = self._clock.monotonic()
+
+    def end(self, page_count: int) -> None:
+        """The read has ended, and took so many pages."""
+        self._cost_s = page_count / self._pages_per_s
+
 
 DRAIN_BEYOND_DELAYS_S = 10.0
 """A straggler may be later than the latest of the late lines seen so far by as much."""

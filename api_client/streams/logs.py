@@ -12,11 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from api_client.clock import Clock, SystemClock
-from api_client.streams.follow import Follower
-from api_client.streams.follow_options import FollowOptions
-from api_client.streams.pages import MAX_PAGE_LINES, PageSource
-from api_client.streams.parallel import ParallelReader
-from api_client.streams.records import (
+from api_client.models.logs import (
     MS_PER_S,
     NS_PER_MS,
     FetchJob,
@@ -30,6 +26,9 @@ from api_client.streams.records import (
     gap_holding,
     stamp_ns,
 )
+from api_client.streams.follow import Follower, FollowOptions
+from api_client.streams.pages import MAX_PAGE_LINES, PageSource
+from api_client.streams.parallel import ParallelReader
 
 
 async def follow_logs(

@@ -10,8 +10,8 @@ from operator import attrgetter
 from api_client.clock import Clock
 from api_client.errors import BadRequest
 from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
-from api_client.streams.patience import patiently
-from api_client.streams.records import MS_PER_S, FetchJob
+from api_client.models.logs import MS_PER_S, FetchJob
+from api_client.streams.retry import patiently
 
 _stamp_of = attrgetter("timestamp")
 

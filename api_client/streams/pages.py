@@ -1,9 +1,10 @@
-"""Pages of a log: fetched with patience, parsed, in order, and without what was not asked for."""
+"""The stamp of a log record, as servers may write it."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from math import inf
@@ -20,10 +21,36 @@ from api_client.errors import (
     ServerFault,
     TimedOut,
 )
-from api_client.models.logs import LogRecord
-from api_client.streams.patience import INVALID_ANSWERS_IN_A_ROW, may_pass, wait_s
-from api_client.streams.records import MS_PER_S, NS_PER_MS, FetchPage, LogLine
-from api_client.streams.stamps import stamp_ns_of
+from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchPage, LogLine, LogRecord
+from api_client.streams.retry import INVALID_ANSWERS_IN_A_ROW, may_pass, wait_s
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def stamp_ns_of(value: str | None) -> int | None:
+    """Epoch nanoseconds: the API's way (a string of digits), or an ISO time; None for anything else.
+
+    An ISO time without a zone is UTC. Digits beyond microseconds are kept.
+    """
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return _of_iso_time(value)
+
+
+def _of_iso_time(text: str) -> int | None:
+    head, dot, tail = text.partition(".")
+    digits = tail[: len(tail) - len(tail.lstrip("0123456789"))] if dot else ""
+    try:
+        moment = datetime.fromisoformat(head + tail[len(digits) :])
+    except ValueError:
+        return None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    seconds = (aware - _EPOCH) // timedelta(seconds=1)
+    return seconds * NS_PER_S + (int(digits[:9].ljust(9, "0")) if digits else 0)
+
 
 Direction = Literal["asc", "desc"]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
+from api_client.models.logs import LogEntry
 from api_client.streams.pages import PageSource
 from api_client.streams.reader import RangeReader, Window
-from api_client.streams.records import LogEntry
 
 SERIAL_PAGES = 3
 """A log that is read with so few pages is not worth being cut."""

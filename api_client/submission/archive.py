@@ -14,13 +14,16 @@ from typing import IO
 
 from api_client.errors import ArchiveError
 from api_client.files import PRIVATE_FILE_MODE, new_file, why_not_written
-from api_client.submission.ignore_rules import (
+from api_client.submission.workspace import (
     IGNORE_FILE,
+    ArchivedFile,
+    DroppedEntry,
+    Survey,
+    WorkspaceSettings,
     built_in_rules,
+    lay_out,
     read_ignore_rules,
 )
-from api_client.submission.workspace_layout import WorkspaceSettings, lay_out
-from api_client.submission.workspace_survey import ArchivedFile, DroppedEntry, Survey
 
 ARCHIVE_NAME = "archive.tgz"
 """What the file is called, although nothing in it is compressed: the platform's own custom."""

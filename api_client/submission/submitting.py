@@ -1,33 +1,201 @@
-"""Submitting a job: archive, upload, create. Nothing is created on the server before the code is there.
-
-The official client makes the project first, so that a workspace that cannot be archived leaves an empty
-one behind (API facts, 3.3); here every step that can fail by itself comes before the first that creates.
-"""
+"""What is told about the sender's side: versions, and the commit that was submitted (API facts, 3.3)."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import pydantic
+from pydantic import TypeAdapter, ValidationError
+
 from api_client.definitions import TrainingProject
-from api_client.errors import ArchiveError
-from api_client.models import BlobCredentials
+from api_client.errors import ArchiveError, BadRequest, ConfigurationError, ErrorAnswer, InvalidAnswer
+from api_client.http.connection import user_agent
+from api_client.models import BlobCredentials, Team
 from api_client.models import TrainingJob as CreatedJob
 from api_client.models import TrainingProject as CreatedProject
-from api_client.payload import job_payload, project_payload
 from api_client.remotes import Remote
-from api_client.resources.blobs import Blobs
+from api_client.resources.account import Account
+from api_client.resources.graphql import Graphql
 from api_client.resources.jobs import Jobs
 from api_client.resources.projects import Projects
 from api_client.submission.archive import ARCHIVE_NAME, ArchivePlan, plan_archive, write_archive
-from api_client.submission.overrides import Overrides, apply_overrides
-from api_client.submission.team_choice import TeamDirectory, choose_team
-from api_client.submission.user_environment import describe_environment
+from api_client.submission.payload import Overrides, apply_overrides, job_payload, project_payload
+from api_client.transfers.blobs import Blobs
+
+GIT_TIMEOUT_S = 10.0
+"""A repository that takes longer to answer is submitted without a word about its commit."""
+
+
+def describe_environment(source_dir: Path) -> dict[str, Any]:
+    """The ``truss_user_env`` of a job: our own name and version where the official client puts its own.
+
+    Runs ``git`` in ``source_dir``; blocks.
+    """
+    return {
+        "truss_client_version": user_agent().split(" ", 1)[0],
+        "python_version": ".".join(str(part) for part in sys.version_info[:3]),
+        "pydantic_version": pydantic.VERSION,
+        "mypy_version": _version_of("mypy"),
+        "git_info": _git_info(source_dir),
+    }
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_info(folder: Path) -> dict[str, Any] | None:
+    """The commit, the tag before it, and whether there is more; None outside of a repository."""
+    sha = _git(folder, "rev-parse", "HEAD")
+    if not sha:
+        return None
+    tag = _git(folder, "describe", "--tags", "--abbrev=0") or None
+    since = _git(folder, "rev-list", f"{tag}..HEAD", "--count") if tag else None
+    return {
+        "latest_commit_sha": sha,
+        "latest_tag": tag,
+        "commits_since_tag": int(since) if since and since.isdigit() else None,
+        "has_uncommitted_changes": bool(_git(folder, "status", "--porcelain")),
+    }
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    # Looking must not lock or refresh the index, nor ask anything.
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace").strip()
+
+
+_QUERY = "query Teams { teams { id name default } }"
+_TEAMS = TypeAdapter(list[Team])
+_NO_SUCH_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
+_NOT_FOR_US = _NO_SUCH_ROUTE | {HTTPStatus.FORBIDDEN}
+
+
+@dataclass(frozen=True, slots=True)
+class TeamChoice:
+    """The team to create in; without an id, the server's default. ``warning`` says what was guessed."""
+
+    team_id: str | None = None
+    name: str | None = None
+    warning: str | None = None
+
+
+class TeamDirectory(Protocol):
+    """The parts of a client that know of teams."""
+
+    @property
+    def account(self) -> Account:
+        """Teams by REST."""
+        ...
+
+    @property
+    def graphql(self) -> Graphql:
+        """Teams by GraphQL."""
+        ...
+
+    @property
+    def projects(self) -> Projects:
+        """Projects and their teams."""
+        ...
+
+
+async def choose_team(directory: TeamDirectory, *, project_name: str, wanted: str | None) -> TeamChoice:
+    """Find the team ``wanted`` by name, or the one that the project is in already.
+
+    Raises ConfigurationError if there is no such team, or if several have such a project; RequestError.
+    """
+    teams = await _teams(directory, must_know=wanted is not None)
+    if wanted is not None:
+        return named_team(teams, wanted)
+    # With one team or none there is nothing to choose between.
+    projects = await directory.projects.list() if len(teams) > 1 else []
+    return likely_team(teams, projects, project_name)
+
+
+def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
+    """The team of that name. Raises ConfigurationError listing those there are."""
+    for team in teams:
+        if team.name == wanted:
+            return TeamChoice(team.id, team.name)
+    known = ", ".join(sorted(team.name for team in teams)) or "none that this key can see"
+    raise ConfigurationError(f"there is no team '{wanted}'; the teams are: {known}")
+
+
+def likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], project_name: str) -> TeamChoice:
+    """The only team, or the one that has a project of that name, or the default.
+
+    Raises ConfigurationError if several teams have such a project.
+    """
+    if len(teams) == 1:
+        return _chosen(teams[0])
+    by_name = {team.name: team for team in teams}
+    homes = {each.team_name for each in projects if each.name == project_name and each.team_name in by_name}
+    if len(homes) > 1:
+        names = ", ".join(sorted(str(name) for name in homes))
+        raise ConfigurationError(
+            f"several teams have a project '{project_name}' ({names}): say which team is meant"
+        )
+    for name in homes:
+        return _chosen(by_name[str(name)])
+    if len(teams) > 1:
+        default = next((team.name for team in teams if team.default), None)
+        where = f"the default team '{default}'" if default else "the default team"
+        return TeamChoice(warning=f"'{project_name}' is a new project: it goes to {where}")
+    return TeamChoice()
+
+
+def _chosen(team: Team) -> TeamChoice:
+    # The plain route means the default team, and every server has that one.
+    return TeamChoice() if team.default else TeamChoice(team.id, team.name)
+
+
+async def _teams(directory: TeamDirectory, *, must_know: bool) -> list[Team]:
+    """All teams, by REST or else as the official client asks for them; none if there are no such routes."""
+    try:
+        return await directory.account.teams()
+    except ErrorAnswer as error:
+        if error.status not in _NOT_FOR_US:
+            raise
+    try:
+        data = await directory.graphql.execute(_QUERY)
+        return _TEAMS.validate_python(data.get("teams") or [])
+    except (ErrorAnswer, InvalidAnswer) as error:
+        is_absent = isinstance(error, InvalidAnswer | BadRequest) or (
+            isinstance(error, ErrorAnswer) and error.status in _NOT_FOR_US
+        )
+        if must_know or not is_absent:
+            raise
+    except ValidationError:
+        if must_know:
+            raise InvalidAnswer("the server's list of teams is not what it promises") from None
+    return []
+
 
 Phase = Literal["archiving", "uploading", "creating"]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from support.dashboard import Dashboard
 from support.worlds import StubRunFeed, run
-from tui.configuration.loading import Loaded
-from tui.configuration.model import Configuration
-from tui.insight.run.snapshot import RunSnapshot
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.job.screen import JobScreen
+from tui.settings.loading import Loaded
+from tui.settings.model import Configuration
 
 HEALTHY = run(findings=())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api_client.streams.records import LogEntry, LogGap, LogLine
+from api_client.models.logs import LogEntry, LogGap, LogLine
 from support.worlds import ONE_O_CLOCK
 
 SECOND = 1_000_000_000

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from tui.actions import ACTIONS, SCOPE_TITLES, Action, Scope, actions_of
+from tui.actions.keymap import key_signs
 from tui.app import BtTuiApp
-from tui.keymap import key_signs
 from tui.screens.base import AppScreen
-from tui.screens.cache.screen import CacheScreen
-from tui.screens.capacity.screen import CapacityScreen
-from tui.screens.compare.screen import CompareRunsScreen
+from tui.screens.cache import CacheScreen
+from tui.screens.capacity import CapacityScreen
+from tui.screens.compare import CompareRunsScreen
 from tui.screens.deploy.screen import DeployScreen
-from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import TAB_SCOPES, JobScreen
-from tui.screens.submit.screen import SubmitScreen
+from tui.screens.submit import SubmitScreen
 
 README = Path(__file__).parents[2] / "README.md"
 SCREENS: tuple[type[AppScreen], ...] = (

@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from support.dashboard import settle, text_of
 from support.waiting import until
 from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
-from tui.alerts.outside import NotDelivered, post, run_command
-from tui.insight.fleet.fold import fold_fleet
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
+from tui.alerts.delivery import NotDelivered, post, run_command
+from tui.analysis.fleet.fold import fold_fleet
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 
@@ -243,7 +243,7 @@ async def test_the_users_program_gets_json_on_its_standard_input_and_no_key(
 async def test_the_webhook_gets_json_without_a_key_and_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.alerts.outside.RETRY_PAUSE_S", 0.0)
+    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
     with webhook(503) as hook:
         app = watched(notifications={"webhook": hook.url})
         async with app.run_test(size=SIZE) as pilot:
@@ -263,7 +263,7 @@ async def test_the_webhook_gets_json_without_a_key_and_is_tried_again(
 async def test_a_way_that_fails_is_told_once_without_its_address(
     wanted: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.alerts.outside.RETRY_PAUSE_S", 0.0)
+    monkeypatch.setattr("tui.alerts.delivery.RETRY_PAUSE_S", 0.0)
     app = watched(notifications={"toast": False, **wanted})
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await settle(pilot)

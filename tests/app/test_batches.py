@@ -10,8 +10,8 @@ from api_client.errors import RequestError
 from api_client.models import TrainingJob
 from support.dashboard import home, settle, text_of
 from support.waiting import until
-from tui.insight.fleet.batches import Verb, batch_of
-from tui.screens.confirm.screen import ConfirmScreen
+from tui.analysis.fleet.batches import Verb, batch_of
+from tui.screens.confirm import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 
 

@@ -11,9 +11,9 @@ from textual.screen import Screen
 from support.dashboard import LIVE, Dashboard, settle, text_of
 from support.waiting import until
 from support.worlds import StubFleetFeed, fleet
-from tui.configuration.memory import Memory
-from tui.insight.fleet.query import parse
+from tui.analysis.fleet.query import parse
 from tui.screens.home.screen import HomeScreen
+from tui.settings.remembered import Memory
 
 
 def dashboard(path: Path) -> Dashboard:

@@ -17,15 +17,15 @@ import pytest
 from textual.pilot import Pilot
 
 from api_client import TrainingClient
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until, until_quiet
 from tui.app import BtTuiApp
-from tui.screens.cache.screen import CacheScreen
-from tui.screens.confirm.screen import ConfirmScreen
-from tui.screens.downloads.ask import ExistingScreen, WhereScreen
+from tui.screens.cache import CacheScreen
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.downloads import ExistingScreen, WhereScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.job.screen import JobScreen
 from tui.widgets.file_tree import FileTreeView

@@ -2,7 +2,7 @@ import webbrowser
 
 import pytest
 
-from tui.browser import open_in_browser
+from tui.system.external_programs import open_in_browser
 
 LINK = "https://app.example/training/p/logs/j"
 

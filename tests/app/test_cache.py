@@ -13,9 +13,9 @@ from textual.screen import Screen
 
 from support.dashboard import LIVE, Dashboard
 from support.waiting import at_rest, until
+from tui.analysis.file_tree import FileEntry
 from tui.feeds.cache import CacheSnapshot
-from tui.insight.file_tree import FileEntry
-from tui.screens.cache.screen import CacheScreen
+from tui.screens.cache import CacheScreen
 from tui.widgets.file_tree import FileTreeView
 
 GIB = 2**30

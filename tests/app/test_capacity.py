@@ -13,7 +13,7 @@ from support.stranger import Answer, Stranger, job
 from support.stranger_runs import CAPACITY, serve_capacity
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.screens.capacity.screen import CapacityScreen
+from tui.screens.capacity import CapacityScreen
 from tui.screens.job.screen import JobScreen
 
 

@@ -11,11 +11,11 @@ from textual.message import Message
 from api_client.models import Checkpoint
 from support.dashboard import Dashboard, job_view, settle, text_of
 from support.worlds import ONE_O_CLOCK, run
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.finding import FindingKind
-from tui.insight.run.saved import Fault, saved_key
-from tui.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import FindingKind
+from tui.analysis.run.saved import Fault, saved_key
 from tui.screens.job.checkpoint_pane import CheckpointPane
+from tui.screens.messages import CompareCheckpointsRequested, DownloadRequested, OpenCheckpointRequested
 
 
 def checkpoint(name: str, minutes_ago: float | None = 10, **fields: Any) -> Checkpoint:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.clipboard import copy_through_tmux
+from tui.system.external_programs import copy_through_tmux
 
 
 @pytest.fixture

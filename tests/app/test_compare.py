@@ -19,13 +19,13 @@ from support.stranger import Answer, Stranger, line
 from support.stranger_runs import finished_run
 from support.waiting import until
 from support.worlds import JOBS, run
+from tui.analysis.comparison import ComparedRun
 from tui.app import BtTuiApp
 from tui.feeds.comparison import RunMemory
-from tui.insight.comparison import ComparedRun
-from tui.messages import CompareJobsRequested
-from tui.screens.compare.screen import CompareRunsScreen
+from tui.screens.compare import CompareRunsScreen
 from tui.screens.home.screen import HomeScreen
-from tui.screens.job.chart_deck import ChartDeck
+from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.messages import CompareJobsRequested
 from tui.widgets.row_table import RowTable
 
 READ = tuple(ComparedRun(job, "read", replace(run(job), findings=())) for job in (JOBS[0], JOBS[5], JOBS[6]))

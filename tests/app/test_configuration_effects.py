@@ -13,7 +13,7 @@ from alert_places import settings
 from textual.pilot import Pilot
 
 from api_client.clock import SystemClock
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
 from support.dashboard import Dashboard, home, settle, text_of
 from support.remotes import remote_of
 from support.stranger import Answer, Stranger
@@ -22,13 +22,13 @@ from support.stranger_runs import metrics_of, node, serve_metrics
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, StubFleetFeed, StubRunFeed, fleet, job, run
 from tui.app import BtTuiApp
-from tui.configuration.loading import Loaded, load_or_defaults
-from tui.configuration.memory import Memory
-from tui.screens.help.screen import HelpScreen
+from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.layout import JobLayout
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
+from tui.settings.loading import Loaded, load_or_defaults
+from tui.settings.remembered import Memory
 from tui.widgets.row_table import RowTable
 
 SIZE = (100, 24)
@@ -270,7 +270,7 @@ class PatientClock(SystemClock):
 
 
 async def test_the_rates_are_those_of_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.feeds.session.SystemClock", PatientClock)
+    monkeypatch.setattr("tui.readers.session.SystemClock", PatientClock)
     PatientClock.waits_s.clear()
     rates = {"fleet_s": 1111.0, "status_s": 1222.0, "metrics_s": 1333.0, "checkpoints_s": 1444.0}
     with Stranger() as server:

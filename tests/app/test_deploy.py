@@ -15,13 +15,13 @@ from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.confirm import ConfirmScreen
 from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.widgets.key_hints import KeyHints
 from tui.widgets.row_table import RowTable
+from tui.widgets.status_footer import KeyHints
 from tui.wizard.state import REVIEW
 
 SIZE = (80, 24)

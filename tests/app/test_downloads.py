@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from api_client.downloads import FileProgress, FileState
+from api_client.transfers import FileProgress, FileState
 from support.dashboard import Dashboard, home, settle, text_of
 from support.worlds import JOBS
-from tui.insight.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
-from tui.messages import CancelDownloadRequested, RetryDownloadRequested
+from tui.analysis.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
+from tui.screens.messages import CancelDownloadRequested, RetryDownloadRequested
 
 MIB = 2**20
 FOLDER = Path("/downloads/llama-sft_llama70")

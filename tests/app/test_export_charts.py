@@ -6,7 +6,7 @@ from pathlib import Path
 from support.dashboard import job_view, settle
 from support.sick_runs import sick_run
 from support.waiting import until
-from tui.screens.job.chart_deck import ChartDeck
+from tui.screens.job.chart_grid import ChartDeck
 
 
 async def test_the_file_holds_the_samples_that_are_drawn(tmp_path: Path) -> None:

@@ -12,19 +12,18 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from api_client.checkpoint_files import ReadShard, SafetensorsHeader, Tensor, Weights
+from api_client.checkpoints import ReadShard, SafetensorsHeader, Tensor, Weights
 from api_client.models import Checkpoint, CheckpointFile
 from support.dashboard import LIVE, Dashboard, settle, text_of
 from support.waiting import at_rest, until
 from support.worlds import JOBS, ONE_O_CLOCK
-from tui.feeds.checkpoint_files import FilesSnapshot
-from tui.feeds.file_look import FileLook
-from tui.insight.checkpoints.comparison import compare_checkpoints
-from tui.insight.checkpoints.facts import checkpoint_facts
-from tui.messages import DownloadRequested
+from tui.analysis.checkpoints.comparison import compare_checkpoints
+from tui.analysis.checkpoints.facts import checkpoint_facts
+from tui.feeds.checkpoint_files import FileLook, FilesSnapshot
 from tui.screens.files.compare import CompareScreen
-from tui.screens.files.look_lines import directory_lines, text_lines, weights_lines
+from tui.screens.files.preview import directory_lines, text_lines, weights_lines
 from tui.screens.files.screen import FilesScreen
+from tui.screens.messages import DownloadRequested
 from tui.widgets.file_tree import FileTreeView
 from tui.widgets.text_panel import TextPanel
 

@@ -14,12 +14,12 @@ from support.remotes import remote_of
 from support.stranger import Answer, Stranger, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from support.waiting import until
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import verdict
 from tui.app import BtTuiApp
 from tui.feeds.run import RunFeed
-from tui.feeds.session import Session
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
-from tui.insight.run.verdict import verdict
+from tui.readers.session import Session
 from tui.screens.job.screen import JobScreen
 
 STEADY = [3.0 - step / 200 for step in range(360)]

@@ -11,13 +11,13 @@ from textual.message import Message
 from api_client.models import Checkpoint
 from support.dashboard import Dashboard, home, settle, text_of
 from support.worlds import CHECKPOINTS, StubRunFeed, fleet, job_metrics, log_lines, run
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.transfers import Transfer, Transfers, TransferState
 from tui.feeds.run_log import LogPart
-from tui.insight.run.snapshot import RunSnapshot
-from tui.insight.transfers import Transfer, Transfers, TransferState
-from tui.messages import DeployRequested, OpenCheckpointRequested
-from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.screens.messages import DeployRequested, OpenCheckpointRequested
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)

@@ -13,10 +13,10 @@ from support.dashboard import text_of
 from support.stranger import Stranger, job, project
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.configuration.memory import Memory
-from tui.screens.cache.screen import CacheScreen
+from tui.screens.cache import CacheScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
+from tui.settings.remembered import Memory
 
 SIZE = (100, 30)
 

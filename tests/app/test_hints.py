@@ -8,11 +8,10 @@ from support.dashboard import home, text_of
 from support.waiting import until
 from support.worlds import fleet
 from tui.actions import ACTIONS
-from tui.actions.hints import HINTS, MOST_TIMES_SHOWN
-from tui.app.hints import HINT_MEMORY
-from tui.configuration.loading import Loaded
-from tui.configuration.memory import Memory
-from tui.configuration.model import Configuration
+from tui.app.hints import HINT_MEMORY, HINTS, MOST_TIMES_SHOWN
+from tui.settings.loading import Loaded
+from tui.settings.model import Configuration
+from tui.settings.remembered import Memory
 
 OPEN, FILTER, HELP, MARK = "opens the job", "filters the jobs", "shows every key", "marks jobs"
 

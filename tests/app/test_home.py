@@ -8,12 +8,12 @@ from textual.widgets import Input
 
 from support.dashboard import home, loading_home, settle, text_of
 from support.worlds import JOBS, ONE_O_CLOCK, fleet, job
-from tui.insight.connection import Connection, Link
-from tui.insight.fleet.snapshot import FleetSnapshot
-from tui.messages import OpenJobRequested
-from tui.screens.confirm.screen import ConfirmScreen
-from tui.screens.help.screen import HelpScreen
+from tui.analysis.connection import Connection, Link
+from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
+from tui.screens.messages import OpenJobRequested
 from tui.widgets.row_table import RowTable
 
 SIZE = (80, 24)

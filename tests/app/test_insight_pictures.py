@@ -13,10 +13,10 @@ from api_client.models import GpuCapacity, TeamGpuCapacity, TrainingCapacity
 from support.dashboard import LIVE, Dashboard, home, settle
 from support.sick_runs import sick_run
 from support.worlds import JOBS, ONE_O_CLOCK, run
-from tui.insight.comparison import ComparedRun
-from tui.insight.fleet.capacity import CapacityView, fold_capacity, holders
-from tui.screens.capacity.screen import CapacityScreen
-from tui.screens.compare.screen import CompareRunsScreen
+from tui.analysis.comparison import ComparedRun
+from tui.analysis.fleet.capacity import CapacityView, fold_capacity, holders
+from tui.screens.capacity import CapacityScreen
+from tui.screens.compare import CompareRunsScreen
 
 Compare = Callable[..., bool]
 

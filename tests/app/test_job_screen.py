@@ -5,20 +5,20 @@ import pytest
 from textual.message import Message
 
 from api_client.models import JobMetrics, NodeSeries, QueueContext
-from api_client.streams.records import LogGap, LogLine
+from api_client.models.logs import LogGap, LogLine
 from support.dashboard import job_view, settle, text_of
 from support.sick_runs import sick_run
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job, job_metrics, log_lines, run, series
+from tui.analysis.connection import LOG, METRICS
+from tui.analysis.progress.phases import Aside
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run_log import LogPart
-from tui.insight.asked_for import LOG, METRICS
-from tui.insight.progress.asides import Aside
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
-from tui.messages import StopJobRequested
 from tui.screens.job import header
 from tui.screens.job.chart_view import ChartView
 from tui.screens.job.charts import ChartMaker
 from tui.screens.job.screen import TAB_IDS, JobScreen
+from tui.screens.messages import StopJobRequested
 
 SIZE = (80, 24)
 NOW_S = ONE_O_CLOCK.timestamp()

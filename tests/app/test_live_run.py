@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import SecretStr
 
 from api_client import TrainingClient
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 from api_client.remotes import Remote
 from support.dashboard import text_of
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.screens.confirm.screen import ConfirmScreen
+from tui.screens.confirm import ConfirmScreen
 from tui.screens.job.screen import JobScreen
 
 TRAINING = (

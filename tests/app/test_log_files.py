@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from api_client.streams.records import LogEntry, LogGap, LogLine
-from tui.screens.job.log_outside import at_row, program_of, show_outside
-from tui.screens.job.log_saving import default_path, save_entries
+from api_client.models.logs import LogEntry, LogGap, LogLine
+from tui.system.external_programs import at_row, program_of, show_outside
+from tui.system.saved_files import default_path, save_entries
 
 STAMP = 1_795_262_671_123_456_789
 ENTRIES: list[LogEntry] = [

@@ -19,18 +19,18 @@ from app.log_stories import END, SECOND, line, story
 from textual.message import Message
 from textual.pilot import Pilot
 
-from api_client.streams.records import LogEntry, LogGap, LogLine, stamp_ns
+from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from support.dashboard import Dashboard, job_view, settle, text_of
 from support.waiting import until
 from tui.actions import Scope, actions_of
 from tui.app import BtTuiApp
 from tui.feeds.run_log import LogPart
-from tui.insight.logs.moment import EXAMPLES
-from tui.insight.text import inert
-from tui.messages import CopyRequested
 from tui.screens.job.log_field import LogField
 from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
+from tui.screens.messages import CopyRequested
+from tui.text.log_times import EXAMPLES
+from tui.text.sanitize import inert
 from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)

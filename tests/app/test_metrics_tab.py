@@ -14,7 +14,7 @@ from api_client.models import JobMetrics
 from support.dashboard import Dashboard, job_view, settle, text_of
 from support.sick_runs import sick_log, sick_run
 from support.worlds import ONE_O_CLOCK, job_metrics, run
-from tui.screens.job.chart_deck import ChartDeck
+from tui.screens.job.chart_grid import ChartDeck
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.gpu_matrix import GpuMatrix

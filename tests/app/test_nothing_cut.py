@@ -10,8 +10,8 @@ from support.dashboard import deploy_view, home, job_view, settle, text_of
 from support.waiting import until
 from support.wizard_facts import lora, to, walk_of
 from support.worlds import job, run
-from tui.insight.connection import Connection, Link
-from tui.insight.run.finding import Finding, FindingKind
+from tui.analysis.connection import Connection, Link
+from tui.analysis.run.finding import Finding, FindingKind
 
 SIZES = [(80, 24), (60, 20), (40, 12)]
 PULL = 'Failed to pull image "registry.example/team/trainer/llama-finetune:2.7-cu129": manifest unknown'

@@ -14,9 +14,9 @@ pytest.importorskip("textual_serve", reason="the extra web is not installed")
 
 from textual_serve.download_manager import DownloadManager
 
-from tui.web import dashboards
-from tui.web.dashboards import PageDashboard
+from tui.web import server
 from tui.web.offers import Offers
+from tui.web.server import PageDashboard
 
 DRAWS = """
 import sys
@@ -74,8 +74,8 @@ async def test_it_deletes_its_files_though_no_browser_takes_what_it_draws(tmp_pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 async def test_one_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dashboards, "LAST_WORDS_S", 0.2)
-    monkeypatch.setattr(dashboards, "TERMINATED_S", 0.2)
+    monkeypatch.setattr(server, "LAST_WORDS_S", 0.2)
+    monkeypatch.setattr(server, "TERMINATED_S", 0.2)
     before = set(psutil.Process().children())
     page = dashboard(STAYS)
     await page.start(80, 24)

@@ -22,7 +22,7 @@ pytest.importorskip("textual_serve", reason="the extra web is not installed")
 from aiohttp import web  # noqa: E402
 from aiohttp.test_utils import TestClient, TestServer  # noqa: E402
 
-from tui.outbox import Outbox, delivered_as, sweep_abandoned  # noqa: E402
+from tui.system.saved_files import Outbox, delivered_as, sweep_abandoned  # noqa: E402
 from tui.web.driver import WholeWrites  # noqa: E402
 from tui.web.offers import Offer, Offers  # noqa: E402
 
@@ -135,7 +135,7 @@ def test_several_files_are_one_download() -> None:
 
 HOLDS = """
 import sys
-from tui.outbox import Outbox
+from tui.system.saved_files import Outbox
 place = Outbox().place("weights")
 place.write_text("half")
 print(place, flush=True)

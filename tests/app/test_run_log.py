@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from api_client.models import TrainingJob
-from api_client.streams.records import LogEntry, LogGap, LogLine
+from api_client.models.logs import LogEntry, LogGap, LogLine
 from support.log_server import NS_PER_S, FastClock, LogServer, ServedLine
 from support.remotes import remote_of
 from tui.feeds.run_log import LogPart, RunLog
-from tui.feeds.session import Session
+from tui.readers.session import Session
 
 HOUR_S = 3600
 

@@ -22,7 +22,7 @@ aiohttp = pytest.importorskip("aiohttp", reason="the extra web is not installed"
 pytest.importorskip("textual_serve", reason="the extra web is not installed")
 
 from api_client import TrainingClient  # noqa: E402
-from api_client.emulator.child import EmulatorChild  # noqa: E402
+from api_client.emulator.processes import EmulatorChild  # noqa: E402
 from support.chromium import ENTER, browsing, chromium  # noqa: E402
 from support.emulator import running_emulator  # noqa: E402
 from support.remotes import remote_of  # noqa: E402

@@ -14,11 +14,11 @@ from support.remotes import remote_of
 from support.stranger import Stranger
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.feeds.recent_configs import find_configs, remember_config
-from tui.screens.confirm.screen import ConfirmScreen
+from tui.feeds.submission import find_configs, remember_config
+from tui.screens.confirm import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.submit.screen import SubmitScreen
+from tui.screens.submit import SubmitScreen
 
 CONFIG = """
 from truss_train import definitions

@@ -17,7 +17,7 @@ from support.stranger import Answer, Stranger
 from support.waiting import until
 from tui.app import BtTuiApp, remotes
 from tui.feeds import session
-from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.downloads import DownloadsScreen
 
 UNREACHABLE_URL = "http://127.0.0.1:9"
 

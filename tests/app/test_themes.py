@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 
 from support.dashboard import Dashboard, home, job_view, settle, text_of
 from support.waiting import until
-from tui.configuration.loading import Loaded, load
-from tui.configuration.memory import Memory
-from tui.configuration.model import ThemeName
+from tui.settings.loading import Loaded, load
+from tui.settings.model import ThemeName
+from tui.settings.remembered import Memory
 from tui.widgets.row_table import RowTable
 
 LEAST_DIFFERENCE = 0.3

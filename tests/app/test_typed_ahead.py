@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 from support.dashboard import home, settle, text_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.messages import OpenJobRequested
-from tui.screens.confirm.screen import ConfirmScreen
-from tui.screens.help.screen import HelpScreen
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.help import HelpScreen
 from tui.screens.home.screen import HomeScreen
+from tui.screens.messages import OpenJobRequested
 
 SIZE = (80, 24)
 

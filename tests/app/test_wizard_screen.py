@@ -8,11 +8,11 @@ from textual.widgets import Input, OptionList
 from api_client.deployment import VALID_LORA_RANKS
 from support.dashboard import deploy_view, settle, text_of
 from support.wizard_facts import checkpoint, job, lora, state_of, to, walk_of
+from tui.analysis.run.finding import FindingKind
+from tui.analysis.run.saved import Fault, KeptLosses, saved_key
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeploySnapshot
-from tui.insight.run.finding import FindingKind
-from tui.insight.run.saved import Fault, KeptLosses, saved_key
-from tui.insight.run.snapshot import RunSnapshot
 from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
 from tui.wizard.given import Given, beforehand

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.configuration import loading
-from tui.configuration.checked import FILE_NAME
+from tui.settings import loading
+from tui.settings.checked import CACHE_FILE_NAME
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_is_kept_is_private_and_a_broken_one_is_done_without(cli, stranger,
     settings.write_text("[notifications]\nwebhook = 'https://example.com/hook-of-mine'\n")
     environ = environ_of(stranger, settings)
     assert cli("projects", environ=environ).code == 0
-    kept = Path(os.environ["XDG_CACHE_HOME"]) / "bt-tui" / FILE_NAME
+    kept = Path(os.environ["XDG_CACHE_HOME"]) / "bt-tui" / CACHE_FILE_NAME
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert "hook-of-mine" not in kept.read_text()
     assert stranger.key not in kept.read_text()

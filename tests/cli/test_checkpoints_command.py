@@ -13,8 +13,8 @@ from support.object_host import ObjectHost
 from support.remotes import remote_of
 from support.stranger import Answer, Asked, Stranger, job
 from support.stranger_runs import finished_run, iso
+from tui.analysis.checkpoints.facts import facts_of_run
 from tui.feeds.checkpoint_evidence import evidence_of
-from tui.insight.checkpoints.facts import facts_of_run
 
 JOB = "/v1/training_projects/proj1/jobs/job1"
 TENSORS = {

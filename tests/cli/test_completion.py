@@ -10,15 +10,15 @@ import click
 import pytest
 
 from support.stranger import Answer, Stranger, job, project
-from tui.commands.catalogue import Catalogue
-from tui.commands.word_kinds import CHECKPOINTS, JOBS, KINDS
+from tui.commands.support.catalogue import Catalogue
+from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, KINDS
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = """
 import json, os, sys
 from click.shell_completion import BashComplete
 from tui.cli import cli
-from tui.commands.completing import know_words
+from tui.commands.support.completing import know_words
 know_words(cli)
 offered = []
 for line in sys.argv[1:]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from api_client.downloads.part_file import part_paths
+from api_client.transfers.part_file import part_paths
 from support.object_server import JOB, Store, Stored, serving
 from support.stranger import Answer, Stranger, job
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from api_client.config_file import load_training_project
-from api_client.preflight import check
 from api_client.submission.archive import plan_archive
+from api_client.submission.config_file import load_training_project
+from api_client.submission.preflight import check
 
 NAMES = ("cpu-quickstart", "multinode-torchrun", "lora-finetune")
 

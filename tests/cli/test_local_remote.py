@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from api_client.emulator.detached import ensure_running
+from api_client.emulator.processes import ensure_running
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_it_is_stopped_while_the_dashboard_that_started_it_lives(tmp_path):
     """As a child that nobody waits for, it stays in the list of processes once it has ended."""
     data = tmp_path / "emulator"
     ensure_running(data)
-    stop = "import pathlib, sys; from api_client.emulator.detached import stop_running as stop; "
+    stop = "import pathlib, sys; from api_client.emulator.processes import stop_running as stop; "
 
     stopped = subprocess.run(
         [sys.executable, "-c", stop + "sys.exit(not stop(pathlib.Path(sys.argv[1])))", str(data)], check=False

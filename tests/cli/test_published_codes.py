@@ -13,7 +13,7 @@ import pytest
 
 from support.stranger import Answer, Asked, Stranger, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
-from tui.commands.exit_codes import MEANINGS, ExitCode
+from tui.commands.support.exit_codes import MEANINGS, ExitCode
 
 README = Path(__file__).parents[2] / "README.md"
 FOLLOW = ("logs", "job1", "--follow", "--drain", "0")

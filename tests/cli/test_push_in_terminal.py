@@ -9,7 +9,7 @@ import pytest
 from support.emulator import running_emulator
 from support.stranger import Answer, Stranger
 from support.terminal import AtTerminal
-from tui.commands.progress_line import ProgressLine, progress_text
+from tui.commands.support.output import ProgressLine, progress_text
 
 ROOT = Path(__file__).parents[2]
 RISKY = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.stranger import Answer, Stranger, job
-from tui.commands.exit_codes import ExitCode
+from tui.commands.support.exit_codes import ExitCode
 
 READS_BY_POST = "/v1/training_jobs/search"
 CONFIG = """from truss_train import Image, TrainingJob, TrainingProject

@@ -4,7 +4,7 @@ import sys
 
 
 def test_what_is_missing_names_the_python_that_lacks_it(cli, monkeypatch):
-    monkeypatch.setattr("tui.commands.serve.find_spec", lambda _name: None)
+    monkeypatch.setattr("tui.commands.app.serve.find_spec", lambda _name: None)
 
     result = cli("serve", environ={})
 

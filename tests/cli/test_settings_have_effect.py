@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.configuration.environment import setting_names
+from tui.settings.loading import setting_names
 
 TESTS = Path(__file__).parents[1]
 EFFECTS = "app/test_configuration_effects.py"
@@ -85,8 +85,8 @@ def test_the_test_of_a_setting_sets_it(setting: str) -> None:
 
 
 def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(cli, monkeypatch) -> None:
-    from api_client.emulator import child
-    from tui.commands import demo
+    from api_client.emulator import processes
+    from tui.commands.app import demo
 
     speeds: list[float] = []
 
@@ -95,12 +95,12 @@ def test_the_demo_begins_at_the_speed_of_the_settings_and_a_flag_goes_before_it(
             speeds.append(speed)
 
         def launch(self) -> None:
-            raise child.EmulatorFailed("not today")
+            raise processes.EmulatorFailed("not today")
 
         def shut_down(self) -> None:
             pass
 
-    monkeypatch.setattr(child, "EmulatorChild", NoChild)
+    monkeypatch.setattr(processes, "EmulatorChild", NoChild)
     monkeypatch.setattr(demo, "need_terminal", lambda: None)
     environ = {"BT_TUI_DEMO_SPEED": "25"}  # of demo.speed
     assert cli("demo", environ=environ).code == 1

@@ -18,9 +18,9 @@ from api_client.remotes import Remote
 from support.run_snapshots import first_snapshot
 from support.stranger import Answer, Asked, Stranger, job
 from support.stranger_runs import iso
-from tui.feeds.session import Session
-from tui.insight.run.snapshot import RunSnapshot
-from tui.insight.series import Series, reduce_columns
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import Series, reduce_columns
+from tui.readers.session import Session
 
 NOW_S = float(int(time.time()))
 HOUR_S = 3600.0

@@ -109,7 +109,7 @@ def test_the_timeout_has_a_code_of_its_own(cli, stranger):
 
 
 def test_an_outage_is_waited_out(cli, stranger, monkeypatch):
-    monkeypatch.setattr("api_client.streams.patience.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("api_client.streams.retry.FIRST_WAIT_S", 0.0)
     monkeypatch.setattr("api_client.http.retry.RetryPolicy.delay_s", lambda *_arguments, **_named: None)
     stranger.jobs = [job("job1", "RUNNING")]
     goes_through(stranger, "job1", "RUNNING", None, None, "COMPLETED")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from api_client.ssh.hosts import parse_host
+from api_client.ssh.tickets import parse_host
 from api_client.submission.workstation import workstation_hosts
 from support.emulator import running_emulator
 from support.stranger import Answer
-from tui.commands.exit_codes import ExitCode
+from tui.commands.support.exit_codes import ExitCode
 
 RECORDED = json.loads((Path(__file__).parent / "golden" / "workstation.json").read_text())
 SLURM_COMMAND = "bash /b10/workspace/setup_slurm.sh"

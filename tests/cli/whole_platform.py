@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from every_command import ENDED, JOB, WAITING
 
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.store.artifacts import ObjectName
-from api_client.emulator.store.blobs import BUCKET
+from api_client.emulator.store.blobs import BUCKET, ObjectName
 from api_client.models import CachedFile, JobStatus
 from support.fake_backend import START
 from support.served_platform import Served

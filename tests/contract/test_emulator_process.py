@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from api_client.emulator.child import EmulatorChild, EmulatorFailed
+from api_client.emulator.processes import EmulatorChild, EmulatorFailed
 from support.emulator import running_emulator
 
 PATIENCE_S = 20.0
@@ -92,7 +92,7 @@ def test_no_key_of_ours_reaches_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PARENT = """
 import json, signal
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 child = EmulatorChild(world="empty")
 child.launch()
 child.wait_ready()

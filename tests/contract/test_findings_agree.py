@@ -14,12 +14,12 @@ from api_client.models import TrainingJob
 from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.run_snapshots import first_snapshot
-from tui.feeds.glances import Glancer
-from tui.feeds.session import Session
-from tui.insight.health.judging import health
-from tui.insight.health.rules import DEFAULT_RULES
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
+from tui.analysis.health.checks import health
+from tui.analysis.health.rules import DEFAULT_RULES
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.feeds.previews import Glancer
+from tui.readers.session import Session
 
 ROOT = Path(__file__).parents[2]
 SAME_MOMENT_S = 150.0

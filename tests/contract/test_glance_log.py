@@ -13,8 +13,8 @@ from api_client.models import TrainingJob
 from api_client.remotes import Remote
 from support.stranger import Answer, Stranger, job, line
 from support.stranger_runs import iso
-from tui.feeds.glance_log import FLOOD_LINES, OVERLAP_MS, PAGE_LINES, GlanceLog
-from tui.feeds.session import Session
+from tui.feeds.previews import FLOOD_LINES, OVERLAP_MS, PAGE_LINES, GlanceLog
+from tui.readers.session import Session
 
 NOW_MS = int(time.time() * 1000)
 EVERY_MS = 100

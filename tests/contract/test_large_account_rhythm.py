@@ -9,9 +9,9 @@ from pydantic import SecretStr
 
 from api_client.remotes import Remote
 from support.stranger import Stranger, job
+from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.feeds.fleet import FEW_JOBS, FULL_LIST_EVERY, MANY_JOBS, FleetFeed
-from tui.feeds.session import Session
-from tui.insight.fleet.snapshot import FleetSnapshot
+from tui.readers.session import Session
 
 PATIENCE_S = 60.0
 ROUNDS = 20

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from api_client import NotFound, Remote, TrainingClient, Unauthorized
 from api_client.emulator.backend import StoredFile
 from api_client.models import CachedFile, JobStatus
-from api_client.streams.records import LogBatch, LogEnd, LogLine
+from api_client.models.logs import LogBatch, LogEnd, LogLine
 from support.fake_backend import START, START_MS
 from support.served_platform import KEY, Served
 

@@ -8,11 +8,10 @@ import pytest
 
 from support.emulator import running_emulator
 from support.remotes import remote_of
+from tui.analysis.cost import charge, charges_cost, price_of
+from tui.analysis.fleet.snapshot import FleetSnapshot
 from tui.feeds.fleet import FleetFeed
-from tui.feeds.session import Session
-from tui.insight.cost.fleet import charge, charges_cost
-from tui.insight.cost.job import price_of
-from tui.insight.fleet.snapshot import FleetSnapshot
+from tui.readers.session import Session
 
 PATIENCE_S = 60.0
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from tui.configuration.reference import entries, toml_value
-from tui.insight.progress.patterns.own import GROUPS
-from tui.insight.progress.patterns.parse import parse
-from tui.insight.progress.patterns.reading import Reading
-from tui.insight.run.finding import FindingKind
+from tui.analysis.progress.patterns.custom import GROUPS
+from tui.analysis.progress.patterns.parse import parse
+from tui.analysis.progress.patterns.reading import Reading
+from tui.analysis.run.finding import FindingKind
+from tui.settings.reference import entries, toml_value
 
 REPOSITORY = Path(__file__).parents[2]
 DOCUMENTS = REPOSITORY / "docs"

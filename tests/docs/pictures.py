@@ -24,8 +24,8 @@ from support.emulator import running_emulator
 from support.remotes import remote_of
 from support.waiting import until
 from tui.app import BtTuiApp
-from tui.configuration.loading import Loaded
-from tui.configuration.model import Configuration
+from tui.settings.loading import Loaded
+from tui.settings.model import Configuration
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 FONT = "DejaVu Sans Mono"

@@ -7,8 +7,8 @@ import re
 import pytest
 from generated import DOCUMENTS, PAGES, THRESHOLDS
 
-from tui.configuration.reference import entries
-from tui.insight.run.finding import FindingKind
+from tui.analysis.run.finding import FindingKind
+from tui.settings.reference import entries
 
 PAGE = (DOCUMENTS / "health.md").read_text(encoding="utf-8")
 

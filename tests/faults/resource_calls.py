@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import SecretStr
 
 from api_client import Remote, TrainingClient
-from api_client.deployment.request import DEPLOY_FIELD, DEPLOY_MUTATION
+from api_client.deployment.sending import DEPLOY_FIELD, DEPLOY_MUTATION
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.store.artifacts import ObjectName
+from api_client.emulator.store.blobs import ObjectName
 from api_client.models import CachedFile, JobStatus
 from support.deployment_requests import request_for
 from support.fake_backend import START, START_MS

@@ -22,21 +22,21 @@ from support.fake_backend import START, START_MS, FakeBackend
 from support.faulty import FaultyServer, faulty_server
 from support.served_platform import KEY, served_platform
 from support.waiting import until
+from tui.analysis.checkpoints.facts import checkpoint_facts
 from tui.app import BtTuiApp
-from tui.feeds.session import Session
-from tui.insight.checkpoints.facts import checkpoint_facts
-from tui.messages import CompareCheckpointsRequested, OpenCheckpointRequested
+from tui.readers.session import Session
 from tui.screens.base import AppScreen
-from tui.screens.cache.screen import CacheScreen
-from tui.screens.capacity.screen import CapacityScreen
-from tui.screens.compare.screen import CompareRunsScreen
+from tui.screens.cache import CacheScreen
+from tui.screens.capacity import CapacityScreen
+from tui.screens.compare import CompareRunsScreen
 from tui.screens.deploy.screen import DeployScreen
-from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.downloads import DownloadsScreen
 from tui.screens.files.compare import CompareScreen
 from tui.screens.files.screen import FilesScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.submit.screen import SubmitScreen
+from tui.screens.messages import CompareCheckpointsRequested, OpenCheckpointRequested
+from tui.screens.submit import SubmitScreen
 
 LONGEST_PAUSE_S = 0.2
 TICK_S = 1.0

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from api_client.client import TrainingClient
-from api_client.downloads import (
+from api_client.transfers import (
     DownloadError,
     DownloadProgress,
     DownloadReport,
@@ -26,7 +26,7 @@ from api_client.downloads import (
     FileState,
     NoRoom,
 )
-from api_client.downloads.part_file import part_paths
+from api_client.transfers.part_file import part_paths
 from support.object_server import JOB, PROJECT, Behaviour, Store, Stored, serving
 
 MIB = 1024 * 1024

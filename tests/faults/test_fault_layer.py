@@ -219,7 +219,7 @@ def test_help_and_documentation_name_every_fault(cli_help: str) -> None:
 def cli_help() -> str:
     from click.testing import CliRunner
 
-    from tui.commands.emulator import emulator
+    from tui.commands.app.emulator import emulator
 
     return CliRunner().invoke(emulator, ["--help"]).output
 
@@ -227,7 +227,7 @@ def cli_help() -> str:
 def test_the_command_refuses_what_it_does_not_understand() -> None:
     from click.testing import CliRunner
 
-    from tui.commands.emulator import emulator
+    from tui.commands.app.emulator import emulator
 
     done = CliRunner().invoke(emulator, ["--faults", "503;paths=/x", "--faults", "teapot"])
     assert done.exit_code == 2

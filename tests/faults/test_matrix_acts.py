@@ -17,15 +17,14 @@ from support.dashboard import text_of
 from support.faulty import FaultyServer
 from support.remotes import remote_of
 from support.waiting import until
-from tui.insight.transfers import TransferState, Wanted
-from tui.messages import DownloadRequested
-from tui.screens.confirm.screen import ConfirmScreen
+from tui.analysis.transfers import TransferState, Wanted
+from tui.screens.confirm import ConfirmScreen
 from tui.screens.deploy.answers import AnswerPane
 from tui.screens.deploy.screen import DeployScreen
-from tui.screens.downloads.ask import WhereScreen
-from tui.screens.downloads.screen import DownloadsScreen
+from tui.screens.downloads import DownloadsScreen, WhereScreen
 from tui.screens.job.screen import JobScreen
-from tui.screens.submit.screen import SubmitScreen
+from tui.screens.messages import DownloadRequested
+from tui.screens.submit import SubmitScreen
 from tui.wizard.state import REVIEW
 
 SIZE = (120, 30)

@@ -29,15 +29,14 @@ from api_client import (
     UploadFailed,
     UrlExpired,
 )
-from api_client.checkpoint_files.reading import CheckpointContents
+from api_client.checkpoints.reading import CheckpointContents
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject
-from api_client.downloads import DownloadReport
-from api_client.downloads.service import Downloads
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.store.artifacts import ObjectName
-from api_client.emulator.store.blobs import BUCKET
-from api_client.objects import Objects
-from api_client.objects.connection import Connections
+from api_client.emulator.store.blobs import BUCKET, ObjectName
+from api_client.transfers import DownloadReport
+from api_client.transfers.downloads import Downloads
+from api_client.transfers.object_connection import Connections
+from api_client.transfers.objects import Objects
 from support.fake_backend import START
 from support.faulty import FaultyServer, faulty_server
 from support.served_platform import KEY, served_platform, synthetic_bytes

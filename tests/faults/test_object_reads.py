@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from api_client.destinations import Destinations
+from api_client.addresses import Destinations
 from api_client.errors import InvalidAnswer, RedirectRefused, ServerFault, Unreachable, UrlExpired
 from api_client.http.retry import RetryPolicy
-from api_client.objects import Objects
+from api_client.transfers.objects import Objects
 from support.object_server import Behaviour, Store, Stored, serving
 
 CONTENT = bytes(range(256)) * 4096

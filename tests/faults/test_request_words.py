@@ -12,7 +12,7 @@ from resource_calls import CHANGING, PUBLIC_KEY, READING, World
 
 from api_client import Remote, RetryPolicy, TrainingClient
 from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError
-from api_client.http.request_words import words_for
+from api_client.http.readonly import words_for
 
 URL = "https://api.example.test"
 REMOTE = Remote("lab", URL, URL, SecretStr("sk-test"), "the test")

@@ -9,11 +9,11 @@ import pytest
 from fast_clock import FastClock
 from s3_stub import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY, SESSION_TOKEN, S3Stub, Trouble
 
-from api_client.destinations import Destinations
+from api_client.addresses import Destinations
 from api_client.errors import ConfigurationError, UploadFailed
 from api_client.models import BlobCredentials
-from api_client.uploads import object_store, upload
-from api_client.uploads.object_store import FAULT_ATTEMPTS, FIRST_CONTACT_PATIENCE_S, UNREACHABLE_PATIENCE_S
+from api_client.transfers import object_store, uploads
+from api_client.transfers.object_store import FAULT_ATTEMPTS, FIRST_CONTACT_PATIENCE_S, UNREACHABLE_PATIENCE_S
 
 HERE = Destinations(["127.0.0.1"])
 SMALL_PART = 64 * 1024
@@ -26,8 +26,8 @@ EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expi
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of 64 KiB, so that a handful of them takes no time; sizes mean nothing to the stub."""
-    monkeypatch.setattr(upload, "PART_BYTES", SMALL_PART)
-    monkeypatch.setattr(upload, "CHUNK_BYTES", 8 * 1024)
+    monkeypatch.setattr(uploads, "PART_BYTES", SMALL_PART)
+    monkeypatch.setattr(uploads, "CHUNK_BYTES", 8 * 1024)
 
 
 def archive_of(tmp_path: Path, size_bytes: int) -> Path:
@@ -45,7 +45,7 @@ async def send(
 ) -> list[tuple[int, int]]:
     """Upload; what progress was told."""
     told: list[tuple[int, int]] = []
-    await upload.upload_file(
+    await uploads.upload_file(
         path,
         credentials(stub),
         destinations=HERE,
@@ -74,7 +74,7 @@ async def test_a_large_file_goes_in_parts_a_few_at_a_time(tmp_path: Path) -> Non
     assert stub.asked()[0] == "start"
     assert stub.asked()[-1] == "complete"
     assert sorted(stub.asked()[1:-1]) == sorted(f"part {number}" for number in range(1, 11))
-    assert stub.most_at_once <= upload.PARTS_AT_ONCE
+    assert stub.most_at_once <= uploads.PARTS_AT_ONCE
     done = [each for each, _ in told]
     assert done == sorted(set(done))
     assert done[0] == 0
@@ -300,7 +300,7 @@ async def test_a_cancelled_upload_is_forgotten_by_the_store(tmp_path: Path) -> N
     with S3Stub() as stub:
         stub.trouble = {"part 6": [Trouble(status=503) for _ in range(FAULT_ATTEMPTS)]}
         task = asyncio.create_task(
-            upload.upload_file(
+            uploads.upload_file(
                 path, credentials(stub), clock=FastClock(), on_progress=on_progress, destinations=HERE
             )
         )
@@ -337,7 +337,7 @@ async def test_redirects_are_not_followed(tmp_path: Path) -> None:
 )
 async def test_an_endpoint_that_cannot_be_trusted_is_refused(tmp_path: Path, address: str) -> None:
     with S3Stub() as stub, pytest.raises(ConfigurationError, match="the endpoint of the upload credentials"):
-        await upload.upload_file(archive_of(tmp_path, 10), credentials(stub, endpoint_url=address))
+        await uploads.upload_file(archive_of(tmp_path, 10), credentials(stub, endpoint_url=address))
 
 
 @pytest.mark.parametrize("place", ["aws_access_key_id", "aws_session_token"])
@@ -349,7 +349,7 @@ async def test_credentials_that_no_header_carries_are_refused_unquoted_before_an
 ) -> None:
     with S3Stub() as stub:
         with pytest.raises(UploadFailed, match="hold a character that no HTTP header can carry") as caught:
-            await upload.upload_file(archive_of(tmp_path, 10), credentials(stub, **{place: value}))
+            await uploads.upload_file(archive_of(tmp_path, 10), credentials(stub, **{place: value}))
         assert stub.taken == []
     assert value not in str(caught.value)
 
@@ -357,7 +357,7 @@ async def test_credentials_that_no_header_carries_are_refused_unquoted_before_an
 async def test_an_object_s_name_that_no_request_carries_is_refused(tmp_path: Path) -> None:
     with S3Stub() as stub, pytest.raises(UploadFailed, match="too long for a request"):
         too_long = credentials(stub).model_copy(update={"s3_key": "ü" * 100_000})
-        await upload.upload_file(archive_of(tmp_path, 10), too_long)
+        await uploads.upload_file(archive_of(tmp_path, 10), too_long)
 
 
 class Aws(httpx.AsyncBaseTransport):
@@ -388,7 +388,7 @@ async def test_without_an_endpoint_it_is_aws_in_the_bucket_s_region(
     aws = Aws()
     with S3Stub() as stub:
         creds = credentials(stub, endpoint_url=None, region_name=named)
-    await upload.upload_file(archive_of(tmp_path, 10), creds, http_transport=aws)
+    await uploads.upload_file(archive_of(tmp_path, 10), creds, http_transport=aws)
     assert [request.url.host for request in aws.asked] == hosts
     assert {request.url.scheme for request in aws.asked} == {"https"}
     assert aws.asked[-1].url.path.startswith(f"/{BUCKET}/")

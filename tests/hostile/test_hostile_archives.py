@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from api_client.downloads import DownloadError
+from api_client.transfers import DownloadError
 from support.object_server import JOB, PROJECT, serving
 
 NAME = f"my project_{JOB}"

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from api_client.definitions import AcceleratorSpec
-from api_client.deployment.ranks import check_rank, rank_for
+from api_client.deployment.validation import check_rank, rank_for
 from api_client.errors import ConfigurationError
 from api_client.remotes.trussrc import sections_of
 from support.stranger import Answer, Stranger
 from tui.cli import main
-from tui.commands.exit_codes import ExitCode
-from tui.configuration.loading import check_file
-from tui.insight.logs.moment import span_of
+from tui.commands.support.exit_codes import ExitCode
+from tui.settings.loading import check_file
+from tui.text.log_times import span_of
 
 TOML_PIECES = st.lists(
     st.sampled_from(

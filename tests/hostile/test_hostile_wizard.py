@@ -19,14 +19,14 @@ from api_client import models
 from support.stranger import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, job, lora, machine, to, walk_of
-from tui.commands.deploy_options import DeployWishes
-from tui.commands.deploy_wizard import DeployDesk
-from tui.commands.output import Output
+from tui.commands.deploy.options import DeployWishes
+from tui.commands.deploy.terminal import DeployDesk
+from tui.commands.support.output import Output
+from tui.commands.support.questions import Move, NoAnswerPossible, ask, walk_at_terminal
 from tui.wizard.review import SAVE
 from tui.wizard.state import Facts, WizardState
 from tui.wizard.step import Step
 from tui.wizard.steps import steps
-from tui.wizard.terminal import Move, NoAnswerPossible, ask, walk_at_terminal
 from tui.wizard.walk import Walk
 
 ENTER, DOWN, UP, SPACE, BACK, WIPE, ERASE, INTERRUPT = (

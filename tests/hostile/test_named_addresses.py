@@ -14,13 +14,13 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from api_client import Remote, RetryPolicy, TrainingClient, UploadFailed, destinations
-from api_client.destinations import Destinations
+from api_client import Remote, RetryPolicy, TrainingClient, UploadFailed, addresses
+from api_client.addresses import Destinations
 from api_client.errors import AddressRefused, InvalidAnswer, RedirectRefused, Unreachable
 from api_client.models import BlobCredentials
 from api_client.ssh.proxy import relay
 from api_client.ssh.tickets import Ticket
-from api_client.uploads.upload import upload_file
+from api_client.transfers.uploads import upload_file
 from support.certificates import own_certificate
 
 NOWHERE = "https://api.example.test"
@@ -121,7 +121,7 @@ def test_where_the_remote_is_it_may_send_us(remote: str, allowed: str, refused: 
 
 
 def test_a_public_address_of_this_machine_is_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(destinations, "_NETWORKS", [])  # so 127.0.0.1 stands for a public address
+    monkeypatch.setattr(addresses, "_NETWORKS", [])  # so 127.0.0.1 stands for a public address
     with pytest.raises(AddressRefused, match="on this machine"):
         Destinations(["8.8.8.8"]).resolve("127.0.0.1", 443)
     assert Destinations(["127.0.0.1"]).resolve("127.0.0.1", 443)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from api_client.downloads import DownloadReport, FileState
-from api_client.downloads.part_file import part_paths
+from api_client.transfers import DownloadReport, FileState
+from api_client.transfers.part_file import part_paths
 from support.object_server import JOB, PROJECT, Store, Stored, serving
 
 MIB = 1024 * 1024

@@ -11,12 +11,12 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from support.worlds import StubFleetFeed, StubRunFeed, fleet, run
+from tui.analysis.connection import Connection, Link
+from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.app import BtTuiApp
 from tui.feeds.deployment import DeployFeed
-from tui.feeds.session import Session
-from tui.insight.connection import Connection, Link
-from tui.insight.fleet.snapshot import FleetSnapshot
-from tui.insight.run.snapshot import RunSnapshot
+from tui.readers.session import Session
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen

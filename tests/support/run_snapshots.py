@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from api_client.models import TrainingJob
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run import RunFeed
-from tui.feeds.session import Session
-from tui.insight.run.snapshot import RunSnapshot
+from tui.readers.session import Session
 
 PATIENCE_S = 120.0
 

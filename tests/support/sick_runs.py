@@ -7,12 +7,12 @@ from datetime import timedelta
 from functools import cache
 
 from api_client.models import Checkpoint, JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
 from support.worlds import CHECKPOINTS, JOBS, ONE_O_CLOCK, job
-from tui.insight.health.judging import judged
-from tui.insight.nodes.metrics import MetricsFold
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.run.snapshot import RunSnapshot
+from tui.analysis.health.checks import judged
+from tui.analysis.node_metrics import MetricsFold
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.run.snapshot import RunSnapshot
 
 HOURS = 6
 STEP_S = 30

@@ -18,18 +18,18 @@ from api_client.models import (
     TrainingJob,
     TrainingProject,
 )
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
+from tui.analysis.fleet.fold import fold_fleet
+from tui.analysis.fleet.snapshot import FleetSnapshot, Glance
+from tui.analysis.health.checks import judged
+from tui.analysis.health.faults import checkpoint_faults
+from tui.analysis.node_metrics import MetricsFold
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.saved import KeptLosses
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.run_log import LogPart
-from tui.insight.fleet.fold import fold_fleet
-from tui.insight.fleet.snapshot import FleetSnapshot, Glance
-from tui.insight.health.faults import checkpoint_faults
-from tui.insight.health.judging import judged
-from tui.insight.nodes.metrics import MetricsFold
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.saved import KeptLosses
-from tui.insight.run.snapshot import RunSnapshot
 
 ONE_O_CLOCK = datetime(2026, 3, 1, 13, 0, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tui.collector import _set_survivors_aside, keep_pauses_short, look_through_everything
+from tui.system.process import _set_survivors_aside, keep_pauses_short, look_through_everything
 
 
 class Knot:

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from textual.events import Key, MouseEvent, Paste, Resize
 
-from tui.keyboard import MOST_CELLS, PASTE_SILENCE_S, Keyboard
+from tui.system.keyboard import MOST_CELLS, PASTE_SILENCE_S, Keyboard
 
 UP = b"\x1b[A"
 START, END = b"\x1b[200~", b"\x1b[201~"

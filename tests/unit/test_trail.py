@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.app.trail import LONGEST, Place, Trail
+from tui.app.history import LONGEST, Place, Trail
 
 
 def place(name: str) -> Place:

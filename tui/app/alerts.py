@@ -15,28 +15,27 @@ from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.screen import Screen
 
-from tui.alerts.alert import Alert
-from tui.alerts.book import AlertBook
-from tui.alerts.escapes import (
+from tui.actions.keymap import key_for
+from tui.alerts.alert import Alert, AlertBook, fleet_title, run_title
+from tui.alerts.delivery import (
     RESTORE_TITLE,
     SAVE_TITLE,
+    Outside,
+    OutsideWays,
     notification_sequence,
     osc_kind,
     title_sequence,
 )
-from tui.alerts.outside import Outside, OutsideWays
-from tui.alerts.titles import fleet_title, run_title
-from tui.configuration.loading import Loaded
-from tui.configuration.model import NotificationSettings
-from tui.insight.fleet.snapshot import JobRow, silenced
-from tui.insight.run.finding import SEVERITIES
-from tui.insight.units import duration
-from tui.keymap import key_for
-from tui.messages import FleetJudged, RunJudged, SnoozeRequested
+from tui.analysis.fleet.snapshot import JobRow, silenced
+from tui.analysis.run.finding import SEVERITIES
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.kinds import is_job_screen
-from tui.screens.welcome.screen import WelcomeChoice
+from tui.screens.messages import FleetJudged, RunJudged, SnoozeRequested
+from tui.screens.welcome import WelcomeChoice
+from tui.settings.loading import Loaded
+from tui.settings.model import NotificationSettings
+from tui.text.units import duration
 
 TOAST_S = 12.0
 AWAY_AFTER_S = 180.0

@@ -1,37 +1,92 @@
-"""What the app does about downloads: they belong to it, so that they outlive the screens."""
+"""What the app does about files where it is a page of a browser."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import events, on, work
+from textual.app import App
 from textual.reactive import var
 
+from api_client.files import why_not_written
 from tui.actions import Scope
-from tui.app.outbox import OutboxKeeper
-from tui.app.trail import Place
-from tui.feeds.session import Session
-from tui.insight.text import inert
-from tui.insight.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
-from tui.insight.units import bytes_iec
-from tui.keymap import key_for
-from tui.messages import (
+from tui.actions.keymap import key_for
+from tui.analysis.transfers import Transfer, Transfers, TransferState, Wanted, outcome_words
+from tui.app.history import Place
+from tui.readers.session import Session
+from tui.screens.base import AppScreen
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.kinds import shows
+from tui.screens.messages import (
     CancelDownloadRequested,
     ClearDownloadsRequested,
     DownloadRequested,
     DownloadsChanged,
+    FilesSaved,
     RetryDownloadRequested,
 )
-from tui.screens.base import AppScreen
-from tui.screens.confirm.screen import ConfirmScreen
-from tui.screens.kinds import shows
-from tui.widgets.download_badge import DownloadBadge
+from tui.screens.welcome import WelcomeChoice
+from tui.system.saved_files import Outbox, delivered_as, packed, safe_name
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec
+from tui.widgets.status_footer import DownloadBadge
 
 if TYPE_CHECKING:
-    from api_client.downloads import DownloadPlan
+    from api_client.transfers import DownloadPlan
     from tui.feeds.downloads import DownloadsFeed
+
+
+class OutboxKeeper(App[WelcomeChoice]):
+    """The part of the app that hands saved files to the browser; in a terminal it has nothing to do."""
+
+    outbox: Outbox
+    _leaving: dict[str, Path]
+
+    @on(FilesSaved)
+    def _hand_over_saved(self, message: FilesSaved) -> None:
+        if not self.is_web:
+            return
+        if len(message.paths) == 1:
+            self._deliver(message.paths[0])
+        else:
+            self.deliver_all(message.paths, message.paths[0].parent, Path(delivered_as(message.paths)).stem)
+
+    def _deliver(self, path: Path) -> None:
+        """Give one file of the outbox to the browser."""
+        key = self.deliver_binary(path, save_filename=safe_name(path.name))
+        if key is not None:
+            self._leaving[key] = path
+
+    @work(group="pack", exit_on_error=False)
+    async def deliver_all(self, files: Sequence[Path], folder: Path, title: str) -> None:
+        """Give files that lie in ``folder`` to the browser, several as one archive."""
+        archive = self.outbox.place(f"{title}.zip")
+        try:
+            path = await asyncio.to_thread(packed, files, folder, archive)
+        except OSError as error:
+            self.notify(f"{title}: not packed: {why_not_written(error)}", severity="error")
+            return
+        if path is archive:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        self._deliver(path)
+
+    @on(events.DeliveryComplete)
+    def _delivered(self, event: events.DeliveryComplete) -> None:
+        path = self._leaving.pop(event.key, None)
+        if path is not None:
+            self.outbox.forget(path)
+
+    @on(events.DeliveryFailed)
+    def _not_delivered(self, event: events.DeliveryFailed) -> None:
+        path = self._leaving.pop(event.key, None)
+        if path is not None:
+            self.notify(f"{path.name} did not reach the browser: {event.exception}", severity="error")
+            self.outbox.forget(path)
+
 
 _TONES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
 
@@ -104,7 +159,7 @@ class DownloadKeeper(OutboxKeeper):
             " gone on with when the same is downloaded into the same folder."
         )
         from tui.feeds.downloads import proposed_folder
-        from tui.screens.downloads.ask import WhereScreen
+        from tui.screens.downloads import WhereScreen
 
         folder = await self.push_screen_wait(WhereScreen(wanted.title, about, proposed_folder(wanted)))
         if folder is None:
@@ -114,8 +169,8 @@ class DownloadKeeper(OutboxKeeper):
 
     async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
         """Ask about whatever is in the way, then let it wait for its turn."""
-        from api_client.downloads import Existing
-        from tui.screens.downloads.ask import ExistingScreen
+        from api_client.transfers import Existing
+        from tui.screens.downloads import ExistingScreen
 
         plan = await feed.plan(transfer_id)
         if plan is None:
@@ -174,7 +229,7 @@ class DownloadKeeper(OutboxKeeper):
             self._open_downloads()
 
     def _open_downloads(self) -> None:
-        from tui.screens.downloads.screen import DownloadsScreen
+        from tui.screens.downloads import DownloadsScreen
 
         self.push_app_screen(DownloadsScreen(), Place(("downloads",), self._open_downloads))
 

@@ -1,26 +1,100 @@
-"""What the app does about hints for newcomers: one at a time, and each goes away."""
+"""A tip for newcomers over the footer: a key and what it does. A click sends it away."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from rich.text import Text
 from textual import on
 from textual.app import App
 from textual.dom import DOMNode
+from textual.message import Message
+from textual.reactive import var
 from textual.screen import Screen
 
 from tui.actions import Scope
-from tui.actions.hints import HINTS, MOST_TIMES_SHOWN, next_hint
-from tui.configuration.memory import Memory
-from tui.keymap import key_for
-from tui.messages import OpenJobRequested
+from tui.actions.keymap import key_for
 from tui.screens.base import AppScreen
 from tui.screens.home.screen import HomeScreen
 from tui.screens.kinds import is_job_screen
-from tui.screens.welcome.screen import WelcomeChoice
-from tui.widgets.hint_line import HintLine
+from tui.screens.messages import OpenJobRequested
+from tui.screens.welcome import WelcomeChoice
+from tui.settings.remembered import Memory
 from tui.widgets.status_footer import StatusFooter
+from tui.widgets.text_panel import WrappedText
+from tui.widgets.tones import tone_styles
+
+
+class HintLine(WrappedText):
+    """Shows ``keys`` and ``words``; nothing, and takes no room, without words."""
+
+    DEFAULT_CSS = """
+    HintLine { padding: 0 1; display: none; }
+    HintLine.-visible { display: block; }
+    """
+
+    shown: var[tuple[str, str]] = var(("", ""))
+
+    class Dismissed(Message):
+        """Somebody wants to see this hint no more."""
+
+    def watch_shown(self, shown: tuple[str, str]) -> None:
+        """Other words, or none."""
+        self.set_class(bool(shown[1]), "-visible")
+        self.refresh(layout=True)
+
+    @property
+    def text(self) -> Text:
+        """The hint."""
+        tones = tone_styles(self.app)
+        keys, words = self.shown
+        return Text.assemble(
+            ("tip  ", tones["accent"]),
+            (keys, tones["key"]),
+            (f" {words}", tones["muted"]),
+        )
+
+    def on_click(self) -> None:
+        """Send it away."""
+        self.post_message(self.Dismissed())
+
+
+MOST_TIMES_SHOWN = 4
+"""After so many starts a hint is not shown again, done or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """``words`` follow the key of the action ``scope.id``."""
+
+    scope: Scope
+    id: str
+    words: str
+
+    @property
+    def name(self) -> str:
+        """The action's full id, by which it is remembered."""
+        return f"{self.scope}.{self.id}"
+
+
+HINTS: tuple[Hint, ...] = (
+    Hint(Scope.HOME, "open_job", "opens the job under the cursor: its health, speed and cost"),
+    Hint(Scope.HOME, "filter", "filters the jobs, as in: llama status:running age<2d"),
+    Hint(Scope.HOME, "mark", "marks jobs, to compare, stop or delete several at once"),
+    Hint(Scope.JOB, "show_logs", "shows the log over the whole screen; the first tab has all at a glance"),
+    Hint(Scope.LOGS, "first_error", "goes to the first error of all nodes"),
+    Hint(Scope.JOB, "deploy", "makes a model of a checkpoint, question by question"),
+    Hint(Scope.APP, "help", "shows every key that works here"),
+)
+"""In the order in which they are shown."""
+
+
+def next_hint(scopes: Collection[Scope], gone: Collection[str]) -> Hint | None:
+    """The first that fits where one is and has not gone."""
+    return next((hint for hint in HINTS if hint.scope in scopes and hint.name not in gone), None)
+
 
 HINT_MEMORY = "hints"
 LOOK_S = 1.0

@@ -1,13 +1,12 @@
-"""What the app does about opening screens: each with what every screen shows, and as settings want it.
-
-The screens are imported where they are opened: Home is on the terminal in half the time (see ``later``).
-"""
+"""What the app does about comparing, capacity and saving tables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on, work
@@ -16,30 +15,112 @@ from textual.reactive import var
 from api_client.errors import NotFound, RequestError
 from api_client.models import Checkpoint, TrainingJob
 from tui.actions import Scope
-from tui.app.changing import ChangeKeeper
-from tui.app.insights import InsightKeeper
-from tui.app.trail import Place
-from tui.app.visits import VisitKeeper
-from tui.configuration.memory import Memory
-from tui.insight.checkpoints.facts import CheckpointFacts
-from tui.insight.connection import Connection
-from tui.insight.fleet.snapshot import FleetSnapshot
-from tui.insight.run.finding import Finding
-from tui.insight.text import inert
-from tui.messages import (
+from tui.analysis.checkpoints.facts import CheckpointFacts
+from tui.analysis.connection import Connection
+from tui.analysis.fleet.snapshot import FleetSnapshot
+from tui.analysis.run.finding import Finding
+from tui.app.downloads import DownloadKeeper
+from tui.app.history import Place, VisitKeeper
+from tui.app.job_commands import ChangeKeeper
+from tui.readers.session import Session
+from tui.screens.base import AppScreen
+from tui.screens.kinds import shows
+from tui.screens.messages import (
+    CapacityRequested,
     CompareCheckpointsRequested,
+    CompareJobsRequested,
     DeployRequested,
+    ExportRequested,
+    FilesSaved,
     JobSubmitted,
     NewJobRequested,
     OpenCacheRequested,
     OpenCheckpointRequested,
     OpenJobRequested,
 )
-from tui.screens.base import AppScreen
-from tui.screens.kinds import shows
+from tui.settings.loading import Loaded
+from tui.settings.remembered import Memory
+from tui.system.saved_files import delivered_as
+from tui.text.sanitize import inert
 
 if TYPE_CHECKING:
+    from tui.feeds.comparison import RunMemory
     from tui.screens.job.layout import JobLayout
+
+
+class InsightKeeper(DownloadKeeper):
+    """The part of the app that compares runs, shows capacity and saves tables."""
+
+    _settings: Loaded
+    _runs_read: RunMemory | None = None
+
+    @on(CompareJobsRequested)
+    def _compare_jobs(self, message: CompareJobsRequested) -> None:
+        if self._session is not None and len(message.jobs) > 1:
+            self._show_comparison(self._session, message.jobs)
+        elif self._session is not None and message.jobs:
+            self._compare_with_the_one_before(self._session, message.jobs[0])
+
+    @work(group="compare", exclusive=True)
+    async def _compare_with_the_one_before(self, session: Session, job: TrainingJob) -> None:
+        from tui.feeds.comparison import job_before
+
+        try:
+            before = await job_before(session, job)
+        except RequestError as error:
+            self.notify(str(error), title="Not compared", severity="error")
+            return
+        if before is None:
+            self.notify("There is no job before this one in its project; mark any with space on Home.")
+        else:
+            self._show_comparison(session, (before, job))
+
+    def _show_comparison(self, session: Session, jobs: Sequence[TrainingJob]) -> None:
+        from tui.feeds.comparison import ComparisonFeed, RunMemory
+        from tui.screens.compare import CompareRunsScreen
+
+        if self._runs_read is None:
+            self._runs_read = RunMemory()
+        wanted = self._settings.configuration
+        feed_with = partial(
+            ComparisonFeed,
+            session,
+            self._runs_read,
+            jobs,
+            patterns=wanted.progress_patterns,
+            own_prices=wanted.prices,
+        )
+        place = Place(
+            ("compare", *(job.id for job in jobs)), partial(self._show_comparison, session, tuple(jobs))
+        )
+        self.push_app_screen(CompareRunsScreen(jobs, feed_with), place)
+
+    @on(CapacityRequested)
+    def _show_capacity(self) -> None:
+        if self._session is not None:
+            from tui.feeds.capacity import CapacityFeed
+            from tui.screens.capacity import CapacityScreen
+
+            screen = CapacityScreen(self._session.place, partial(CapacityFeed, self._session))
+            self.push_app_screen(screen, Place(("capacity",), self._show_capacity))
+
+    @on(ExportRequested)
+    def _export(self, message: ExportRequested) -> None:
+        if not any(table.rows for table in message.tables):
+            self.notify("There is nothing to save yet.")
+            return
+
+        from tui.screens.export import ExportScreen
+        from tui.system.saved_files import proposed_path
+
+        def saved(files: tuple[Path, ...] | None) -> None:
+            if files:
+                to_where = f"as {delivered_as(files)}" if self.is_web else f"to {', '.join(map(str, files))}"
+                self.notify(f"Saved {message.what} {to_where}.")
+                self.post_message(FilesSaved(files))
+
+        self.push_screen(ExportScreen(message.what, message.tables, proposed_path(*message.names)), saved)
+
 
 JOB_MEMORY = "job"
 KNOWN_FOR = timedelta(minutes=2)
@@ -74,7 +155,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
     def _show_cache(self, project_id: str, name: str) -> None:
         if self._session is not None:
             from tui.feeds.cache import CacheFeed
-            from tui.screens.cache.screen import CacheScreen
+            from tui.screens.cache import CacheScreen
 
             screen = CacheScreen(name, partial(CacheFeed, self._session, project_id))
             self.push_app_screen(
@@ -117,7 +198,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
         if self._session is not None:
             from tui.feeds.run import RunFeed
             from tui.screens.job.layout import JobLayout
-            from tui.screens.job.log_ways import LogWays
+            from tui.screens.job.log_bar import LogWays
             from tui.screens.job.screen import JobScreen
 
             wanted, ways = self._settings.configuration, self._settings.configuration.logs
@@ -174,7 +255,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
     def _new_job(self) -> None:
         if self._may_change() and self._session is not None:
             from tui.feeds.submission import SubmissionFeed
-            from tui.screens.submit.screen import SubmitScreen
+            from tui.screens.submit import SubmitScreen
 
             feed_with = partial(SubmissionFeed, self._session, team=self._team)
             self.push_app_screen(SubmitScreen(feed_with, self._session.place))

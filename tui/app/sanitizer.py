@@ -13,7 +13,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from tui.insight.text import REPLACEMENT
+from tui.text.sanitize import REPLACEMENT
 
 
 class Sanitizer(LineFilter):

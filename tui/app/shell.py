@@ -1,4 +1,8 @@
-"""The shell: it owns the client's session, shows screens, and does what they ask for."""
+"""What is said of an error that nobody expected, when it ends the dashboard.
+
+Textual prints a traceback with the values of local variables: of a client, keys are among them, and of a
+server's text, escape sequences in the error's own words. Ours has neither.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import platformdirs
+from rich.text import Text
 from textual import constants, on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -24,36 +29,50 @@ from textual.worker import Worker, WorkerState
 from api_client.files import why_not_written, write_private
 from api_client.remotes import Remote
 from tui.actions import Scope, actions_of
+from tui.actions.keymap import bindings_of, rebound
+from tui.analysis.connection import Connection
 from tui.app.alerts import AlertKeeper
-from tui.app.batches import READONLY_FLAG
-from tui.app.crash import CrashTeller
 from tui.app.hints import HintKeeper
-from tui.app.later import LATER_S, load_the_rest
-from tui.app.palettes import PaletteKeeper
+from tui.app.job_commands import READONLY_FLAG
+from tui.app.palette import LiveObjects, PaletteKeeper
 from tui.app.remotes import RemoteKeeper
 from tui.app.sanitizer import Sanitizer
-from tui.app.terminal import TerminalGone, drawn_on_stdout, watched_terminal
-from tui.browser import open_in_browser
-from tui.clipboard import copy_through_tmux
-from tui.collector import keep_pauses_short
-from tui.configuration.key_check import changed_keys
-from tui.configuration.loading import Loaded, load_or_defaults
-from tui.configuration.memory import Memory, memory_path
-from tui.configuration.problems import Problem
-from tui.insight.connection import Connection
-from tui.insight.text import clip, inert, inert_lines
-from tui.keymap import bindings_of, rebound
-from tui.live_objects import LiveObjects
-from tui.messages import (
+from tui.app.terminal import LATER_S, TerminalGone, drawn_on_stdout, load_the_rest, watched_terminal
+from tui.app.theme import NO_COLOR_THEME, THEMES, legible
+from tui.readers.session import Session
+from tui.screens.base import AppScreen
+from tui.screens.help import HelpScreen
+from tui.screens.messages import (
     BrowserRequested,
     CopyRequested,
     FilesSaved,
 )
-from tui.outbox import Outbox, landing
-from tui.screens.base import AppScreen
-from tui.screens.help.screen import HelpScreen
-from tui.screens.welcome.screen import WelcomeChoice, WelcomeScreen
-from tui.theme import NO_COLOR_THEME, THEMES, legible
+from tui.screens.welcome import WelcomeChoice, WelcomeScreen
+from tui.settings.loading import Loaded, load_or_defaults
+from tui.settings.problems import Problem, changed_keys
+from tui.settings.remembered import Memory, memory_path
+from tui.system.external_programs import copy_through_tmux, open_in_browser
+from tui.system.process import keep_pauses_short
+from tui.system.saved_files import Outbox, landing
+from tui.text.sanitize import clip, crash_text, inert, inert_lines
+
+
+class CrashTeller(App[WelcomeChoice]):
+    """The part of the app that tells of its own end."""
+
+    _session: Session | None
+
+    def _fatal_error(self) -> None:
+        """Leave, with a traceback that holds no values of variables, no key and no control sequence."""
+        error = self._exception
+        if error is None:
+            super()._fatal_error()
+            return
+        secrets = self._session.secrets() if self._session is not None else ()
+        self.bell()
+        self._exit_renderables.append(Text(crash_text(error, secrets)))
+        self._close_messages_no_wait()
+
 
 PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
@@ -124,7 +143,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         """Return the driver that the environment names (pages), else one that accepts any keyboard input."""
         if constants.DRIVER is not None or sys.platform == "win32":
             return super().get_driver_class()
-        from tui.app.terminal_driver import TerminalDriver  # imports what Windows lacks
+        from tui.system.keyboard import TerminalDriver  # imports what Windows lacks
 
         return TerminalDriver
 

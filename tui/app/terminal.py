@@ -1,4 +1,4 @@
-"""The terminal that the dashboard is drawn on: which stream it is, and what happens when it goes away."""
+"""What is imported once Home is on the terminal, while nobody waits: the other screens and their feeds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,39 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 
 from textual.message import Message
+
+LATER = (
+    "tui.feeds.run",
+    "tui.screens.job.screen",
+    "tui.feeds.checkpoint_files",
+    "tui.screens.files.screen",
+    "tui.feeds.comparison",
+    "tui.screens.compare",
+    "tui.feeds.capacity",
+    "tui.screens.capacity",
+    "tui.feeds.cache",
+    "tui.screens.cache",
+    "tui.feeds.downloads",
+    "tui.screens.downloads",
+    "tui.feeds.deployment",
+    "tui.screens.deploy.screen",
+    "tui.feeds.submission",
+    "tui.screens.submit",
+)
+"""What people open first comes first."""
+
+LATER_S = 0.5
+"""From the first screen on; by then Home's own requests are under way."""
+
+
+def load_the_rest() -> None:
+    """Import them; in a thread, so that a key is answered meanwhile."""
+    for name in LATER:
+        import_module(name)
+
 
 LAST_WORDS_S = 10.0
 """So long the app has to close its session after the terminal is gone."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from api_client.errors import RequestError
-from tui.feeds.resting import rest
-from tui.feeds.session import Session
-from tui.insight.checkpoints.listed_files import cache_entries, epoch_s
-from tui.insight.file_tree import FileEntry
-from tui.insight.text import inert
+from tui.analysis.checkpoints.facts import cache_entries, epoch_s
+from tui.analysis.file_tree import FileEntry
+from tui.feeds.throttle import rest
+from tui.readers.session import Session
+from tui.text.sanitize import inert
 
 AGAIN_S = 10.0
 """Until something that could not be read is asked for again."""

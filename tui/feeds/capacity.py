@@ -9,9 +9,9 @@ from http import HTTPStatus
 
 from api_client.errors import ErrorAnswer, RequestError, Unauthorized
 from api_client.models import RUNNABLE_STATUSES
-from tui.feeds.resting import rest
-from tui.feeds.session import Session
-from tui.insight.fleet.capacity import CapacityView, fold_capacity, holders
+from tui.analysis.fleet.capacity import CapacityView, fold_capacity, holders
+from tui.feeds.throttle import rest
+from tui.readers.session import Session
 
 CAPACITY_INTERVAL_S = 10.0
 _NO_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})

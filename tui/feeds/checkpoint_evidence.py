@@ -11,14 +11,14 @@ from itertools import count as endless
 from api_client.client import TrainingClient
 from api_client.errors import RequestError
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from tui.feeds.run_reading import OnPart, beginning_of, read_log
-from tui.insight.checkpoints.facts import checkpoint_facts
-from tui.insight.health.faults import checkpoint_faults
-from tui.insight.health.rules import DEFAULT_RULES, HealthRules
-from tui.insight.progress.fold import ProgressFold, ProgressPattern
-from tui.insight.run.saved import KeptLosses
-from tui.insight.run.snapshot import RunSnapshot
-from tui.insight.units import count
+from tui.analysis.checkpoints.facts import checkpoint_facts
+from tui.analysis.health.faults import checkpoint_faults
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.run.saved import KeptLosses
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.run import OnPart, beginning_of, read_log
+from tui.text.units import count
 
 RECORD_NAME = "trainer_state.json"
 MOST_FILES_LOOKED_AT = 5000

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.models import TrainingJob
-from api_client.streams.records import LogEnd, LogGap, LogLine
-from tui.feeds.prices import listed_prices
-from tui.feeds.publisher import Publisher
-from tui.feeds.resting import rest
-from tui.feeds.run_reading import (
+from api_client.models.logs import LogEnd, LogGap, LogLine
+from tui.analysis.comparison import ComparedRun, State
+from tui.analysis.cost import price_of
+from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.feeds.throttle import Publisher, rest
+from tui.readers.account import listed_prices
+from tui.readers.run import (
     beginning_of,
     checkpoints_of,
     fold_in_slices,
@@ -23,10 +25,7 @@ from tui.feeds.run_reading import (
     run_snapshot,
     vitals_of,
 )
-from tui.feeds.session import Session
-from tui.insight.comparison import ComparedRun, State
-from tui.insight.cost.job import price_of
-from tui.insight.progress.fold import ProgressFold, ProgressPattern
+from tui.readers.session import Session
 
 RUNS_AT_ONCE = 2
 """Logs read at the same time; a log may itself be read in several parts at once."""

@@ -22,16 +22,15 @@ from api_client.deployment import (
 )
 from api_client.errors import ApiClientError, RequestError
 from api_client.files import why_not_written, write_file
-from api_client.streams.records import LogEntry
+from api_client.models.logs import LogEntry
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.progress.patterns.custom import ProgressPattern
+from tui.analysis.run.snapshot import RunSnapshot
 from tui.feeds.checkpoint_evidence import evidence_of
-from tui.feeds.deploy_facts import account_facts, checkpoint_facts
-from tui.feeds.session import Session
-from tui.insight.health.rules import DEFAULT_RULES, HealthRules
-from tui.insight.progress.patterns.own import ProgressPattern
-from tui.insight.run.snapshot import RunSnapshot
+from tui.readers.account import account_facts, checkpoint_facts
+from tui.readers.session import Session
 from tui.wizard.given import Given, beforehand
-from tui.wizard.outcome import deploy_config
-from tui.wizard.review import Review
+from tui.wizard.review import Review, deploy_config
 from tui.wizard.state import Facts
 from tui.wizard.step import Answer
 from tui.wizard.walk import Walk

@@ -14,11 +14,11 @@ from typing import Any
 
 import platformdirs
 
-from api_client.downloads import DownloadError, DownloadPlan, DownloadProgress, DownloadReport, Existing
 from api_client.errors import ApiClientError
-from tui.feeds.session import Session
-from tui.insight.text import inert
-from tui.insight.transfers import ENDED, RESUMABLE, Transfer, Transfers, TransferState, Wanted
+from api_client.transfers import DownloadError, DownloadPlan, DownloadProgress, DownloadReport, Existing
+from tui.analysis.transfers import ENDED, RESUMABLE, Transfer, Transfers, TransferState, Wanted
+from tui.readers.session import Session
+from tui.text.sanitize import inert
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_NAME = 80

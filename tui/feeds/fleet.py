@@ -14,18 +14,17 @@ from api_client.models import (
     TrainingJob,
     TrainingProject,
 )
-from tui.feeds.prices import listed_prices
-from tui.feeds.publisher import Publisher
-from tui.feeds.resting import rest
-from tui.feeds.session import Session
-from tui.insight.asked_for import LISTS
-from tui.insight.fleet.fold import FleetFold
-from tui.insight.fleet.snapshot import FleetSnapshot, Glance
-from tui.insight.health.rules import DEFAULT_RULES, HealthRules
-from tui.insight.progress.patterns.own import ProgressPattern
+from tui.analysis.connection import LISTS
+from tui.analysis.fleet.fold import FleetFold
+from tui.analysis.fleet.snapshot import FleetSnapshot, Glance
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.progress.patterns.custom import ProgressPattern
+from tui.feeds.throttle import Publisher, rest
+from tui.readers.account import listed_prices
+from tui.readers.session import Session
 
 if TYPE_CHECKING:
-    from tui.feeds.glances import Glancer
+    from tui.feeds.previews import Glancer
 
 LIST_INTERVAL_S = 5.0
 """How often the lists are asked for."""
@@ -243,6 +242,6 @@ class FleetFeed:
 
 
 def _glancer(session: Session, rules: HealthRules, patterns: Sequence[ProgressPattern]) -> Glancer:
-    from tui.feeds.glances import Glancer
+    from tui.feeds.previews import Glancer
 
     return Glancer(session, rules=rules, patterns=patterns)

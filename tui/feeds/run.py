@@ -18,25 +18,23 @@ from api_client.errors import (
     Unauthorized,
 )
 from api_client.models import Checkpoint, TrainingJob
-from api_client.streams.records import LogGap, LogLine
+from api_client.models.logs import LogGap, LogLine
+from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS, ClockOffset
+from tui.analysis.cost import price_of
+from tui.analysis.health.checks import judged, with_findings
+from tui.analysis.health.faults import checkpoint_faults
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.run.finding import LOSS_KINDS, Finding
+from tui.analysis.run.saved import saved_key
+from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
+from tui.analysis.run.verdict import is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
-from tui.feeds.publisher import Publisher
-from tui.feeds.resting import rest
 from tui.feeds.run_log import LogPart, RunLog
-from tui.feeds.session import Session
-from tui.feeds.vitals import follow_vitals
-from tui.insight.asked_for import CHECKPOINTS, LOG, METRICS, STATUS
-from tui.insight.clock_offset import ClockOffset
-from tui.insight.cost.job import price_of
-from tui.insight.health.faults import checkpoint_faults
-from tui.insight.health.judging import judged, with_findings
-from tui.insight.health.rules import DEFAULT_RULES, HealthRules
-from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
-from tui.insight.progress.fold import ProgressFold, ProgressPattern
-from tui.insight.run.finding import LOSS_KINDS, Finding
-from tui.insight.run.saved import saved_key
-from tui.insight.run.snapshot import STALE_AFTER_S, RunSnapshot
-from tui.insight.run.verdict import is_settled
+from tui.feeds.throttle import Publisher, rest
+from tui.readers.run import follow_vitals
+from tui.readers.session import Session
 
 STATUS_INTERVAL_S = 3.0
 STATUSES_MISSED = 3

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from api_client.models import TrainingJob
-from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
-from tui.feeds.run_reading import LINES_AT_ONCE
-from tui.feeds.session import Session
+from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+from tui.readers.run import LINES_AT_ONCE
+from tui.readers.session import Session
 
 TAIL_SPAN = timedelta(minutes=10)
 """The newest part of the log, read first."""

@@ -1,21 +1,38 @@
-"""What every screen of the dashboard shares: the connection that it shows, and the scopes of its keys."""
+"""A question over a screen that is answered once, however often its answer is given."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
+from textual.await_complete import AwaitComplete
 from textual.reactive import var
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
 from tui.actions import Scope, actions_of
-from tui.collector import look_through_everything
-from tui.insight.connection import Connection
-from tui.insight.transfers import Transfers
-from tui.keymap import key_for, rebound
+from tui.actions.keymap import key_for, rebound
+from tui.analysis.connection import Connection
+from tui.analysis.transfers import Transfers
+from tui.system.process import look_through_everything
+
+Answer = TypeVar("Answer")
+
+
+class Question(ModalScreen[Answer], Generic[Answer]):
+    """A modal screen whose ``dismiss`` closes itself alone.
+
+    Keys typed ahead (enter twice) reach a field or a button before the first of them is dealt with. Textual
+    would close whatever is on top by the second, the last screen among them, which ends the app.
+    """
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """Close with this answer; nothing, if this is not the screen on top (any more)."""
+        if self.app.screen is not self:
+            return AwaitComplete()
+        return super().dismiss(result)
 
 
 class AppScreen(Screen[None]):
@@ -27,7 +44,7 @@ class AppScreen(Screen[None]):
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
     ASKS_FOR: ClassVar[frozenset[str]] = frozenset()
-    """What it shows and leaves to the app to say when it is old, by ``tui.insight.asked_for``'s words."""
+    """What it shows and leaves to the app to say when it is old, by ``tui.analysis.connection``'s words."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
 
     connection: var[Connection] = var(Connection())

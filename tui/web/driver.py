@@ -19,8 +19,8 @@ from textual.drivers.web_driver import WebDriver
 from textual.message import Message
 
 from api_client.files import write_private
-from tui.keyboard import Keyboard
-from tui.outbox import Outbox, safe_name
+from tui.system.keyboard import Keyboard
+from tui.system.saved_files import Outbox, safe_name
 
 
 class WholeWrites:

@@ -23,7 +23,7 @@ class Owner(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """A file on this machine, and by what name a browser keeps it (see ``tui.outbox.safe_name``)."""
+    """A file on this machine, and its name in the browser (see ``tui.system.saved_files.safe_name``)."""
 
     path: Path
     save_as: str

@@ -1,25 +1,211 @@
-"""textual-serve, guarded, with a page of ours and an end that waits for nobody."""
+"""The page that shows the dashboard: textual's terminal, and nothing from anywhere else."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable
 from contextlib import redirect_stdout, suppress
+from html import escape
+from pathlib import Path
 from typing import Any
 
 from aiohttp import WSMessage, WSMsgType, web
 from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server
 
-from tui.outbox import sweep_abandoned
-from tui.web.dashboards import PageDashboard
+from tui.system.saved_files import sweep_abandoned
 from tui.web.guard import Guard, add_headers
-from tui.web.offers import Offers
-from tui.web.page import SCRIPT, STYLE, page
+from tui.web.offers import Offer, Offers
+
+FONT_SIZE = 16
+SMALLEST_FONT, LARGEST_FONT = 6, 48
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>{title}</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <link rel="icon" href="data:," />
+    <link rel="stylesheet" href="static/css/xterm.css" />
+    <link rel="stylesheet" href="page.css" />
+    <script src="page.js"></script>
+    <script src="static/js/textual.js"></script>
+  </head>
+  <body>
+    <p class="notice" id="starting">Opening {title}…</p>
+    <div class="notice" id="ended">
+      <p>The dashboard has ended here. Jobs go on without it.</p>
+      <p><a href="./">Open it again</a></p>
+    </div>
+    <div id="terminal" class="textual-terminal" data-session-websocket-url="{websocket}"
+      data-font-size="{font_size}"></div>
+  </body>
+</html>
+"""
+
+STYLE = """
+@font-face {
+  font-family: "Roboto Mono";
+  src: url("static/fonts/RobotoMono-VariableFont_wght.ttf");
+  font-weight: 100 700;
+}
+@font-face {
+  font-family: "Roboto Mono";
+  src: url("static/fonts/RobotoMono-Italic-VariableFont_wght.ttf");
+  font-style: italic;
+  font-weight: 100 700;
+}
+html, body { margin: 0; height: 100%; background: #111418; color: #d8dee6; overflow: hidden; }
+.notice { position: absolute; inset: 40% 0 auto; text-align: center; font: 16px "Roboto Mono", monospace;
+  z-index: 10; }
+.notice a { color: #7cb7ff; }
+#ended, body.-first-byte #starting, body.-closed #starting { display: none; }
+body.-closed #ended { display: block; }
+body.-closed .textual-terminal { opacity: 0.15; }
+"""
+
+SCRIPT = """
+"use strict";
+// A download is a link that is followed here: a new window would be stopped as a pop-up once the key press
+// that asked for it is some seconds old.
+const openWindow = window.open.bind(window);
+window.open = (address, ...rest) => {
+  const origin = `${window.location.origin}/`;
+  if (!String(address).startsWith(`${origin}download/`)) return openWindow(address, ...rest);
+  const link = document.createElement("a");
+  link.href = String(address).slice(origin.length); // it is below the page, not at the root
+  link.download = "";
+  document.body.append(link);
+  link.click();
+  link.remove();
+  return null;
+};
+// Keys work as soon as there is something to see, without a click first.
+new MutationObserver((_changes, observer) => {
+  const field = document.querySelector(".xterm-helper-textarea");
+  if (field === null || !document.body?.classList.contains("-first-byte")) return;
+  observer.disconnect();
+  field.focus();
+}).observe(document, { attributes: true, subtree: true, attributeFilter: ["class"] });
+"""
+
+
+def page(title: str, websocket: str, font_size: str | None = None) -> str:
+    """The page for a dashboard of this title, whose websocket has that address."""
+    size = int(font_size) if font_size is not None and font_size.isdecimal() else FONT_SIZE
+    size = min(LARGEST_FONT, max(SMALLEST_FONT, size))
+    return PAGE.format(title=escape(title), websocket=escape(websocket, quote=True), font_size=size)
+
+
+DRIVER = "tui.web.driver:PageDriver"
+LAST_WORDS_S = 10.0
+"""So long a dashboard has to close its session and delete files on their way, once asked to end."""
+TERMINATED_S = 3.0
+"""So long it has once it was sent SIGTERM."""
+
+
+class PageDashboard(AppService):
+    """textual-serve's process of a page, with an end.
+
+    textual-serve takes a browser that is gone for the process's end: it reads the process no more, and waits
+    for it no more. The process then loses its pipes while it still closes and deletes, or waits for ever for
+    somebody to read what it draws.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        write_bytes: Callable[[bytes], Awaitable[None]],
+        write_str: Callable[[str], Awaitable[None]],
+        close: Callable[[], Awaitable[object]],
+        download_manager: DownloadManager,
+        offers: Offers,
+    ) -> None:
+        async def hand_bytes(data: bytes) -> None:
+            with suppress(ConnectionError):  # the browser is gone; what is drawn is read all the same
+                await write_bytes(data)
+
+        async def hand_str(data: str) -> None:
+            with suppress(ConnectionError):
+                await write_str(data)
+
+        async def close_page() -> None:
+            with suppress(ConnectionError):
+                await close()
+
+        super().__init__(
+            command,
+            write_bytes=hand_bytes,
+            write_str=hand_str,
+            close=close_page,
+            download_manager=download_manager,
+        )
+        self._offers = offers
+        self._ending: asyncio.Task[None] | None = None
+
+    def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
+        return {**super()._build_environment(width, height), "TEXTUAL_DRIVER": DRIVER}
+
+    async def run(self) -> None:
+        """Hand on what the process draws until it has ended; then the page says so, however it ended."""
+        assert self._process is not None
+        try:
+            await super().run()
+        finally:
+            if await self._process.wait() != 0:  # it had no time to delete what it had written
+                await asyncio.to_thread(sweep_abandoned)
+            await self.remote_close()
+
+    async def on_meta(self, data: bytes) -> None:
+        """What the process tells beside what it draws."""
+        told = json.loads(data)
+        if told["type"] != "file_offered":
+            await super().on_meta(data)
+            return
+        self._offers.add(told["key"], Offer(Path(told["file"]), told["save_as"], self))
+        # The page's own words, of textual-serve: it follows a link to the file.
+        await self.remote_write_str(json.dumps(["deliver_file_start", told["key"]]))
+
+    async def tell_fetched(self, key: str) -> None:
+        """The process can delete that file."""
+        if self._process is not None and self._process.returncode is None:
+            await self.send_meta({"type": "file_fetched", "key": key})
+
+    async def stop(self) -> None:
+        """Have the process end, and wait until it has; however often, and whoever is cancelled meanwhile."""
+        if self._process is None:
+            return
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(self._process))
+        await asyncio.shield(self._ending)
+
+    async def _end(self, process: Process) -> None:
+        self._offers.withdraw(self)
+        await self._download_manager.cancel_app_downloads(self.app_service_id)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                with suppress(ConnectionError):  # it has ended of its own accord
+                    await self.send_meta({"type": "quit"})
+                await process.wait()
+        for insist in (process.terminate, process.kill):
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    insist()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), TERMINATED_S)
+        if self._task is not None:
+            await asyncio.wait([self._task])  # however its reading ended
+            self._task = None
+
 
 TITLE = "bt-tui"
 COLUMNS, ROWS = 80, 24

@@ -1,16 +1,105 @@
-"""A notice over the screen's content: why there is nothing to see, or why it is old."""
+"""Facts side by side in toned text: the stuff of headers and status lines."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from rich.cells import cell_len
+from rich.style import Style
 from rich.text import Text
+from textual.geometry import Size
 from textual.reactive import var
+from textual.widget import Widget
 
-from tui.insight.connection import Connection, Link, Refusal
-from tui.insight.text import inert
-from tui.widgets.tones import tone_styles
-from tui.widgets.wrapped_text import WrappedText
+from tui.analysis.connection import Connection, Link, Refusal
+from tui.text.sanitize import clip, inert
+from tui.widgets.text_panel import WrappedText, in_rows, wrapped_rows
+from tui.widgets.tones import Span, tone_styles
+
+SEPARATOR = " · "
+FACT = "fact"
+"""In the metadata of an event's style: the number of the fact that it happened on."""
+LEAST_CELLS = 8
+"""A first fact is not cut shorter than this."""
+
+
+class FactLine(Widget):
+    """Facts in a row, the most important first; what does not fit is left out, last first.
+
+    The ``essential`` facts are always shown: where the stylesheet allows more rows, in as many as they need,
+    else with the first of them cut until all fit.
+    """
+
+    DEFAULT_CSS = """
+    FactLine { height: auto; max-height: 1; width: 1fr; }
+    """
+
+    def __init__(self, *, id: str | None = None, separator: str = SEPARATOR, essential: int = 1) -> None:
+        super().__init__(id=id)
+        self._essential = essential
+        self._facts: tuple[tuple[Span, ...], ...] = ()
+        self._separator = separator
+
+    def set_facts(self, facts: Sequence[Sequence[Span]], essential: int | None = None) -> None:
+        """Show these facts; each is a run of spans that stays together."""
+        new = tuple(tuple(fact) for fact in facts if fact)
+        essential = self._essential if essential is None else essential
+        if new != self._facts or essential != self._essential:
+            before = self._rows_needed(self.size.width)
+            self._facts, self._essential = new, essential
+            self.refresh(layout=self._rows_needed(self.size.width) != before)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of rows that the essential facts need."""
+        return self._rows_needed(width)
+
+    def _rows_needed(self, width: int) -> int:
+        essential = [_text(fact, {}) for fact in self._facts[: self._essential]]
+        return len(self._rows(essential, Text(self._separator), width))
+
+    def render(self) -> Text:
+        """Return the essential facts, and behind them the others that fit."""
+        width, height = self.size
+        tones = tone_styles(self.app)
+        texts = [_text(fact, tones) for fact in (self._cut(width) if height == 1 else self._facts)]
+        for number, text in enumerate(texts):
+            text.apply_meta({FACT: number})
+        separator = Text(self._separator, tones["muted"])
+        rows = self._rows(texts[: self._essential], separator, width)
+        for text in texts[self._essential :]:
+            if len(rows) <= height and rows[-1].cell_len + separator.cell_len + text.cell_len <= width:
+                rows[-1] = Text.assemble(rows[-1], separator, text)
+        return in_rows(rows, width, height)
+
+    def _rows(self, texts: Sequence[Text], separator: Text, width: int) -> list[Text]:
+        """Break a line between facts; within one only where it is longer than a row."""
+        rows = wrapped_rows(texts[0], width) if texts else [Text()]
+        for text in texts[1:]:
+            line = Text.assemble(rows[-1], separator, text)
+            if line.cell_len > width >= text.cell_len:
+                rows.append(text)
+            else:
+                rows[-1:] = wrapped_rows(line, width)
+        return rows
+
+    def _cut(self, room: int) -> Sequence[Sequence[Span]]:
+        """The facts, the last span of the first one shortened if the essential ones would not fit."""
+        essential = self._facts[: self._essential]
+        if len(essential) < 2 or not essential[0]:
+            return self._facts
+        widths = [sum(cell_len(text) for text, _ in fact) for fact in essential]
+        excess = sum(widths) + cell_len(self._separator) * (len(essential) - 1) - room
+        text, tone = essential[0][-1]
+        if excess <= 0 or cell_len(text) - excess < LEAST_CELLS:
+            return self._facts
+        shorter = clip(text, cell_len(text) - excess)
+        return ((*essential[0][:-1], (shorter, tone)), *self._facts[1:])
+
+
+def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:
+    return Text.assemble(*((text, tones.get(tone, Style.null())) for text, tone in fact))
+
 
 OTHER_KEY = " bt-tui login takes another key."
 

@@ -1,20 +1,209 @@
-"""The last line of every screen: what the keys do here, and how the connection stands."""
+"""What is being downloaded, in a few words of the footer."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import ClassVar
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.reactive import var
+from textual.dom import DOMNode
+from textual.message import Message
+from textual.reactive import reactive, var
+from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input
 
-from tui.insight.connection import Connection, Link
-from tui.insight.units import age
-from tui.widgets.download_badge import DownloadBadge
-from tui.widgets.key_hints import KeyHints
+from tui.analysis.connection import Connection, Link
+from tui.analysis.transfers import Transfers
+from tui.text.units import age
 from tui.widgets.tones import tone_styles
+
+
+class DownloadBadge(Widget):
+    """``↓ 2 files 43 % 112 MiB/s`` while something is under way. A click opens the list."""
+
+    DEFAULT_CSS = """
+    DownloadBadge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }
+    """
+
+    words: reactive[str] = reactive("", layout=True)
+
+    class Pressed(Message):
+        """A click on the badge."""
+
+    def on_mount(self) -> None:
+        """Screens of the dashboard know the downloads; a screen that does not has none to show."""
+        if hasattr(self.screen, "downloads"):
+            self.watch(self.screen, "downloads", self._show)
+
+    def _show(self, downloads: Transfers) -> None:
+        self.words = downloads.indicator()
+        self.display = bool(self.words)
+
+    def render(self) -> Text:
+        """The words."""
+        return Text(self.words, tone_styles(self.app)["running"], no_wrap=True, end="")
+
+    def on_click(self) -> None:
+        """Ask for the list."""
+        self.post_message(self.Pressed())
+
+
+HELP_ACTION = "help"
+"""The hint that is never left out: whoever sees it finds all the others."""
+
+IN_A_FIELD = {"submit": "done", "back": "back"}
+"""What ends typing, with its label: shown while letters go into a field and no other hint would be true."""
+
+MARGIN = 1
+BETWEEN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One key and what it does; ``owner`` is the widget, screen or app that does it."""
+
+    key: str
+    sign: str
+    label: str
+    action: str
+    owner: DOMNode
+    enabled: bool = True
+    tooltip: str = ""
+
+    @property
+    def cells(self) -> int:
+        """How wide it is."""
+        return cell_len(self.sign) + 1 + cell_len(self.label)
+
+
+def fitting(hints: Sequence[Hint], width: int) -> list[Hint]:
+    """The hints that fit as a whole, in their order; room for help is kept before all others."""
+
+    def needed(some: Sequence[Hint]) -> int:
+        return 2 * MARGIN + sum(hint.cells for hint in some) + BETWEEN * max(0, len(some) - 1)
+
+    kept = [hint for hint in hints if hint.action == HELP_ACTION]
+    for hint in hints:
+        if hint not in kept and needed([*kept, hint]) <= width:
+            kept.append(hint)
+    return [hint for hint in hints if hint in kept] if needed(kept) <= width else []
+
+
+class KeyHints(Widget):
+    """The hints of whatever has the focus; a click on one does it.
+
+    Textual's Footer scrolls what does not fit out of sight, and makes a widget a hint, anew with every
+    change of focus.
+    """
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-hints--key", "key-hints--label", "key-hints--hover"}
+    DEFAULT_CSS = """
+    KeyHints {
+        height: 1;
+        width: 1fr;
+        background: $footer-background;
+        & > .key-hints--key { color: $footer-key-foreground; text-style: bold; }
+        & > .key-hints--label { color: $footer-description-foreground; }
+        & > .key-hints--hover { background: $boost; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hints: tuple[Hint, ...] = ()
+        self._hover: str | None = None
+
+    def on_mount(self) -> None:
+        """Hear of every change of what the keys do."""
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        self._bindings_changed(self.screen)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        if not self.is_attached or screen is not self.screen:
+            return
+        found: dict[str, Hint] = {}
+        more = IN_A_FIELD if isinstance(screen.focused, Input) else {}
+        for owner, binding, enabled, tooltip in screen.active_bindings.values():
+            action = binding.action
+            if (binding.show or action in more) and action not in found:
+                sign = self.app.get_key_display(binding)
+                label = more.get(action, binding.description)
+                found[action] = Hint(binding.key, sign, label, action, owner, enabled, tooltip)
+        hints = tuple(found.values())
+        if hints != self._hints:
+            self._hints = hints
+            self.refresh()
+
+    def _placed(self) -> list[tuple[int, Hint]]:
+        """The hints that are seen, and the cell at which each begins."""
+        placed = []
+        at = MARGIN
+        for hint in fitting(self._hints, self.size.width):
+            placed.append((at, hint))
+            at += hint.cells + BETWEEN
+        return placed
+
+    def place_of(self, key: str) -> int | None:
+        """The cell at which the hint of a key begins; None where it is not seen."""
+        return next((at for at, hint in self._placed() if hint.key == key), None)
+
+    def _hint_at(self, x: int) -> Hint | None:
+        return next((hint for at, hint in self._placed() if at <= x < at + hint.cells), None)
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        base = self.rich_style
+        look = {
+            name: base + self.get_component_rich_style(f"key-hints--{name}", partial=True)
+            for name in ("key", "label")
+        }
+        hover = self.get_component_rich_style("key-hints--hover", partial=True)
+        segments = [Segment(" " * MARGIN, base)]
+        for number, (_, hint) in enumerate(self._placed()):
+            if number:
+                segments.append(Segment(" " * BETWEEN, base))
+            more = hover if hint.key == self._hover else Style.null()
+            more += Style.null() if hint.enabled else Style(dim=True)
+            segments.append(Segment(hint.sign, look["key"] + more))
+            segments.append(Segment(f" {hint.label}", look["label"] + more))
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show which hint would be clicked, and what it does in a sentence."""
+        hint = self._hint_at(event.x)
+        self._show_hover(hint.key if hint is not None else None)
+        self.tooltip = hint.tooltip if hint is not None and hint.tooltip else None
+
+    def on_leave(self) -> None:
+        """Nothing is pointed at any more."""
+        self._show_hover(None)
+
+    def _show_hover(self, key: str | None) -> None:
+        if key != self._hover:
+            self._hover = key
+            self.refresh()
+
+    async def on_click(self, event: events.Click) -> None:
+        """Do what the hint says, wherever the keyboard is: typed into a field, its key would be a letter."""
+        hint = self._hint_at(event.x)
+        if hint is None:
+            return
+        if hint.enabled:
+            await self.app.run_action(hint.action, hint.owner)
+        else:
+            self.app.bell()
+
 
 STALE_AFTER_S = 15.0
 """Longer without an answer than this, the data counts as old."""

@@ -1,4 +1,4 @@
-"""Lines of text to scroll through, drawn as they come into sight: any length costs a screenful."""
+"""Where a long line of text is broken into rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -14,9 +14,54 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
-from tui.widgets.line_breaks import Row, break_line, hanging_cells
 from tui.widgets.tones import Span, tone_styles
+
+HANGING_CELLS = 2
+"""Rows after the first stand so much further in than the line does."""
+
+PARTS_OF_NAMES = "-_/:=,"
+"""A name too long for a row is broken after one of these."""
+
+Row = tuple[int, int]
+"""Of a row, the characters of the line that it shows: the first, and the one after the last."""
+
+
+def hanging_cells(text: str, cells: int) -> int:
+    """How far in the rows after the first stand, where nothing else is wanted."""
+    return min(len(text) - len(text.lstrip(" ")) + HANGING_CELLS, cells // 2)
+
+
+def break_line(text: str, cells: int, hanging: int) -> list[Row]:
+    """The rows of an inert line, of at most ``cells``, those after the first of ``hanging`` fewer.
+
+    Broken between words, else between the parts of a name, where a row of half the cells or more comes of it;
+    spaces there are shown nowhere.
+    """
+    rows: list[Row] = []
+    begin, room = 0, cells
+    while True:
+        piece = text[begin : begin + room]
+        # Marks alone take no cells, and are no piece.
+        pieces = [piece] if piece.isascii() else chop_cells(piece, room) or [piece]
+        end = begin + max(1, len(pieces[0]))
+        if end >= len(text):
+            return [*rows, (begin, len(text))]
+        space = text.rfind(" ", begin + room // 2, end + 1)
+        part = max(text.rfind(sign, begin + room // 2, end) for sign in PARTS_OF_NAMES) + 1
+        if space > begin and not text[begin:space].isspace():
+            end = space
+        elif part > begin:
+            end = part
+        rows.append((begin, end))
+        begin = end
+        while begin < len(text) and text[begin] == " ":
+            begin += 1
+        if begin == len(text):
+            return rows
+        room = max(1, cells - hanging)
+
 
 Line = str | Text | Sequence[Span]
 """A line: inert text, a text with styles of its own, or toned spans."""
@@ -144,3 +189,73 @@ def _cut(line: Line, begin: int, end: int) -> Line:
         cut.append((text[max(0, begin - at) : max(0, end - at)], tone))
         at += len(text)
     return cut
+
+
+MOST_OF_SCREEN = 0.4
+"""A longer text is cut: what it is about has to be seen beside it."""
+
+
+def wrapped_rows(text: Text, cells: int) -> list[Text]:
+    """Break every line of a text into rows of at most so many cells, between words where possible.
+
+    The rows after the first are indented like it.
+    """
+    rows = []
+    for line in text.split("\n", allow_blank=True):
+        indent = min(len(line.plain) - len(line.plain.lstrip(" ")), cells // 2)
+        first, *others = break_line(line.plain, max(1, cells), indent)
+        rows += [line[slice(*first)], *(Text.assemble(" " * indent, line[slice(*row)]) for row in others)]
+    return rows
+
+
+def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
+    """Join the rows; where there are more than ``most``, an ellipsis ends the last that is shown."""
+    shown = list(rows[:most])
+    if len(rows) > most > 0:
+        shown[-1] = Text(" ").join(rows[most - 1 :])
+        shown[-1].truncate(cells, overflow="ellipsis")
+    return Text("\n", no_wrap=True, end="").join(shown)
+
+
+class WrappedText(Widget):
+    """Inert text in as many rows as it needs, up to ``MOST_OF_SCREEN``.
+
+    A reason, an error or a question belongs in here: Textual's Static cuts what does not fit without a sign.
+    """
+
+    DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; }"
+
+    def __init__(
+        self,
+        text: str | Text = "",
+        *,
+        scrolls: bool = False,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """``scrolls`` says that it stands in a container that scrolls: it is never cut."""
+        super().__init__(id=id, classes=classes)
+        self._scrolls = scrolls
+        self._text = text if isinstance(text, Text) else Text(text)
+
+    @property
+    def text(self) -> Text:
+        """The whole text."""
+        return self._text
+
+    def update(self, text: str | Text) -> None:
+        """Show another text."""
+        new = text if isinstance(text, Text) else Text(text)
+        if new != self._text or new.spans != self._text.spans:
+            self._text = new
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of rows that the text needs at this width."""
+        rows = len(wrapped_rows(self.text, width)) if self.text else 0
+        return rows if self._scrolls else min(rows, max(1, int(viewport.height * MOST_OF_SCREEN)))
+
+    def render(self) -> Text:
+        """Return the text in the rows that there are."""
+        width, height = self.size
+        return in_rows(wrapped_rows(self.text, width), width, height)

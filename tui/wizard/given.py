@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from api_client.definitions import DeployCheckpointsConfig, SecretReference
-from tui.wizard.derived import advised_rank, inferred_base_model, is_lora
-from tui.wizard.environment import HF_VARIABLE
+from tui.wizard.environment_steps import HF_VARIABLE
 from tui.wizard.state import (
     BASE_MODEL,
     CHECKPOINTS,
@@ -23,7 +22,10 @@ from tui.wizard.state import (
     Facts,
     Pairs,
     WizardState,
+    advised_rank,
     config_ranks,
+    inferred_base_model,
+    is_lora,
 )
 from tui.wizard.step import Step
 from tui.wizard.steps import questions

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from tui.wizard.derived import is_lora
-from tui.wizard.environment import environment_step, hf_secret_step, secrets_step
-from tui.wizard.jobs import checkpoints_step, job_step
-from tui.wizard.machines import gpu_step
-from tui.wizard.models import base_model_step, model_name_step, rank_step
+from tui.wizard.environment_steps import environment_step, gpu_step, hf_secret_step, secrets_step
+from tui.wizard.model_steps import base_model_step, checkpoints_step, job_step, model_name_step, rank_step
 from tui.wizard.review import review_step
-from tui.wizard.state import WizardState
+from tui.wizard.state import WizardState, is_lora
 from tui.wizard.step import Step
 
 

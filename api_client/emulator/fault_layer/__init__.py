@@ -5,10 +5,16 @@ must serve it with ``layer.connections.protocol()``, as some faults need the soc
 Date header of its own, as the layer sends one.
 """
 
-from api_client.emulator.fault_layer.kinds import KINDS, MOMENTS, describe_faults
 from api_client.emulator.fault_layer.layer import Asked, FaultLayer
-from api_client.emulator.fault_layer.rules import Fault, FaultRule
-from api_client.emulator.fault_layer.specification import FaultSpecError, parse_faults
+from api_client.emulator.fault_layer.specification import (
+    KINDS,
+    MOMENTS,
+    Fault,
+    FaultRule,
+    FaultSpecError,
+    describe_faults,
+    parse_faults,
+)
 
 __all__ = [
     "KINDS",

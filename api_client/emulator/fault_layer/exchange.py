@@ -1,17 +1,248 @@
-"""One request and its answer, to be passed on whole, halved, held up or broken off."""
+"""Answers that no handler gave: error statuses, pages, nonsense, redirects."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import socket
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from api_client.emulator.fault_layer.connections import Connections
-from api_client.emulator.fault_layer.rewriting import rewritten, shifted_query
-from api_client.emulator.fault_layer.rules import Fault
+from api_client.emulator.answers import JsonAnswer
+from api_client.emulator.fault_layer.specification import Fault
+
+PAGE = b"<!doctype html><html><head><title>Gateway</title></head><body><h1>Please stand by</h1></body></html>"
+NONSENSE = b'{"training_jobs": [{"id": "j1", "current_status": }], NaN;'
+ELSEWHERE = "http://elsewhere.invalid/"
+CODES = {
+    400: "VALIDATION_ERROR",
+    401: "UNAUTHORIZED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    408: "REQUEST_TIMEOUT",
+    409: "CONFLICT",
+    422: "UNPROCESSABLE",
+    429: "RATE_LIMITED",
+}
+
+
+def canned(fault: Fault, *, number: int, now: datetime) -> Response:
+    """The answer that such a fault gives instead of the real one; ``number`` makes its request id."""
+    headers = {"x-request-id": f"fault-{number}"}
+    if not fault.is_status:
+        if fault.kind == "redirect":
+            return Response(status_code=307, headers={**headers, "location": fault.text or ELSEWHERE})
+        body = {"html": PAGE, "malformed": NONSENSE, "empty": b""}[fault.kind]
+        kind = "text/html" if fault.kind == "html" else "application/json"
+        return Response(body, media_type=kind, headers=headers)
+    status = int(fault.kind)
+    if "retry-after" in fault.options:
+        headers["retry-after"] = fault.options["retry-after"]
+    if "retry-date" in fault.options:
+        later = now + timedelta(seconds=float(fault.options["retry-date"]))
+        headers["retry-after"] = format_datetime(later, usegmt=True)
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if "html" in fault.options:
+        return Response(PAGE, status_code=status, media_type="text/html", headers=headers)
+    told = {"code": CODES.get(status, "INTERNAL_ERROR"), "message": f"the fault layer says {status}"}
+    return JsonAnswer(told, status_code=status, headers=headers)
+
+
+UNHEARD_OF = "FROM_A_LATER_VERSION"
+UNKNOWN_FIELDS = {"x_later_version": {"deep": [1, None, {"more": "😀"}]}}
+OPEN_VALUES = frozenset(
+    {
+        "auth_provider",
+        "availability_model",
+        "checkpoint_sync_status",
+        "level",
+        "session_provider",
+        "sync_status",
+        "trigger",
+    }
+)
+"""Fields that hold one word of a list that may grow."""
+
+OPTIONAL = frozenset(
+    {
+        "auth_code_generated_at",
+        "authenticated_at",
+        "email",
+        "error_message",
+        "event_message",
+        "exit_code",
+        "expires_at",
+        "min_gpus",
+        "node_count",
+        "org_capacity",
+        "pending_seconds",
+        "priority",
+        "released_at",
+        "request_id",
+        "target_job_name",
+        "team_capacity",
+        "training_job_name",
+        "tunnel_name",
+        "user",
+        "working_directory",
+    }
+)
+"""Fields of answers that the published description does not require."""
+
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_EPOCH_NS = re.compile(r"\d{19}", re.ASCII)
+_EPOCH_FIELDS = ("start_epoch_millis", "end_epoch_millis")
+_NS_PER_S, _MS_PER_S = 1_000_000_000, 1000
+
+
+def rewritten(body: bytes, faults: Sequence[Fault]) -> bytes:
+    """A JSON body after these faults; anything else stays as it is."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return body
+    for fault in faults:
+        match fault.kind:
+            case "drift":
+                value = _drifted(value)
+            case "nulls":
+                value = _without_lists(value)
+            case "statuses":
+                value = _of_odd_status(value)
+            case "skew":
+                value = _shifted(value, fault.seconds or 0.0)
+    return bytes(JsonAnswer(value).body)
+
+
+def shifted_query(query: bytes, ahead_s: float) -> bytes:
+    """A query in the time of a server whose clock is ``ahead_s`` ahead, translated into the true time."""
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    moved = [
+        (
+            name,
+            str(int(text) - int(ahead_s * _MS_PER_S)) if name in _EPOCH_FIELDS and text.isdecimal() else text,
+        )
+        for name, text in pairs
+    ]
+    return urlencode(moved).encode("latin-1")
+
+
+def _drifted(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {
+            name: UNHEARD_OF if name in OPEN_VALUES and isinstance(item, str) else _drifted(item)
+            for name, item in value.items()
+            if name not in OPTIONAL
+        }
+        # The keys of series by GPU are numbers: what is not one of them is no new field there.
+        return kept if kept and all(name.isdecimal() for name in kept) else {**UNKNOWN_FIELDS, **kept}
+    if isinstance(value, list):
+        return [_drifted(item) for item in value] or None
+    return value
+
+
+def _without_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_lists(item) for name, item in value.items()}
+    return None if isinstance(value, list) else value
+
+
+def _of_odd_status(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: UNHEARD_OF if name == "current_status" else _of_odd_status(item)
+            for name, item in value.items()
+        }
+    return [_of_odd_status(item) for item in value] if isinstance(value, list) else value
+
+
+def _shifted(value: Any, ahead_s: float) -> Any:
+    if isinstance(value, dict):
+        return {name: _shifted(item, ahead_s) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_shifted(item, ahead_s) for item in value]
+    if isinstance(value, str) and _ISO.fullmatch(value):
+        return (datetime.fromisoformat(value) + timedelta(seconds=ahead_s)).isoformat()
+    if isinstance(value, str) and _EPOCH_NS.fullmatch(value):
+        return str(int(value) + int(ahead_s * _NS_PER_S))
+    return value
+
+
+LINGER_NOT_AT_ALL = struct.pack("ii", 1, 0)
+"""SO_LINGER of no time: closing sends a reset, not an end."""
+
+FLUSH_POLL_S = 0.005
+
+
+class Connections:
+    """The open connections of a server, by the address of their other end (``scope["client"]``)."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, int], asyncio.Transport] = {}
+
+    def protocol(self) -> type[H11Protocol]:
+        """What uvicorn must serve with (``Config(http=…)``) for the connections to be known here."""
+        registry = self._open
+
+        class Kept(H11Protocol):
+            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+                super().connection_made(transport)
+                if self.client is not None:
+                    registry[self.client] = transport
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                # A port that was free again may be another connection's by now.
+                if self.client is not None and registry.get(self.client) is self.transport:
+                    del registry[self.client]
+                super().connection_lost(exc)
+
+        return Kept
+
+    def reset(self, client: Any) -> None:
+        """Reset the connection from there, at once; what was not sent yet is lost."""
+        transport = self._open.get(tuple(client or ()))
+        if transport is not None:
+            _reset(transport)
+
+    def reset_all(self) -> None:
+        """Reset every connection, as a server does that dies."""
+        for transport in list(self._open.values()):
+            _reset(transport)
+
+    def close(self, client: Any) -> None:
+        """Close the connection from there in good order, whatever was promised on it."""
+        transport = self._open.get(tuple(client or ()))
+        if transport is not None:
+            transport.close()
+
+    async def flushed(self, client: Any) -> None:
+        """Wait until all that was written to the connection from there has left."""
+        transport = self._open.get(tuple(client or ()))
+        if transport is None:
+            return
+        # Transports tell nobody when they are empty.
+        while not transport.is_closing() and transport.get_write_buffer_size():  # noqa: ASYNC110
+            await asyncio.sleep(FLUSH_POLL_S)
+
+
+def _reset(transport: asyncio.Transport) -> None:
+    own = transport.get_extra_info("socket")
+    if own is not None and not transport.is_closing():
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT_AT_ALL)
+    transport.abort()
+
 
 CRUMBS = 20
 """Into so many pieces a slow body is cut."""

@@ -13,11 +13,8 @@ from random import Random
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.clock import Clock, SystemClock
-from api_client.emulator.fault_layer.canned import canned
-from api_client.emulator.fault_layer.connections import Connections
-from api_client.emulator.fault_layer.exchange import Exchange
-from api_client.emulator.fault_layer.kinds import REWRITING
-from api_client.emulator.fault_layer.rules import Fault, FaultRule
+from api_client.emulator.fault_layer.exchange import Connections, Exchange, canned
+from api_client.emulator.fault_layer.specification import REWRITING, Fault, FaultRule
 
 REMEMBERED = 10_000
 

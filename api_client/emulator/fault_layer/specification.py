@@ -1,24 +1,128 @@
-"""Reads fault specifications.
-
-::
-
-    specification = rule {"|" rule}
-    rule          = [chance "%:"] fault {"," fault} {";" name "=" value}
-    fault         = kind ["@" moment] ["=" value] ["(" option {"," option} ")"]
-
-``30%:503,429(retry-after=2),reset@during,stall=5s;paths=/logs``: three of ten requests whose path holds
-``/logs`` meet one of the four.
-"""
+"""Every kind of fault there is; the specification's reader, its help and its documentation read this."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from api_client.emulator.fault_layer.kinds import ANSWERING, KINDS, STATUS_OPTIONS, STATUSES
-from api_client.emulator.fault_layer.rules import Fault, FaultRule, Moment
+Moment = Literal["before", "handled", "during", "after"]
+
+
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+STATUSES = (400, 401, 403, 404, 408, 409, 422, 429, 500, 502, 503, 504)
+STATUS_OPTIONS = ("retry-after", "retry-date", "html")
+ANSWERING: tuple[Moment, ...] = ("before", "handled")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of fault: its name, when it can strike (the first is the default), its value, a sentence."""
+
+    name: str
+    moments: tuple[Moment, ...]
+    value: Literal["none", "duration", "needed duration", "address"]
+    told: str
+
+
+_TABLE = (
+    Kind("html", ANSWERING, "none", "200 with a web page where JSON should be"),
+    Kind("malformed", ("handled", "before"), "none", "200 with something that is not JSON"),
+    Kind("truncated", ("handled",), "none", "200 with the first half of the JSON, as if it were all"),
+    Kind("empty", ("handled", "before"), "none", "200 without a body"),
+    Kind("reset", ("before", "handled", "during", "after"), "none", "the connection is reset"),
+    Kind("cut", ("before", "handled", "during"), "none", "the connection is closed"),
+    Kind(
+        "stall",
+        ("before", "handled", "during"),
+        "duration",
+        "silence for so long (for ever unless given), then the rest",
+    ),
+    Kind("slow", ("handled",), "needed duration", "the body comes in crumbs that take so long together"),
+    Kind("redirect", ("before",), "address", "307 to another host (or to the address given)"),
+    Kind(
+        "restart", ("before",), "needed duration", "the server is gone for so long; every connection is reset"
+    ),
+    Kind(
+        "skew", ("handled",), "needed duration", "the server's clock is so far ahead (or behind: skew=-90s)"
+    ),
+    Kind(
+        "drift",
+        ("handled",),
+        "none",
+        "unknown fields and values, optional fields missing, null for empty lists",
+    ),
+    Kind("nulls", ("handled",), "none", "null for every list"),
+    Kind("statuses", ("handled",), "none", "a job status that nobody has heard of"),
+)
+KINDS = {kind.name: kind for kind in _TABLE}
+REWRITING = frozenset({"skew", "drift", "nulls", "statuses"})
+"""Faults that change an answer and go together with others; of the rest a request meets one."""
+
+
+def describe_faults() -> list[tuple[str, str]]:
+    """What can be written for each kind, and what it does, for help texts."""
+    described = [
+        (
+            f"{STATUSES[0]} … {STATUSES[-1]}",
+            "an error's status; (retry-after=2), (retry-date=2) and (html) add to it",
+        )
+    ]
+    for kind in _TABLE:
+        values = {"none": "", "duration": "[=5s]", "needed duration": "=5s", "address": "[=URL]"}
+        described.append((kind.name + values[kind.value], kind.told))
+    return described
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong.
+
+    ``kind`` is a name of ``KINDS``, or a status as text. ``seconds`` is the duration that was given, None
+    for none; ``text`` any other value. ``options`` are what stood in the parentheses.
+    """
+
+    kind: str
+    moment: Moment = "before"
+    seconds: float | None = None
+    text: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_status(self) -> bool:
+        """Whether it is an answer of an error's status."""
+        return self.kind.isdecimal()
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRule:
+    """Which requests one of ``faults`` may meet, and how often.
+
+    ``chance`` is 0 to 1. A request is meant if its path holds one of ``paths`` and its method is one of
+    ``methods`` (none given: any). The first ``skip`` of them go well, and after ``times`` faults all do.
+    ``after_s`` and ``for_s`` bound the time since the layer began.
+    """
+
+    faults: tuple[Fault, ...]
+    chance: float = 1.0
+    paths: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    skip: int = 0
+    times: int | None = None
+    after_s: float = 0.0
+    for_s: float | None = None
+
+    def is_meant(self, method: str, path: str, elapsed_s: float) -> bool:
+        """Whether a request of that kind at that time may meet a fault."""
+        return (
+            (not self.methods or method in self.methods)
+            and (not self.paths or any(part in path for part in self.paths))
+            and elapsed_s >= self.after_s
+            and (self.for_s is None or elapsed_s < self.after_s + self.for_s)
+        )
+
 
 _FAULT = re.compile(
     r"(?P<kind>[a-z0-9]+)(?:@(?P<moment>[a-z]*))?(?:=(?P<value>[^()]*))?(?:\((?P<options>[^()]*)\))?",

@@ -9,12 +9,12 @@ from typing import Any
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.fleet.cache_trees import cached_files
-from api_client.emulator.fleet.crowd import crowd_jobs, crowd_projects
-from api_client.emulator.fleet.lines import window
-from api_client.emulator.fleet.noise import mix
-from api_client.emulator.fleet.roster import Roster, RosterEntry
+from api_client.emulator.fleet.clock import NS_PER_S, Tempo, to_ns
+from api_client.emulator.fleet.job_store import Roster, RosterEntry
+from api_client.emulator.fleet.load_test_jobs import crowd_jobs, crowd_projects
+from api_client.emulator.fleet.log_lines import window
 from api_client.emulator.fleet.scripted_job import SYNCING, ScriptedJob
-from api_client.emulator.fleet.tempo import NS_PER_S, Tempo, to_ns
+from api_client.emulator.fleet.training import mix
 from api_client.emulator.fleet.world import PLANS, PROJECTS, TEAM_NAME, demo_id
 from api_client.emulator.store.database import Database
 from api_client.emulator.world_size import WorldSize

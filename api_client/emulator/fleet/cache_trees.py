@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from api_client.emulator.fleet.noise import mix
-from api_client.emulator.fleet.tempo import NS_PER_S, to_datetime
+from api_client.emulator.fleet.clock import NS_PER_S, to_datetime
+from api_client.emulator.fleet.training import mix
 from api_client.models import CachedFile
 
 FILE, DIRECTORY = "file", "directory"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from api_client.emulator.fleet.course import Course
+from api_client.emulator.fleet.training import Course
 from api_client.emulator.fleet.weights import (
     Architecture,
     adapter_tensors,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from api_client.emulator.fleet.course import Course
-from api_client.emulator.fleet.lines import LineSource
-from api_client.emulator.fleet.load import Load
-from api_client.emulator.fleet.tempo import NS_PER_S
+from api_client.emulator.fleet.clock import NS_PER_S
+from api_client.emulator.fleet.log_lines import LineSource
+from api_client.emulator.fleet.metrics import Load
+from api_client.emulator.fleet.training import Course
 from api_client.models import InstanceType, JobStatus, QueueEvent
 
 STOPPED_EXIT_CODE = 143

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from api_client.emulator import catalog
 from api_client.emulator.backend import StoredFile
+from api_client.emulator.fleet.clock import NS_PER_S, Tempo
 from api_client.emulator.fleet.file_bytes import checkpoint_blueprints, file_seed
-from api_client.emulator.fleet.lines import Clipped, LineSource
+from api_client.emulator.fleet.job_store import RosterEntry
+from api_client.emulator.fleet.log_generator import closing_lines, deploy_lines, stop_lines
+from api_client.emulator.fleet.log_lines import Clipped, LineSource
 from api_client.emulator.fleet.metrics import grid, job_metrics
-from api_client.emulator.fleet.narration import closing_lines, deploy_lines, stop_lines
 from api_client.emulator.fleet.plans import JobPlan, Phase, RunFacts, interrupted, moment_of, script_of
-from api_client.emulator.fleet.roster import RosterEntry
 from api_client.emulator.fleet.scenarios.families import FAMILIES, family_number
-from api_client.emulator.fleet.tempo import NS_PER_S, Tempo
 from api_client.emulator.fleet.world import demo_id
 from api_client.models import (
     Checkpoint,

@@ -1,1 +1,1 @@
-"""The REST routes, a module for each part of the API; every module has its ``ROUTES``."""
+"""The REST routes, a module for each part of the API; every module lists its routes."""

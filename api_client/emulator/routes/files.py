@@ -1,22 +1,24 @@
-"""Files of checkpoints behind presigned URLs: from disk, or made on demand in the demo world."""
+"""Whether a request may read the object that its URL names."""
 
 from __future__ import annotations
 
 import base64
 import os
 import re
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from api_client.emulator.answers import ApiFault, xml_fault
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.faults import ApiFault
+from api_client.emulator.formats import iso
 from api_client.emulator.platform import Platform, ReadSynthetic
+from api_client.emulator.presign import EXPIRES_PARAMETER, SIGNATURE_PARAMETER
 from api_client.emulator.routes.access import platform_of
-from api_client.emulator.routes.signatures import refusal
 from api_client.emulator.stored_bytes import (
     SINGLE_PART_BYTES,
     StoredBytes,
@@ -25,7 +27,31 @@ from api_client.emulator.stored_bytes import (
     tag_of_content,
     tag_of_parts,
 )
-from api_client.emulator.xml_answers import xml_fault
+
+
+def refusal(request: Request, platform: Platform) -> Response | None:
+    """The answer to a request that must not read; None if its URL was presigned by us and has not expired.
+
+    In S3's words, which tell an expired URL from a wrong one.
+    """
+    path = request.scope["raw_path"].decode("ascii", "replace")
+    expires = request.query_params.get(EXPIRES_PARAMETER, "")
+    signature = request.query_params.get(SIGNATURE_PARAMETER, "")
+    now_s = platform.now_s()
+    signer = platform.signer
+    if signer.presigned_is_valid(path, expires, signature, now_s=now_s):
+        return None
+    if signer.presigned_has_expired(path, expires, signature, now_s=now_s):
+        details = {
+            "X-Amz-Expires": str(signer.lifetime_s),
+            "Expires": iso(datetime.fromtimestamp(int(expires), UTC)),
+            "ServerTime": iso(platform.now()),
+        }
+        return xml_fault(403, "AccessDenied", "Request has expired", details=details)
+    if not signature:
+        return xml_fault(403, "AccessDenied", "Access Denied")
+    return xml_fault(403, "SignatureDoesNotMatch", "The request signature does not match the one we made")
+
 
 PREFIX = "/checkpoint-files"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -100,4 +126,27 @@ def _tag_of_small(read: ReadSynthetic, file: StoredFile) -> str:
     return tag_of_content(read(file, 0, file.size_bytes))
 
 
-ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]
+FILES_ROUTES = [Route(PREFIX + "/{job_id}/{rank}/{encoded}/{label}", _get, methods=["GET"])]
+
+
+WELCOME = "This is the bt-tui emulator: Baseten Training's REST API on this machine.\n"
+
+
+def _welcome(_: Request) -> Response:
+    return PlainTextResponse(WELCOME)
+
+
+def _job(request: Request) -> Response:
+    job_id = "".join(c for c in request.path_params["job_id"] if c.isascii() and c.isalnum())
+    return PlainTextResponse(f"{WELCOME}It has no web pages; to see this job, run: bt-tui watch {job_id}\n")
+
+
+def _deployment(_: Request) -> Response:
+    return PlainTextResponse(f"{WELCOME}It has no web pages; the API has this deployment's log.\n")
+
+
+PAGES_ROUTES = [
+    Route("/", _welcome, methods=["GET"]),
+    Route("/training/{project_id}/logs/{job_id}", _job, methods=["GET"]),
+    Route("/models/{model_id}/logs/{deployment_id}", _deployment, methods=["GET"]),
+]

@@ -1,8 +1,11 @@
-"""The GraphQL calls of training clients: teams, instances, who am I, deploy (API facts, 2.4)."""
+"""Just enough GraphQL: one operation of nested fields with aliases and arguments."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -10,15 +13,205 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api_client.emulator.answers import JsonAnswer
+from api_client.emulator.answers import ApiFault, JsonAnswer
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
-from api_client.emulator.faults import ApiFault
-from api_client.emulator.graphql_query import Field, QueryError, parse, resolve, select
 from api_client.emulator.parameters import Parameters, read_object
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
 from api_client.emulator.routes.access import platform_of
 from api_client.emulator.serving.deploying import deploy
 from api_client.models import InstanceType
+
+_TOKEN = re.compile(
+    r"""[\s,\ufeff]+ | \#[^\n]* | (?P<text>\"\"\".*?\"\"\"|"(?:\\.|[^"\\\n])*")"""
+    r"""|(?P<name>[_A-Za-z]\w*) | (?P<sign>\.\.\.|[{}()\[\]:!=$@|&]) | (?P<number>-?\d[\d.eE+-]*)""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+MAXIMUM_DEPTH = 32
+
+
+class QueryError(Exception):
+    """The query cannot be answered; the message is for the caller."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """``$name`` in an argument: its value comes beside the query."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """A wanted field: what it is called in the answer, its own name, and what is wanted of it.
+
+    ``arguments`` are as written, with a ``Variable`` where the query has one; see ``resolve``.
+    """
+
+    key: str
+    name: str
+    fields: tuple[Field, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``query`` or ``mutation`` and its wanted fields."""
+
+    kind: str
+    fields: tuple[Field, ...]
+
+
+def parse(query: str) -> Operation:
+    """Read the first operation of a document; raises ``QueryError``."""
+    return _Reader(_tokens(query)).operation()
+
+
+def select(value: Any, fields: tuple[Field, ...], *, where: str = "Query") -> Any:
+    """What is wanted of a value: mappings are picked from, lists one by one; raises ``QueryError``."""
+    if isinstance(value, list):
+        return [select(item, fields, where=where) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if not fields:
+        raise QueryError(f"{where} needs a selection of fields")
+    answer: dict[str, Any] = {}
+    for wanted in fields:
+        if wanted.name == "__typename":
+            answer[wanted.key] = where
+        elif wanted.name not in value:
+            raise QueryError(f"Cannot query field '{wanted.name}' on '{where}'")
+        else:
+            answer[wanted.key] = select(value[wanted.name], wanted.fields, where=wanted.name)
+    return answer
+
+
+def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
+    """An argument with its variables filled in; raises ``QueryError`` for one that was not given."""
+    if isinstance(value, Variable):
+        if value.name not in variables:
+            raise QueryError(f"Variable '${value.name}' was not provided")
+        return variables[value.name]
+    if isinstance(value, Mapping):
+        return {name: resolve(part, variables) for name, part in value.items()}
+    if isinstance(value, list):
+        return [resolve(part, variables) for part in value]
+    return value
+
+
+def _tokens(query: str) -> list[str]:
+    tokens = []
+    position = 0
+    while position < len(query):
+        match = _TOKEN.match(query, position)
+        if match is None:
+            raise QueryError(f"Syntax error at offset {position}")
+        position = match.end()
+        if match.lastgroup is not None:
+            tokens.append(match.group())
+    return tokens
+
+
+class _Reader:
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._position = 0
+
+    def operation(self) -> Operation:
+        kind = "query"
+        if self._next() != "{":
+            kind = self._take()
+            if kind not in ("query", "mutation"):
+                raise QueryError(f"Unexpected {kind!r}")
+            while self._next() != "{":
+                if not self._skip_definitions():
+                    self._take()
+        return Operation(kind, self._selection(depth=0))
+
+    def _selection(self, depth: int) -> tuple[Field, ...]:
+        if depth > MAXIMUM_DEPTH:
+            raise QueryError("the query is nested too deeply")
+        self._take()
+        fields = []
+        while self._next() != "}":
+            fields.append(self._field(depth))
+        self._take()
+        return tuple(fields)
+
+    def _field(self, depth: int) -> Field:
+        key = name = self._name()
+        if self._next() == ":":
+            self._take()
+            name = self._take()
+        arguments = self._pairs(")", depth) if self._next() == "(" else {}
+        return Field(key, name, self._selection(depth + 1) if self._next() == "{" else (), arguments)
+
+    def _pairs(self, end: str, depth: int) -> dict[str, Any]:
+        """``(a: 1, b: 2)`` or ``{a: 1, b: 2}``, the opening bracket next."""
+        self._take()
+        pairs: dict[str, Any] = {}
+        while self._next() != end:
+            name = self._name()
+            if self._take() != ":":
+                raise QueryError(f"Expected a colon after {name!r}")
+            pairs[name] = self._value(depth + 1)
+        self._take()
+        return pairs
+
+    def _value(self, depth: int) -> Any:
+        if depth > MAXIMUM_DEPTH:
+            raise QueryError("the query is nested too deeply")
+        if self._next() == "{":
+            return self._pairs("}", depth)
+        token = self._take()
+        if token == "$":
+            return Variable(self._name())
+        if token == "[":
+            items = []
+            while self._next() != "]":
+                items.append(self._value(depth + 1))
+            self._take()
+            return items
+        return _scalar(token)
+
+    def _name(self) -> str:
+        name = self._take()
+        if not (name.isascii() and name.isidentifier()):
+            raise QueryError(f"Unexpected {name!r}")
+        return name
+
+    def _skip_definitions(self) -> bool:
+        """The variables that an operation declares; what they are is seen when they are used."""
+        if self._next() != "(":
+            return False
+        open_brackets = 0
+        while True:
+            token = self._take()
+            open_brackets += (token == "(") - (token == ")")
+            if open_brackets == 0:
+                return True
+
+    def _next(self) -> str:
+        if self._position >= len(self._tokens):
+            raise QueryError("the query ends too early")
+        return self._tokens[self._position]
+
+    def _take(self) -> str:
+        token = self._next()
+        self._position += 1
+        return token
+
+
+def _scalar(token: str) -> Any:
+    """A string, a number, a boolean, null or the name of an enum's value."""
+    if token.startswith('"""'):
+        return token[3:-3].strip()
+    if token.isascii() and token.isidentifier() and token not in ("true", "false", "null"):
+        return token
+    try:
+        return json.loads(token)
+    except ValueError as error:
+        raise QueryError(f"Unexpected {token!r}") from error
+
 
 ORGANISATION_ID = "emulator"
 DEPLOY = "create_model_version_from_inference_template"
@@ -105,4 +298,4 @@ async def _post(request: Request) -> Response:
     return await run_in_threadpool(_answer, platform_of(request), query, given)
 
 
-ROUTES = [Route(path, _post, methods=["POST"]) for path in ("/graphql/", "/graphql")]
+GRAPHQL_ROUTES = [Route(path, _post, methods=["POST"]) for path in ("/graphql/", "/graphql")]

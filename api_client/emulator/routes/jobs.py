@@ -1,7 +1,8 @@
-"""Training jobs: list, search, get, create, update, stop, recreate, delete, download."""
+"""A job's checkpoints and their files, with a presigned URL each."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -10,13 +11,86 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api_client.emulator.answers import JsonAnswer, job_fields, jobs_answer
-from api_client.emulator.faults import ApiFault, invalid
-from api_client.emulator.parameters import Parameters, read_object
+from api_client.emulator.answers import (
+    UNKNOWN_TIME,
+    ApiFault,
+    JsonAnswer,
+    invalid,
+    job_fields,
+    jobs_answer,
+    metrics_body,
+)
+from api_client.emulator.backend import StoredFile
+from api_client.emulator.formats import iso
+from api_client.emulator.parameters import Parameters, read_log_query, read_object
 from api_client.emulator.platform import AVAILABILITY_MODELS, Platform
 from api_client.emulator.routes.access import JOB, PROJECT, job_of, objects_url_of, platform_of
+from api_client.emulator.routes.files import file_path
 from api_client.emulator.routes.projects import project_fields
-from api_client.models import TrainingJob
+from api_client.models import Checkpoint, TrainingJob
+
+DEFAULT_PAGE_SIZE = 1000
+MAXIMUM_OFFSET = 2**53
+
+
+def _list_checkpoints(request: Request) -> Response:
+    job = job_of(request)
+    checkpoints = platform_of(request).backend_of(job.id).checkpoints(job.id)
+    return JsonAnswer(
+        {
+            "training_job": job_fields(job),
+            "checkpoints": [_checkpoint_fields(checkpoint, job.id) for checkpoint in checkpoints],
+        }
+    )
+
+
+def _checkpoint_fields(checkpoint: Checkpoint, job_id: str) -> dict[str, Any]:
+    fields = checkpoint.model_dump(mode="json")
+    fields["created_at"] = fields["created_at"] or iso(UNKNOWN_TIME)
+    fields["checkpoint_type"] = fields["checkpoint_type"] or "full"
+    fields["size_bytes"] = fields["size_bytes"] or 0
+    fields["training_job_id"] = fields["training_job_id"] or job_id
+    return fields
+
+
+def _files(request: Request) -> Response:
+    """A page of files; the token is an offset, null at the end (API facts, 2.2)."""
+    platform = platform_of(request)
+    job = job_of(request)
+    parameters = Parameters(request.query_params)
+    size = parameters.integer("page_size", minimum=1, maximum=MAXIMUM_OFFSET, default=DEFAULT_PAGE_SIZE)
+    offset = parameters.integer("page_token", maximum=MAXIMUM_OFFSET, default=0)
+    assert size is not None
+    assert offset is not None
+    files = platform.backend_of(job.id).checkpoint_files(job.id)
+    end = offset + size
+    base = objects_url_of(request)
+    now_s = platform.now_s()
+
+    def fields(file: StoredFile) -> dict[str, Any]:
+        path = file_path(job.id, file.node_rank, file.relative_name)
+        return {
+            "url": base + platform.signer.presigned(path, now_s=now_s),
+            "relative_file_name": file.relative_name,
+            "node_rank": file.node_rank,
+            "size_bytes": file.size_bytes,
+            "last_modified": file.modified,
+        }
+
+    return JsonAnswer(
+        {
+            "presigned_urls": [fields(file) for file in files[offset:end]],
+            "next_page_token": end if end < len(files) else None,
+            "total_count": len(files),
+        }
+    )
+
+
+CHECKPOINTS_ROUTES = [
+    Route(JOB + "/checkpoints", _list_checkpoints, methods=["GET"]),
+    Route(JOB + "/checkpoint_files", _files, methods=["GET"]),
+]
+
 
 LOWEST_PRIORITY = -(2**31)
 HIGHEST_PRIORITY = 2**31 - 1
@@ -132,7 +206,7 @@ def _job_answer(job: TrainingJob) -> Response:
     return JsonAnswer({"training_job": job_fields(job)})
 
 
-ROUTES = [
+JOBS_ROUTES = [
     Route("/v1/training_jobs/search", _search, methods=["POST"]),
     Route(PROJECT + "/jobs", _list, methods=["GET"]),
     Route(PROJECT + "/jobs", _create, methods=["POST"]),
@@ -142,4 +216,69 @@ ROUTES = [
     Route(JOB + "/stop", _stop, methods=["POST"]),
     Route(JOB + "/recreate", _recreate, methods=["POST"]),
     Route(JOB + "/download", _download, methods=["GET"]),
+]
+
+
+def _logs_answer(request: Request, values: Mapping[str, Any]) -> Response:
+    platform = platform_of(request)
+    job = job_of(request)
+    wanted = read_log_query(Parameters(values), int(platform.now_s() * 1000))
+    backend = platform.backend_of(job.id)
+    is_complete = backend.log_is_complete(job.id)  # asked before the lines are read, so true of them
+    lines = backend.logs(job.id, wanted)
+    return JsonAnswer({"logs": lines, "complete": True} if is_complete else {"logs": lines})
+
+
+def _get_logs(request: Request) -> Response:
+    return _logs_answer(request, request.query_params)
+
+
+async def _post_logs(request: Request) -> Response:
+    values = await read_object(request)
+    return await run_in_threadpool(_logs_answer, request, values)
+
+
+LOGS_ROUTES = [
+    Route(JOB + "/logs", _get_logs, methods=["GET"]),
+    Route(JOB + "/logs", _post_logs, methods=["POST"]),
+]
+
+
+MAXIMUM_STEP_S = 7 * 24 * 3600
+MS_PER_S = 1000
+
+
+def _metrics_answer(request: Request, values: Mapping[str, Any]) -> Response:
+    """The samples. A missing bound is the backend's to choose: it knows when the job ended."""
+    job = job_of(request)
+    parameters = Parameters(values)
+    start_ms = parameters.integer("start_epoch_millis")
+    end_ms = parameters.integer("end_epoch_millis")
+    if start_ms is not None and end_ms is not None and start_ms > end_ms:
+        raise invalid("start_epoch_millis must not be after end_epoch_millis")
+    metrics = (
+        platform_of(request)
+        .backend_of(job.id)
+        .metrics(
+            job.id,
+            start_s=None if start_ms is None else start_ms / MS_PER_S,
+            end_s=None if end_ms is None else end_ms / MS_PER_S,
+            step_s=parameters.integer("step_seconds", minimum=1, maximum=MAXIMUM_STEP_S),
+        )
+    )
+    return Response(metrics_body(metrics, job), media_type="application/json")
+
+
+def _get_metrics(request: Request) -> Response:
+    return _metrics_answer(request, request.query_params)
+
+
+async def _post_metrics(request: Request) -> Response:
+    values = await read_object(request)
+    return await run_in_threadpool(_metrics_answer, request, values)
+
+
+METRICS_ROUTES = [
+    Route(JOB + "/metrics", _get_metrics, methods=["GET"]),
+    Route(JOB + "/metrics", _post_metrics, methods=["POST"]),
 ]

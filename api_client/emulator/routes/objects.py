@@ -1,8 +1,4 @@
-"""The object store for archives: credentials for one upload, and the S3 calls that use them.
-
-Whoever holds the session token of an upload may write and read that one object; the rest of the
-signature that S3 clients send is not checked, as only this machine can reach us. Presigned URLs read.
-"""
+"""The ``aws-chunked`` body that S3 clients send when they sign or checksum as they stream."""
 
 from __future__ import annotations
 
@@ -10,20 +6,84 @@ import re
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from api_client.emulator.answers import JsonAnswer
-from api_client.emulator.aws_chunks import ChunkedDecoder, MalformedChunks, is_aws_chunked
-from api_client.emulator.ids import new_id
+from api_client.emulator.answers import JsonAnswer, xml_answer, xml_fault
+from api_client.emulator.formats import new_id
 from api_client.emulator.parameters import MAXIMUM_BODY_BYTES
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes.access import base_url_of, platform_of
-from api_client.emulator.routes.signatures import refusal
+from api_client.emulator.routes.files import refusal
 from api_client.emulator.store.blobs import BUCKET, MAXIMUM_PARTS, IncomingObject, ObjectTooLarge
 from api_client.emulator.stored_bytes import answer_bytes, bytes_of_file
-from api_client.emulator.xml_answers import xml_answer, xml_fault
+
+MAXIMUM_HEADER_BYTES = 4096
+
+
+def is_aws_chunked(headers: Headers) -> bool:
+    """Whether the body is wrapped in chunks of its own."""
+    encoding = headers.get("content-encoding", "").lower()
+    return "aws-chunked" in encoding or headers.get("x-amz-content-sha256", "").startswith("STREAMING-")
+
+
+class MalformedChunks(Exception):
+    """The body is not what its header says."""
+
+
+class ChunkedDecoder:
+    """Takes the wrapping off, piece by piece.
+
+    The body is ``<hex size>[;signature]``, line break, that many bytes, line break, and so on; a chunk of
+    size zero ends it, and trailers may follow.
+    """
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._left_in_chunk = 0
+        self._in_trailers = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The content in these bytes; raises ``MalformedChunks``."""
+        self._pending += data
+        content = bytearray()
+        while self._pending and not self._in_trailers:
+            if self._left_in_chunk == 0:
+                if not self._read_size():
+                    break
+                continue
+            taken = self._pending[: self._left_in_chunk]
+            content += taken
+            del self._pending[: len(taken)]
+            self._left_in_chunk -= len(taken)
+        return bytes(content)
+
+    def finish(self) -> None:
+        """The body has ended; raises ``MalformedChunks`` if that was too early."""
+        if not self._in_trailers:
+            raise MalformedChunks("the body ends before its last chunk")
+
+    def _read_size(self) -> bool:
+        # A chunk's closing line break is still ahead of the next size.
+        if self._pending.startswith(b"\r\n"):
+            del self._pending[:2]
+        line, found, _ = self._pending.partition(b"\r\n")
+        if not found:
+            if len(self._pending) > MAXIMUM_HEADER_BYTES:
+                raise MalformedChunks("a chunk has no size")
+            return False
+        try:
+            self._left_in_chunk = int(line.split(b";")[0], 16)
+        except ValueError as error:
+            raise MalformedChunks("a chunk's size is not a number") from error
+        if self._left_in_chunk < 0:
+            raise MalformedChunks("a chunk's size is negative")
+        del self._pending[: len(line) + 2]
+        self._in_trailers = self._left_in_chunk == 0
+        return True
+
 
 OBJECT = "/" + BUCKET + "/{key:path}"
 REGION = "us-east-1"
@@ -148,7 +208,7 @@ def _delete(request: Request) -> Response:
 
 
 READING_ROUTES = [Route(OBJECT, _get, methods=["GET"])]
-ROUTES = [
+OBJECTS_ROUTES = [
     Route("/v1/blobs/credentials/train", _credentials, methods=["GET"]),
     *READING_ROUTES,
     Route(OBJECT, _put, methods=["PUT"]),

@@ -11,12 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from api_client.emulator.answers import JsonAnswer, job_fields
-from api_client.emulator.faults import ApiFault, not_found
+from api_client.emulator.answers import ApiFault, JsonAnswer, job_fields, not_found
+from api_client.emulator.formats import iso
 from api_client.emulator.parameters import Parameters, read_object
 from api_client.emulator.platform import Platform
 from api_client.emulator.routes.access import PROJECT, platform_of
-from api_client.emulator.timestamps import iso
 from api_client.models import CachedFile, Team, TrainingProject
 
 _FILES_IN_PART = 2000
@@ -107,7 +106,7 @@ def _file_fields(file: CachedFile) -> dict[str, Any]:
     }
 
 
-ROUTES = [
+PROJECTS_ROUTES = [
     Route("/v1/training_projects", _list, methods=["GET"]),
     Route("/v1/training_projects", _upsert, methods=["POST"]),
     Route("/v1/teams/{team_id}/training_projects", _upsert, methods=["POST"]),

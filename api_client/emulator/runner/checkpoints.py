@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from api_client.emulator.backend import StoredFile
-from api_client.emulator.runner.folders import JobFolders
-from api_client.models import Checkpoint
+from api_client.emulator.runner.folders import CacheFolders, CannotStart, JobFolders
+from api_client.emulator.runner.spec import CheckpointSource, parse_spec
+from api_client.emulator.store.jobs import JobRow
+from api_client.models import Checkpoint, TrainingJob
 
 ROOT_CHECKPOINT = "."
 SETTLED_S = 2.0
@@ -183,3 +187,140 @@ def _is_whisper(config: dict[str, Any]) -> bool:
     architectures = config.get("architectures")
     names = architectures if isinstance(architectures, list) else []
     return config.get("model_type") == "whisper" or any("whisper" in str(name).lower() for name in names)
+
+
+UNKNOWN_TEAM = "unknown"
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_safe_id(name: str) -> bool:
+    """Whether an id can be a directory's name."""
+    return _SAFE_ID.fullmatch(name) is not None
+
+
+class Layout:
+    """The data folder of the runner. Safe from any thread."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        max_nodes: int,
+        monotonic: Callable[[], float],
+        team_of: Callable[[str], str],
+    ) -> None:
+        self._data_dir = data_dir.absolute()
+        self.team_of = team_of
+        self._max_nodes = max_nodes
+        self._index = CheckpointIndex(monotonic)
+
+    def job(self, row: JobRow) -> JobFolders:
+        """The directories of a job."""
+        return JobFolders(self._data_dir / "jobs" / row.job.id)
+
+    def caches(self, project_id: str) -> CacheFolders | None:
+        """The cache of a project; None if no directory can have that name."""
+        if not is_safe_id(project_id):
+            return None
+        team_id = self.team_of(project_id)
+        shared = team_id if is_safe_id(team_id) else UNKNOWN_TEAM
+        return CacheFolders(self._data_dir / "caches" / project_id, self._data_dir / "team_caches" / shared)
+
+    @property
+    def links(self) -> Path:
+        """Where the links outside of the data folder are written down."""
+        return self._data_dir / "links.json"
+
+    @property
+    def mirror(self) -> Path:
+        """Where delivered weights are kept for the next job."""
+        return self._data_dir / "weights"
+
+    def checkpoints(self, row: JobRow) -> list[FoundCheckpoint]:
+        """A job's checkpoints, oldest first, as they lie on the disk (or did a moment ago)."""
+        spec = parse_spec(row.spec)
+        if not spec.checkpointing or spec.node_count > self._max_nodes:
+            return []
+        return self._index.of(row.job.id, self.job(row), spec.node_count, finished=row.job.is_finished)
+
+    def forget(self, job_id: str) -> None:
+        """Look at a job's disk again next time."""
+        self._index.forget(job_id)
+
+
+BOOKKEEPING_PREFIXES = ("rng_state", "random_states", "trainer_state", "training_args")
+"""transformers and accelerate write these on every node."""
+
+CheckpointsOf = Callable[[TrainingJob], list[FoundCheckpoint]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadingProject:
+    """Whose job loads: without a selector its own project is searched, else projects of its own team."""
+
+    id: str
+    team_of: Callable[[str], str]
+
+    def may_load_from(self, job: TrainingJob, source: CheckpointSource) -> bool:
+        """Whether the source means checkpoints of that job."""
+        if source.job_id is not None and job.id != source.job_id:
+            return False
+        if source.project_name is not None:
+            name = job.training_project.name if job.training_project else ""
+            return name == source.project_name and self.team_of(job.project_id) == self.team_of(self.id)
+        return source.job_id is not None or job.project_id == self.id
+
+
+def choose_checkpoint(
+    source: CheckpointSource,
+    jobs: Sequence[TrainingJob],
+    *,
+    project: LoadingProject,
+    checkpoints_of: CheckpointsOf,
+) -> FoundCheckpoint:
+    """The checkpoint that a source means; raises ``CannotStart`` if there is none that can be loaded.
+
+    ``jobs`` are the candidates, newest first. The latest checkpoint is the newest of the newest job that
+    has one.
+    """
+    for job in jobs:
+        if not project.may_load_from(job, source):
+            continue
+        found = checkpoints_of(job)
+        if source.name is not None:
+            found = [checkpoint for checkpoint in found if checkpoint.name == source.name]
+        if found:
+            _refuse_shards(found[-1], job)
+            return found[-1]
+    named = [
+        f"job {source.job_id}" if source.job_id else "",
+        f"project {source.project_name!r}" if source.project_name else "",
+    ]
+    where = " and ".join(filter(None, named)) or "the job's own project"
+    what = f"checkpoint {source.name!r}" if source.name else "checkpoint"
+    raise CannotStart(f"there is no {what} of {where} on this machine to load")
+
+
+def _refuse_shards(checkpoint: FoundCheckpoint, job: TrainingJob) -> None:
+    ranks = {file.rank for file in checkpoint.files if not _is_bookkeeping(file.name)}
+    if len(ranks) > 1:
+        raise CannotStart(
+            f"checkpoint {checkpoint.name!r} of job {job.id} is sharded over {len(ranks)} nodes:"
+            " only what one node wrote can be loaded"
+        )
+
+
+def _is_bookkeeping(name: str) -> bool:
+    """What trainers write on every node beside the weights, which one node alone writes."""
+    return PurePosixPath(name).name.startswith(BOOKKEEPING_PREFIXES)
+
+
+def copy_checkpoint(checkpoint: FoundCheckpoint, destination: Path) -> None:
+    """Copy all files; raises ``CannotStart`` if the disk refuses."""
+    try:
+        for file in checkpoint.files:
+            target = destination / f"rank-{file.rank}" / checkpoint.name / file.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file.path, target)
+    except OSError as error:
+        raise CannotStart(f"checkpoint {checkpoint.name!r} cannot be loaded: {error}") from error

@@ -6,11 +6,15 @@ platform's over both.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from api_client.emulator.runner.cannot_start import CannotStart
-from api_client.emulator.runner.folders import CacheFolders, JobFolders
+import psutil
+
+from api_client.emulator.runner.folders import CacheFolders, CannotStart, JobFolders
 from api_client.emulator.runner.spec import JobSpec
 from api_client.models import ProjectSummary
 
@@ -109,3 +113,22 @@ def node_environment(
     if caches is not None and spec.legacy_hf_mount:
         defaults["HF_HOME"] = str(caches.legacy_hugging_face)
     return {**base, **defaults, **user_variables, **platform}
+
+
+def kill_marked(job_id: str, folder: Path) -> int:
+    """Kill every process of ours that was started for that job; returns how many there were.
+
+    The last resort, for processes whose supervisor was killed or that a former emulator left behind.
+    The folder makes the mark unique: another emulator may run a job of the same id.
+    """
+    killed = 0
+    own_uid = os.getuid()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid == os.getpid() or process.uids().real != own_uid:
+                continue
+            marks = process.environ()
+            if marks.get(JOB_MARKER) == job_id and marks.get(FOLDER_MARKER) == str(folder):
+                process.kill()
+                killed += 1
+    return killed

@@ -1,23 +1,17 @@
-"""Where a job's files lie, and how container paths map to this machine.
-
-A job of the runner sees directories of its own in place of the paths it would find in a container::
-
-    <data>/jobs/<job id>/
-        start.sh                    the start commands as one script
-        loaded_checkpoints/rank-0/  what BT_LOAD_CHECKPOINT_DIR holds
-        weights/0/                  what the first of the job's weights delivered, until the job ends
-        node-0/workspace/           working directory, the archive's root
-        node-0/scratch/             BT_SCRATCH_DIR, emptied at the end
-        node-0/checkpoints/         BT_CHECKPOINT_DIR
-        node-0/mounts/              BT_EMULATOR_ROOT: the container's absolute paths, as links to the above
-    <data>/caches/<project id>/     BT_RW_CACHE_DIR with user_artifacts/ and team_artifacts/
-    <data>/team_caches/<team id>/   what team_artifacts/ of the team's projects links to
-"""
+"""Why a job never starts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+
+class CannotStart(Exception):
+    """The job can never start; the message says why, in a user's words.
+
+    It becomes the job's ``error_message`` under the status DEPLOY_FAILED.
+    """
+
 
 NODE_PREFIX = "node-"
 WEIGHTS_FOLDER = "weights"

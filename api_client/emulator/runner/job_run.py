@@ -1,37 +1,101 @@
-"""One run of one job, from its folders to its outcome."""
+"""Everything that happens before a job's first process: folders, archives, the start script."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
+import shutil
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from api_client.emulator.runner.cannot_start import CannotStart
-from api_client.emulator.runner.environment import inherited, node_environment, resolved
-from api_client.emulator.runner.escapees import kill_marked
-from api_client.emulator.runner.folders import CacheFolders, JobFolders
-from api_client.emulator.runner.gpus import Gpus, share_of
+from api_client.archives import BadArchive, Unpacker
+from api_client.emulator.data_folder import remove_tree, write_private
+from api_client.emulator.runner.environment import inherited, kill_marked, node_environment, resolved
+from api_client.emulator.runner.folders import (
+    NODE_PREFIX,
+    WEIGHTS_FOLDER,
+    CacheFolders,
+    CannotStart,
+    JobFolders,
+    NodeFolders,
+)
 from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.mapping import make_mounts
-from api_client.emulator.runner.mounts import SystemLinks
+from api_client.emulator.runner.mounts import SystemLinks, make_mounts
 from api_client.emulator.runner.node_process import NodeProcess
 from api_client.emulator.runner.node_queue import GpuPools
-from api_client.emulator.runner.preparation import (
-    OpenArtifact,
-    make_folders,
-    shell,
-    unpack_artifacts,
-    wipe,
-    write_script,
-)
-from api_client.emulator.runner.sampling import Sampling
-from api_client.emulator.runner.spec import JobSpec
+from api_client.emulator.runner.sampling import Gpus, Sampling, share_of
+from api_client.emulator.runner.spec import Artifact, JobSpec
 from api_client.emulator.runner.weights import parse_weights
 from api_client.emulator.runner.weights_delivery import WeightsDelivery
 from api_client.models import JobStatus, ProjectSummary
+
+OpenArtifact = Callable[[str, str], Path | None]
+"""Bucket and key → the uploaded file, or None if there is none."""
+
+
+def make_folders(folders: JobFolders, spec: JobSpec) -> None:
+    """Create the directories of all nodes."""
+    for rank in range(spec.node_count):
+        node = folders.node(rank)
+        for folder in (node.workspace, node.scratch):
+            folder.mkdir(parents=True, exist_ok=True)
+        if spec.checkpointing:
+            node.checkpoints.mkdir(parents=True, exist_ok=True)
+
+
+def wipe(folders: JobFolders) -> None:
+    """Take away what does not outlive a job: scratch space and delivered weights."""
+    remove_tree(folders.root / WEIGHTS_FOLDER)
+    for node in folders.root.glob(f"{NODE_PREFIX}*"):
+        remove_tree(NodeFolders(node).scratch)
+
+
+def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_artifact: OpenArtifact) -> None:
+    """Unpack the uploaded archives into a node's working directory.
+
+    An archive is a tar, gzipped or not (API facts, 3.5). Raises ``CannotStart``.
+    """
+    name = ""
+    try:
+        with Unpacker(node.workspace) as unpacker:
+            for artifact in artifacts:
+                name = f"{artifact.bucket}/{artifact.key}"
+                archive = open_artifact(artifact.bucket, artifact.key)
+                if archive is None:
+                    raise CannotStart(f"the artifact {name} was never uploaded")
+                unpacker.add(archive)
+    except (BadArchive, OSError) as error:
+        raise CannotStart(f"the artifact {name} cannot be unpacked: {error}") from error
+
+
+def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
+    """Write the start commands as one script that ends at the first one that fails.
+
+    One shell runs them all, so a ``cd`` or an ``export`` holds for those after it. Each goes through
+    ``eval``, so that a command which is no whole line of shell (a comment, an open quote) cannot swallow
+    the next.
+    """
+    lines = []
+    for command in commands:
+        lines.append(f"eval {shlex.quote(command)}")
+        lines.append('bt_status=$?; if [ "$bt_status" -ne 0 ]; then exit "$bt_status"; fi')
+    write_private(folders.script, ("\n".join(lines) + "\n").encode(errors="surrogateescape"))
+
+
+def shell() -> str:
+    """The shell that runs start commands: bash where there is one.
+
+    Not a login shell: /etc/profile resets PATH on many systems, which would hide the Python
+    environment that the emulator was started from.
+    """
+    found = shutil.which("bash") or shutil.which("sh")
+    if found is None:
+        raise CannotStart("there is neither bash nor sh on this machine")
+    return found
+
 
 FAILURE_GRACE_S = 2.0
 """How long the other nodes may go on after one has failed: long enough to say what they saw."""

@@ -1,37 +1,31 @@
-"""The local runner: jobs that really run, on this machine."""
+"""What a project's cache holds on this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from api_client.clock import Clock, SystemClock
 from api_client.emulator.backend import LogQuery, StoredFile
-from api_client.emulator.private_files import remove_tree
-from api_client.emulator.runner.cache_files import list_cache
+from api_client.emulator.data_folder import remove_tree
 from api_client.emulator.runner.changes import Changes
-from api_client.emulator.runner.checkpoints import stored_files
+from api_client.emulator.runner.checkpoints import UNKNOWN_TEAM, Layout, is_safe_id, stored_files
 from api_client.emulator.runner.dispatcher import Dispatcher
-from api_client.emulator.runner.escapees import kill_marked
-from api_client.emulator.runner.gpus import Gpus
-from api_client.emulator.runner.job_run import Outcome, ResolveSecret, RunServices
-from api_client.emulator.runner.layout import UNKNOWN_TEAM, Layout, is_safe_id
+from api_client.emulator.runner.environment import kill_marked
+from api_client.emulator.runner.job_run import OpenArtifact, Outcome, ResolveSecret, RunServices, wipe
 from api_client.emulator.runner.log_writer import LogWriter
-from api_client.emulator.runner.metric_answers import answer_metrics
 from api_client.emulator.runner.mounts import SystemLinks
 from api_client.emulator.runner.node_queue import GpuPools
-from api_client.emulator.runner.preparation import OpenArtifact, wipe
-from api_client.emulator.runner.sampling import Sampling
+from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.spec import parse_spec
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_events import EventStore
-from api_client.emulator.store.job_logs import LogStore
-from api_client.emulator.store.job_metrics import MetricStore
-from api_client.emulator.store.jobs import JobRow, JobStore
+from api_client.emulator.store.job_streams import LogStore, MetricStore, replica_name
+from api_client.emulator.store.jobs import EventStore, JobRow, JobStore
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -39,11 +33,90 @@ from api_client.models import (
     JobMetrics,
     JobStatus,
     LogRecord,
+    NodeMetrics,
+    NodeSeries,
     ProjectSummary,
     QueueEvent,
     TrainingJob,
     User,
 )
+
+
+def list_cache(root: Path) -> list[CachedFile] | None:
+    """Every file and directory below ``root`` by relative path; None if there is no cache."""
+    if not root.is_dir():
+        return None
+    found = []
+    for parent, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            path = Path(parent) / name
+            try:
+                status = path.lstat()
+            except OSError:
+                continue  # gone meanwhile
+            is_folder = stat.S_ISDIR(status.st_mode)
+            found.append(
+                CachedFile(
+                    path=path.relative_to(root).as_posix(),
+                    size_bytes=0 if is_folder else status.st_size,
+                    modified=datetime.fromtimestamp(status.st_mtime, UTC).isoformat(),
+                    file_type="directory" if is_folder else "file",
+                    permissions=stat.filemode(status.st_mode),
+                )
+            )
+    return found
+
+
+WANTED_POINTS = 250
+"""Points of a series when the request leaves the step to us."""
+STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
+SECOND_S = 1.0
+
+
+def step_for(span_s: float) -> int:
+    """The smallest round step, in seconds, that gives no more than the wanted number of points."""
+    for step_s in STEPS_S:
+        if span_s / step_s <= WANTED_POINTS:
+            return step_s
+    return STEPS_S[-1]
+
+
+def answer_metrics(
+    store: MetricStore,
+    job: TrainingJob,
+    *,
+    now: datetime,
+    start_s: float | None,
+    end_s: float | None,
+    step_s: int | None,
+) -> JobMetrics:
+    """The series of a job; a span left open is the whole run, up to its end or to now."""
+    recorded = store.span_s(job.id)
+    first_s, last_s = recorded or (now.timestamp(), now.timestamp())
+    if end_s is None:
+        end_s = last_s + SECOND_S if job.is_finished else now.timestamp()
+    if start_s is None:
+        start_s = min(first_s, end_s)
+    step = step_s if step_s and step_s > 0 else step_for(end_s - start_s)
+    if start_s <= first_s:
+        start_s = first_s - step  # the first step begins before the first sample
+    series = store.read(job.id, start_s=start_s, end_s=end_s, step_s=step)
+    leader = series.nodes.get(0) or NodeSeries()
+    return JobMetrics.model_construct(
+        gpu_memory_usage_bytes=leader.gpu_memory_usage_bytes,
+        gpu_utilization=leader.gpu_utilization,
+        cpu_usage=leader.cpu_usage,
+        cpu_memory_usage_bytes=leader.cpu_memory_usage_bytes,
+        ephemeral_storage=leader.ephemeral_storage,
+        cache=series.cache,
+        training_job=job,
+        per_node_metrics=[
+            NodeMetrics.model_construct(node_id=replica_name(rank), metrics=node)
+            for rank, node in series.nodes.items()
+        ],
+    )
+
 
 MAX_RUNNING_NODES = 8
 STOP_GRACE_S = 5.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from api_client.emulator.runner import supervisor
-from api_client.emulator.runner.output import SILENCE_S, LineSplitter
+from api_client.emulator.runner.log_writer import SILENCE_S, LineSplitter
 
 OUTPUT_DRAIN_S = 2.0
 """How long output may still come after the node has ended."""

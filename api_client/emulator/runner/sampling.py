@@ -1,21 +1,164 @@
-"""Samples of all running nodes, once a second."""
+"""What a node's processes and files use."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
+import os
+import shutil
 import sqlite3
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from api_client.clock import Clock
 from api_client.emulator.runner.changes import Changes
-from api_client.emulator.runner.gpus import Gpus
-from api_client.emulator.runner.usage import ProcessUsage, children_by_parent, disk_usage
-from api_client.emulator.store.job_metrics import MetricStore, NodeReading
+from api_client.emulator.runner.supervisor import parents_and_groups
+from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
+
+_BLOCK_BYTES = 512
+
+
+def children_by_parent() -> dict[int, list[int]]:
+    """The machine's process tree at this moment."""
+    children: dict[int, list[int]] = {}
+    for pid, parent, _ in parents_and_groups():
+        children.setdefault(parent, []).append(pid)
+    return children
+
+
+def below(root: int, children: Mapping[int, Sequence[int]]) -> list[int]:
+    """Every process below ``root``, itself left out."""
+    found = []
+    queue = list(children.get(root, ()))
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        queue.extend(children.get(pid, ()))
+    return found
+
+
+class ProcessUsage:
+    """CPU and memory of all processes below one; keeps what it needs for the next difference."""
+
+    def __init__(self, root: int, now_s: float) -> None:
+        self._root = root
+        self._measured_at_s = now_s
+        self._processes: dict[int, psutil.Process] = {}
+        self._cpu_s: dict[int, float] = {}
+
+    def read(self, children: Mapping[int, Sequence[int]], now_s: float) -> tuple[float, int]:
+        """Mean cores used since the last call, and resident bytes now (shared pages count each time)."""
+        used_s, resident_bytes = 0.0, 0
+        cpu_s: dict[int, float] = {}
+        for pid in below(self._root, children):
+            with contextlib.suppress(psutil.Error):
+                process = self._processes.get(pid) or psutil.Process(pid)
+                with process.oneshot():
+                    times = process.cpu_times()
+                    resident_bytes += process.memory_info().rss
+                cpu_s[pid] = times.user + times.system
+                # A process not seen before was born since the last call: all its time counts.
+                used_s += max(0.0, cpu_s[pid] - self._cpu_s.get(pid, 0.0))
+                self._processes[pid] = process
+        elapsed_s = now_s - self._measured_at_s
+        self._measured_at_s = now_s
+        self._cpu_s = cpu_s
+        self._processes = {pid: self._processes[pid] for pid in cpu_s}
+        return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
+
+
+def disk_usage(folder: Path) -> tuple[int, float]:
+    """Bytes that a folder's files take on the disk, and their share of that disk. Links are not followed."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # gone meanwhile
+                total += (Path(parent) / name).lstat().st_blocks * _BLOCK_BYTES
+    try:
+        size = shutil.disk_usage(folder).total
+    except OSError:
+        return total, 0.0
+    return total, total / size if size else 0.0
+
+
+_PERCENT = 100.0
+
+
+class Gpus:
+    """GPUs by the names that CUDA_VISIBLE_DEVICES uses. Safe from any thread; NVML is opened once."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._visible = environ.get("CUDA_VISIBLE_DEVICES")
+        self._lock = threading.Lock()
+        self._handles: dict[str, Any] | None = None
+        self._nvml: Any = None
+
+    def names(self) -> list[str]:
+        """Indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
+        with self._lock:
+            if self._handles is None:
+                self._handles = self._open()
+            return list(self._handles)
+
+    def read(self, names: Sequence[str]) -> tuple[GpuReading, ...]:
+        """One reading each, ranked in the order of the names; what a GPU does not tell is left out."""
+        self.names()
+        readings = []
+        for rank, name in enumerate(names):
+            handle = (self._handles or {}).get(name)
+            if handle is None:
+                continue
+            utilization = memory = None
+            with contextlib.suppress(self._nvml.NVMLError):
+                memory = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
+            with contextlib.suppress(self._nvml.NVMLError):
+                utilization = self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / _PERCENT
+            readings.append(GpuReading(rank, utilization, memory))
+        return tuple(readings)
+
+    def close(self) -> None:
+        """Let go of NVML."""
+        with self._lock:
+            if self._nvml is not None:
+                with contextlib.suppress(self._nvml.NVMLError):
+                    self._nvml.nvmlShutdown()
+            self._nvml, self._handles = None, {}
+
+    def _open(self) -> dict[str, Any]:
+        try:
+            nvml: Any = importlib.import_module("pynvml")
+        except ImportError:
+            return {}
+        handles: dict[str, Any] = {}
+        with contextlib.suppress(nvml.NVMLError):
+            nvml.nvmlInit()
+            self._nvml = nvml
+            if self._visible is None:
+                names = [str(index) for index in range(nvml.nvmlDeviceGetCount())]
+            else:
+                names = [name.strip() for name in self._visible.split(",") if name.strip()]
+            for name in names:
+                handles[name] = (
+                    nvml.nvmlDeviceGetHandleByIndex(int(name))
+                    if name.isdigit()
+                    else nvml.nvmlDeviceGetHandleByUUID(name)
+                )
+        return handles
+
+
+def share_of(names: Sequence[str], *, gpus_per_node: int, node_count: int, rank: int) -> list[str]:
+    """Which GPUs a node gets: its own ones if there are enough for all nodes, else shared ones."""
+    if gpus_per_node * node_count <= len(names):
+        return list(names[rank * gpus_per_node : (rank + 1) * gpus_per_node])
+    return list(names[:gpus_per_node])
+
 
 SAMPLE_INTERVAL_S = 1.0
 DISK_INTERVAL_S = 10.0

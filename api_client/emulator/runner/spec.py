@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from api_client.emulator.runner.cannot_start import CannotStart
+from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.weights import parse_weights
 
 DEFAULT_CACHE_MOUNT = "/root/.cache"

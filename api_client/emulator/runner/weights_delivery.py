@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from api_client.emulator.private_files import remove_tree
-from api_client.emulator.runner.cannot_start import CannotStart
-from api_client.emulator.runner.weights import WeightsSource
-from api_client.emulator.runner.weights_order import FetchOrder
+from api_client.emulator.data_folder import remove_tree
+from api_client.emulator.runner.folders import CannotStart
+from api_client.emulator.runner.weights import FetchOrder, WeightsSource
 
 FETCHER = "api_client.emulator.runner.weights_fetch"
 """Named, not imported: it is the other process's main module."""

@@ -1,24 +1,337 @@
-"""The process that fetches one of a job's weights: ``python -m …weights_fetch``, the order on stdin.
-
-A process of its own, so that a stop can end any library in the middle of anything, and so that what a
-library leaves behind is gone with it. Standard input stays open while whoever asked is alive: its end, or
-anything more on it, ends this process.
-"""
+"""Putting fetched files where the job will read them: whole, write-protected, nowhere else."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import importlib
+import json
 import os
+import secrets
+import shlex
+import shutil
 import sys
 import threading
-from pathlib import Path
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
 
-from api_client.emulator.runner.weights import HUGGING_FACE, LOCAL_FILES
-from api_client.emulator.runner.weights_files import fetch_files
-from api_client.emulator.runner.weights_hub import fetch_from_hub
-from api_client.emulator.runner.weights_mirror import fetch_objects
-from api_client.emulator.runner.weights_order import FetchFailed, FetchOrder, Progress, tell
-from api_client.emulator.runner.weights_placing import seal
+from api_client.emulator.runner.weights import (
+    HUGGING_FACE,
+    LOCAL_FILES,
+    FetchFailed,
+    FetchOrder,
+    Progress,
+    tell,
+)
+
+READ_ONLY_FILE = 0o444
+READ_ONLY_FOLDER = 0o555
+
+
+def place(source: Path, destination: Path, name: str, *, link: bool) -> None:
+    """Make ``destination/name`` the file ``source``: a hard link if ``link`` and the disk allows, or a copy.
+
+    ``name`` comes from a server and is refused (``FetchFailed``) if it leads out of the destination.
+    """
+    target = destination / safe_name(name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if link:
+        try:
+            target.hardlink_to(source)
+            return
+        except FileExistsError as error:
+            raise FetchFailed(f"two files are called {name!r}") from error
+        except OSError:
+            pass  # another disk, or one without hard links
+    shutil.copyfile(source, target)
+    shutil.copystat(source, target)
+    target.chmod(READ_ONLY_FILE)
+
+
+def safe_name(name: str) -> PurePosixPath:
+    """A relative path that stays inside; raises ``FetchFailed`` for any other."""
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise FetchFailed(f"the source has a file with an unusable name: {name!r}")
+    return path
+
+
+def seal(folder: Path) -> tuple[int, int]:
+    """Write-protect all folders; returns how many files there are and their bytes."""
+    count, size_bytes = 0, 0
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            count += 1
+            size_bytes += (Path(parent) / name).stat().st_size
+        Path(parent).chmod(READ_ONLY_FOLDER)
+    return count, size_bytes
+
+
+def fetch_files(order: FetchOrder, progress: Progress) -> None:
+    """Copy a folder's files, or one file; raises ``FetchFailed`` if there is no such thing."""
+    source = Path(unquote(order.location))
+    if not source.is_absolute():
+        raise FetchFailed("a file:// source needs an absolute path, as in file:///home/me/model")
+    if source.is_dir():
+        found = {path.relative_to(source).as_posix(): path for path in _below(source)}
+    elif source.is_file():
+        found = {source.name: source}
+    else:
+        raise FetchFailed(f"there is no {source} on this machine")
+    wanted = {name: path for name, path in sorted(found.items()) if order.wants(name)}
+    progress.expect(len(wanted), sum(path.stat().st_size for path in wanted.values()))
+    for name, path in wanted.items():
+        place(path, Path(order.destination), name, link=False)
+        progress.add(path.stat().st_size)
+
+
+def _below(folder: Path) -> list[Path]:
+    """Every file; links to files count as what they lead to, links to folders are left alone."""
+    return [
+        Path(parent) / name
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if (Path(parent) / name).is_file()
+    ]
+
+
+HUB_LIBRARY = "huggingface_hub"
+DATASETS = "datasets/"
+MAXIMUM_NAME_PARTS = 2
+
+
+def fetch_from_hub(order: FetchOrder, progress: Progress) -> None:
+    """Fetch a repository at its revision into the mirror, and hand out what the patterns let through."""
+    try:
+        library: Any = importlib.import_module(HUB_LIBRARY)
+    except ImportError as error:
+        raise FetchFailed(
+            f"hf:// needs a package: {shlex.quote(sys.executable)} -m pip install huggingface-hub,"
+            " and start the emulator again"
+        ) from error
+    is_dataset = order.location.startswith(DATASETS)
+    repository = order.location.removeprefix(DATASETS).strip("/")
+    if len(repository.split("/")) > MAXIMUM_NAME_PARTS:
+        raise FetchFailed(f"a repository is called owner/name, not {repository!r}")
+    snapshot = Path(
+        library.snapshot_download(
+            repository,
+            repo_type="dataset" if is_dataset else "model",
+            revision=order.revision,
+            allow_patterns=list(order.allow) or None,
+            ignore_patterns=list(order.ignore) or None,
+            token=order.secret if order.secret is not None else False,  # never the user's own login
+            cache_dir=Path(order.mirror) / "hub",
+        )
+    )
+    for parent, _, names in os.walk(snapshot):
+        for file_name in sorted(names):
+            path = Path(parent) / file_name
+            name = path.relative_to(snapshot).as_posix()
+            if order.wants(name):
+                stored = path.resolve()
+                stored.chmod(READ_ONLY_FILE)
+                place(stored, Path(order.destination), name, link=True)
+                progress.add(stored.stat().st_size)
+
+
+STORE_LIBRARY = "obstore"
+REGION_TIMEOUT_S = 10
+DEFAULT_REGION = "us-east-1"
+REQUEST_TIMEOUT = "120s"
+CONNECT_TIMEOUT = "10s"
+_AWS_FIELDS = ("access_key_id", "secret_access_key", "session_token", "region")
+
+
+def object_library() -> Any:
+    """The library for object stores; raises ``FetchFailed`` if it is not installed."""
+    try:
+        return importlib.import_module(STORE_LIBRARY)
+    except ImportError as error:
+        raise FetchFailed(
+            "this source needs the package obstore: pip install obstore, and start the emulator again"
+        ) from error
+
+
+def open_bucket(order: FetchOrder) -> tuple[Any, str]:
+    """The bucket that an order names, and the path inside of it."""
+    bucket, _, path = order.location.partition("/")
+    store_module: Any = importlib.import_module(f"{object_library().__name__}.store")
+    if order.scheme == "gs":
+        return store_module.GCSStore(bucket, config=_gcs_config(order), **_options()), path
+    account = None
+    if order.scheme == "r2":
+        account, separator, bucket = bucket.partition(".")
+        if not separator or not account or not bucket:
+            raise FetchFailed("an r2:// source is called r2://account_id.bucket/path")
+    return store_module.S3Store(bucket, config=_s3_config(order, bucket, account), **_options()), path
+
+
+def _options() -> dict[str, Any]:
+    endpoints = (_aws_endpoint(), os.environ.get("STORAGE_EMULATOR_HOST"))
+    is_plain = any(endpoint and endpoint.startswith("http://") for endpoint in endpoints)
+    client = {"timeout": REQUEST_TIMEOUT, "connect_timeout": CONNECT_TIMEOUT, "allow_http": is_plain}
+    return {"client_options": client}
+
+
+def _aws_endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _s3_config(order: FetchOrder, bucket: str, account: str | None) -> dict[str, Any]:
+    endpoint = _aws_endpoint()
+    if endpoint is None and account is not None:
+        endpoint = f"https://{account}.r2.cloudflarestorage.com"
+    secret = _secret_object(order)
+    config: dict[str, Any] = {"skip_signature": order.secret is None}
+    for field in _AWS_FIELDS:
+        value = secret.get(field) or secret.get(f"aws_{field}")
+        if value:
+            config[field] = str(value)
+    if order.secret is not None and not {"access_key_id", "secret_access_key"} <= config.keys():
+        raise FetchFailed(
+            'the secret must be a JSON object: {"access_key_id": …, "secret_access_key": …, "region": …}'
+        )
+    if endpoint is not None:
+        config["endpoint"] = endpoint
+    if "region" not in config:
+        config["region"] = "auto" if account else _region_of(bucket, endpoint)
+    return config
+
+
+def _gcs_config(order: FetchOrder) -> dict[str, Any]:
+    endpoint = os.environ.get("STORAGE_EMULATOR_HOST")
+    if endpoint:
+        base = endpoint if "://" in endpoint else f"http://{endpoint}"
+        account = {"gcs_base_url": base, "disable_oauth": True, "client_email": "", "private_key": ""}
+        return {"service_account_key": json.dumps(account | {"private_key_id": ""})}
+    if order.secret is None:
+        return {"skip_signature": True}
+    if not _secret_object(order):
+        raise FetchFailed("the secret must be a service account's key, a JSON object")
+    return {"service_account_key": order.secret}
+
+
+def _secret_object(order: FetchOrder) -> Mapping[str, Any]:
+    try:
+        content = json.loads(order.secret or "{}")
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _region_of(bucket: str, endpoint: str | None) -> str:
+    """Where a bucket of AWS lies; it says so even to strangers. Elsewhere the region is a formality."""
+    if endpoint is not None:
+        return os.environ.get("AWS_REGION") or DEFAULT_REGION
+    request = urllib.request.Request(f"https://s3.amazonaws.com/{bucket}", method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=REGION_TIMEOUT_S) as answer:
+            headers = answer.headers
+    except urllib.error.HTTPError as refusal:
+        headers = refusal.headers
+    except OSError:
+        return DEFAULT_REGION
+    return str(headers.get("x-amz-bucket-region") or DEFAULT_REGION)
+
+
+PIECE_BYTES = 32 * 1024 * 1024
+"""Fetched by one request, so that no request takes long and a cut one costs little."""
+DOWNLOADS_AT_ONCE = 4
+
+Meta = Mapping[str, Any]
+"""What a store says of an object: path, size, e_tag, last_modified."""
+
+
+def fetch_objects(order: FetchOrder, progress: Progress) -> None:
+    """Fetch what lies below the source's path, or the one object that it names."""
+    library = object_library()
+    store, prefix = open_bucket(order)
+    found = _listed(library, store, prefix.strip("/"))
+    wanted = {name: meta for name, meta in found.items() if order.wants(name)}
+    for name in wanted:
+        safe_name(name)
+    progress.expect(len(wanted), sum(int(meta["size"]) for meta in wanted.values()))
+    mirror = Path(order.mirror) / "objects"
+    mirror.mkdir(parents=True, exist_ok=True)
+
+    def fetch(item: tuple[str, Meta]) -> None:
+        name, meta = item
+        kept = mirror / _key(order, meta)
+        if not _is_intact(kept, meta):
+            _download(library, store, meta, kept, progress)
+        else:
+            progress.add(int(meta["size"]))
+        place(kept, Path(order.destination), name, link=True)
+
+    with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+        for _ in pool.map(fetch, wanted.items()):
+            pass
+
+
+def _listed(library: Any, store: Any, prefix: str) -> dict[str, Meta]:
+    """Objects by their path below the prefix; empty ones that stand for a folder are left out."""
+    found: dict[str, Meta] = {}
+    for batch in library.list(store, prefix=prefix or None):
+        for meta in batch:
+            name = meta["path"][len(prefix) :].lstrip("/") if prefix else meta["path"]
+            if name:
+                found[name] = meta
+    folders = {str(folder) for name in found for folder in PurePosixPath(name).parents}
+    if found or not prefix:
+        return {name: meta for name, meta in sorted(found.items()) if meta["size"] or name not in folders}
+    try:
+        return {prefix.rsplit("/", 1)[-1]: library.head(store, prefix)}
+    except FileNotFoundError as error:
+        raise FetchFailed(f"there is nothing at {prefix!r} in the bucket") from error
+
+
+def _key(order: FetchOrder, meta: Meta) -> str:
+    bucket = order.location.partition("/")[0]
+    version = meta.get("e_tag") or meta["last_modified"].isoformat()
+    subject = "\0".join((order.scheme, bucket, meta["path"], version, str(meta["size"])))
+    return hashlib.sha256(subject.encode(errors="surrogatepass")).hexdigest()
+
+
+def _modified_s(meta: Meta) -> float:
+    moment: datetime = meta["last_modified"]
+    return float(int(moment.timestamp()))
+
+
+def _is_intact(kept: Path, meta: Meta) -> bool:
+    """Whether the file is whole and nobody wrote to it: it bears the object's own time."""
+    try:
+        status = kept.stat()
+    except FileNotFoundError:
+        return False
+    return status.st_size == meta["size"] and status.st_mtime == _modified_s(meta)
+
+
+def _download(library: Any, store: Any, meta: Meta, kept: Path, progress: Progress) -> None:
+    temporary = kept.with_name(f".{kept.name}.{secrets.token_hex(4)}")
+    size_bytes = int(meta["size"])
+    try:
+        with temporary.open("xb") as file:
+            for start in range(0, size_bytes, PIECE_BYTES):
+                end = min(start + PIECE_BYTES, size_bytes)
+                answer = library.get(store, meta["path"], options={"range": (start, end)})
+                if answer.meta.get("e_tag") != meta.get("e_tag"):
+                    raise FetchFailed(f"{meta['path']!r} changed while it was fetched")
+                piece = answer.bytes()
+                file.write(piece)
+                progress.add(len(piece))
+        os.utime(temporary, (_modified_s(meta), _modified_s(meta)))
+        temporary.chmod(READ_ONLY_FILE)
+        temporary.replace(kept)
+    finally:
+        temporary.unlink(missing_ok=True)
+
 
 MAXIMUM_REASON_CHARACTERS = 600
 

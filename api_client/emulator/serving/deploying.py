@@ -1,21 +1,381 @@
-"""Making a deployment of a checked request, or only saying what it would be."""
+"""The rank a server must be started with to load adapters."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from api_client.emulator.answers import ApiFault, invalid, not_found, not_served
+from api_client.emulator.backend import StoredFile
 from api_client.emulator.catalog import INSTANCE_TYPES
-from api_client.emulator.faults import not_found
 from api_client.emulator.platform import Platform
-from api_client.emulator.serving.chosen import choose
-from api_client.emulator.serving.obstacles import obstacle
-from api_client.emulator.serving.template_request import EnvironmentVariable, check_template_request
-from api_client.emulator.serving.truss_template import render
 from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployment
-from api_client.models import InstanceType
+from api_client.models import Checkpoint, InstanceType, TrainingJob
+
+SERVED_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""What vLLM takes as max_lora_rank (API facts, 7)."""
+
+UNSAID_RANK = 16
+"""The rank of an adapter whose configuration says none."""
+
+
+def adapter_rank(configuration: Any) -> int:
+    """``r`` of an adapter_config.json, or what is assumed where it is missing or no number."""
+    rank = configuration.get("r") if isinstance(configuration, dict) else None
+    if isinstance(rank, int) and not isinstance(rank, bool) and rank > 0:
+        return rank
+    return UNSAID_RANK
+
+
+def served_rank(adapter_ranks: Iterable[int]) -> int:
+    """The smallest rank that holds all of them; raises an ``ApiFault`` if there is none."""
+    largest = max(adapter_ranks)
+    for rank in SERVED_RANKS:
+        if rank >= largest:
+            return rank
+    raise invalid(f"LoRA rank {largest} cannot be served: the largest possible is {SERVED_RANKS[-1]}")
+
+
+LOOPS_SOURCE = "B10_LOOPS_CHECKPOINTING"
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def _storable(text: str) -> str:
+    """JSON can carry halves of characters, which no file or database takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("the text is no valid Unicode") from error
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_storable)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+
+class _Metadata(_Part):
+    oracle_name: _Text
+
+    @field_validator("oracle_name")
+    @classmethod
+    def _said(cls, name: str) -> str:
+        if not name.strip():
+            raise ValueError("the model needs a name")
+        return name.strip()
+
+
+class CheckpointPlace(_Part):
+    """A checkpoint by its job and its name."""
+
+    training_job_id: _Text
+    checkpoint_name: _Text
+
+
+class _TrainingSource(_Part):
+    checkpoint: CheckpointPlace
+
+
+class _WeightsSource(_Part):
+    weight_source_type: Literal["B10_CHECKPOINTING"]
+    b10_training_checkpoint_weights_source: _TrainingSource
+
+
+class EnvironmentVariable(_Part):
+    """A variable of the server: ``value`` is its value or, for a reference, the name of a secret."""
+
+    name: _Text
+    value: _Text
+    is_secret_reference: bool = False
+
+    @field_validator("name")
+    @classmethod
+    def _usable(cls, name: str) -> str:
+        if not _VARIABLE_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot be the name of an environment variable")
+        return name
+
+
+class _InferenceStack(_Part):
+    stack_type: Literal["VLLM"]
+    environment_variables: list[EnvironmentVariable] = []
+
+
+class TemplateRequest(_Part):
+    """A checked request."""
+
+    metadata: _Metadata
+    weights_sources: list[_WeightsSource] = Field(min_length=1)
+    inference_stack: _InferenceStack
+    instance_type_id: _Text
+    dry_run: bool = False
+
+    @property
+    def model_name(self) -> str:
+        """What the model will be called."""
+        return self.metadata.oracle_name
+
+    @property
+    def places(self) -> list[CheckpointPlace]:
+        """The checkpoints to serve."""
+        return [source.b10_training_checkpoint_weights_source.checkpoint for source in self.weights_sources]
+
+    @property
+    def environment(self) -> list[EnvironmentVariable]:
+        """The server's environment."""
+        return self.inference_stack.environment_variables
+
+
+def check_template_request(fields: Any) -> TemplateRequest:
+    """The request, checked; raises an ``ApiFault`` that names the first wrong field."""
+    _refuse_loops(fields)
+    try:
+        return TemplateRequest.model_validate(fields)
+    except ValidationError as error:
+        raise _refusal(error) from error
+
+
+def _refuse_loops(fields: Any) -> None:
+    sources = fields.get("weights_sources") if isinstance(fields, dict) else None
+    for source in sources if isinstance(sources, list) else []:
+        if isinstance(source, dict) and source.get("weight_source_type") == LOOPS_SOURCE:
+            raise not_served("the emulator has no Loops checkpoints")
+
+
+def _refusal(error: ValidationError) -> ApiFault:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(step) for step in ("request", *first["loc"]))
+    return invalid(f"{place}: {first['msg'].removeprefix('Value error, ')}")
+
+
+ROOT_CHECKPOINT = "."
+LORA = "lora"
+SERVABLE_KINDS = (LORA, "full", "whisper")
+SYNCING = "SYNCING"
+
+_WEIGHT_SUFFIXES = (".safetensors", ".gguf")
+_TORCH_WEIGHTS = ("pytorch_model", "adapter_model", "consolidated")
+"""What PyTorch files that hold whole weights are called; others are states and shards of trainers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCheckpoint:
+    """One of them. ``rank`` is the adapter's; ``weight_bytes`` None means that no file of it is known."""
+
+    job: TrainingJob
+    name: str
+    kind: str
+    base_model: str | None
+    rank: int
+    weight_bytes: int | None
+
+
+def choose(platform: Platform, places: Sequence[CheckpointPlace]) -> tuple[ChosenCheckpoint, ...]:
+    """Look the checkpoints up; raises an ``ApiFault`` for what is not there or cannot be served together."""
+    chosen = tuple(_look_up(platform, place) for place in places)
+    if len(chosen) > 1:
+        alone = next((each for each in chosen if each.kind != LORA), None)
+        if alone is not None:
+            raise invalid(
+                f"checkpoint {alone.name!r} is of type {alone.kind}, which must be deployed alone;"
+                " only LoRA checkpoints can be served together"
+            )
+        if len({each.name for each in chosen}) < len(chosen):
+            raise invalid("checkpoints that are served together must have different names")
+        if len({each.base_model for each in chosen}) > 1:
+            raise invalid("LoRA checkpoints that are served together must share their base model")
+    if chosen[0].kind == LORA and not chosen[0].base_model:
+        raise invalid(f"the base model of LoRA checkpoint {chosen[0].name!r} is unknown")
+    return chosen
+
+
+def _look_up(platform: Platform, place: CheckpointPlace) -> ChosenCheckpoint:
+    job = platform.job_by_id(place.training_job_id)
+    backend = platform.backend_of(job.id)
+    for checkpoint in backend.checkpoints(job.id):
+        if checkpoint.checkpoint_id == place.checkpoint_name:
+            return _chosen(job, checkpoint, backend.checkpoint_files(job.id))
+    raise ApiFault(
+        404, "NOT_FOUND", f"Checkpoint {place.checkpoint_name!r} of training job {job.id!r} not found"
+    )
+
+
+def _chosen(job: TrainingJob, checkpoint: Checkpoint, files: Sequence[StoredFile]) -> ChosenCheckpoint:
+    name = checkpoint.checkpoint_id
+    kind = checkpoint.checkpoint_type or "full"
+    if kind not in SERVABLE_KINDS:
+        raise invalid(f"checkpoint {name!r} is of type {kind!r}, which no template serves")
+    if checkpoint.sync_status == SYNCING:
+        raise invalid(f"checkpoint {name!r} is still being uploaded")
+    return ChosenCheckpoint(
+        job=job,
+        name=name,
+        kind=kind,
+        base_model=checkpoint.base_model,
+        rank=adapter_rank(checkpoint.lora_adapter_config),
+        weight_bytes=_weight_bytes(name, files),
+    )
+
+
+def _weight_bytes(checkpoint: str, files: Sequence[StoredFile]) -> int | None:
+    """How much of it a server loads: whole weights, in its own folder, of the first node (API facts, 5)."""
+    folder = PurePosixPath(checkpoint)
+    own = [
+        (PurePosixPath(file.relative_name), file)
+        for file in files
+        if folder in PurePosixPath(file.relative_name).parents
+    ]
+    if not own:
+        return None
+    return sum(
+        file.size_bytes
+        for path, file in own
+        if file.node_rank == 0 and path.parent == folder and _is_weights(path.name)
+    )
+
+
+def _is_weights(name: str) -> bool:
+    return name.endswith(_WEIGHT_SUFFIXES) or (name.endswith(".bin") and name.startswith(_TORCH_WEIGHTS))
+
+
+USABLE_MEMORY = 0.9
+"""vLLM's own default for gpu_memory_utilization."""
+
+BYTES_PER_MIB = 1024 * 1024
+BYTES_PER_GIB = 1024**3
+
+
+def obstacle(machine: InstanceType, checkpoints: Sequence[ChosenCheckpoint]) -> str | None:
+    """The error the server would end with, or None if nothing is in its way."""
+    if machine.gpu_count == 0:
+        return f"RuntimeError: Failed to infer device type: {machine.name} has no GPU"
+    for checkpoint in checkpoints:
+        if checkpoint.weight_bytes == 0:
+            return (
+                f"RuntimeError: Cannot find any model weights in checkpoint {checkpoint.name!r}:"
+                " shards of a distributed trainer must be merged before they can be served"
+            )
+    weight_bytes = sum(each.weight_bytes or 0 for each in checkpoints if each.kind != LORA)
+    memory_bytes = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB * machine.gpu_count
+    if memory_bytes and weight_bytes > memory_bytes * USABLE_MEMORY:
+        return (
+            f"torch.OutOfMemoryError: CUDA out of memory: the weights take {weight_bytes / BYTES_PER_GIB:.0f}"
+            f" GiB, {machine.name} has {memory_bytes / BYTES_PER_GIB:.0f} GiB"
+        )
+    return None
+
+
+SERVER_IMAGE = "vllm/vllm-openai:v0.11.0"
+SERVER_PORT = 8000
+HEALTH_PATH = "/health"
+ENDPOINTS = {"whisper": "/v1/audio/transcriptions"}
+CHAT_ENDPOINT = "/v1/chat/completions"
+DOWNLOAD_FOLDER = "/tmp/training_checkpoints"
+"""Where checkpoints appear in the server's container, each below its job's id (API facts, 7)."""
+
+SECRETS_FOLDER = "/secrets"
+FIRST_NODE = "rank-0"
+CONCURRENCY = 256
+MILLICPU = 1000
+MIB_PER_GIB = 1024
+
+
+def render(
+    model_name: str,
+    machine: InstanceType,
+    checkpoints: Sequence[ChosenCheckpoint],
+    environment: Sequence[EnvironmentVariable],
+) -> dict[str, Any]:
+    """The configuration as config.yaml would hold it. Secrets appear by name alone."""
+    secrets = [variable for variable in environment if variable.is_secret_reference]
+    return {
+        "model_name": model_name,
+        "model_metadata": {
+            "example_model_input": _example(checkpoints[0]),
+            "tags": ["openai-compatible"],
+        },
+        "base_image": {"image": SERVER_IMAGE},
+        "docker_server": {
+            "start_command": start_command(machine, checkpoints, secrets),
+            "server_port": SERVER_PORT,
+            "predict_endpoint": ENDPOINTS.get(checkpoints[0].kind, CHAT_ENDPOINT),
+            "readiness_endpoint": HEALTH_PATH,
+            "liveness_endpoint": HEALTH_PATH,
+        },
+        "environment_variables": {
+            variable.name: variable.value for variable in environment if not variable.is_secret_reference
+        },
+        "resources": _resources(machine),
+        "runtime": {"predict_concurrency": CONCURRENCY},
+        "secrets": {variable.value: None for variable in secrets},
+        "training_checkpoints": {
+            "download_folder": DOWNLOAD_FOLDER,
+            "artifact_references": [
+                {"training_job_id": each.job.id, "paths": [f"{PurePosixPath(FIRST_NODE, each.name)}/"]}
+                for each in checkpoints
+            ],
+        },
+    }
+
+
+def start_command(
+    machine: InstanceType, checkpoints: Sequence[ChosenCheckpoint], secrets: Sequence[EnvironmentVariable]
+) -> str:
+    """What the container runs: secrets come from their files, then vLLM takes over."""
+    words = ["exec", "vllm", "serve", *_weights_arguments(checkpoints)]
+    words += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
+    words += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
+    exports = [
+        f'export {each.name}="$(cat {shlex.quote(f"{SECRETS_FOLDER}/{each.value}")})"' for each in secrets
+    ]
+    return shlex.join(["sh", "-c", "; ".join([*exports, shlex.join(words)])])
+
+
+def _weights_arguments(checkpoints: Sequence[ChosenCheckpoint]) -> list[str]:
+    first = checkpoints[0]
+    if first.kind != LORA:
+        return [_folder_of(first), "--served-model-name", first.name]
+    return [
+        first.base_model or "",
+        "--enable-lora",
+        "--max-lora-rank",
+        str(served_rank(each.rank for each in checkpoints)),
+        "--max-loras",
+        str(len(checkpoints)),
+        "--lora-modules",
+        *(f"{each.name}={_folder_of(each)}" for each in checkpoints),
+    ]
+
+
+def _folder_of(checkpoint: ChosenCheckpoint) -> str:
+    return str(PurePosixPath(DOWNLOAD_FOLDER, checkpoint.job.id, FIRST_NODE, checkpoint.name))
+
+
+def _resources(machine: InstanceType) -> dict[str, Any]:
+    resources: dict[str, Any] = {
+        "cpu": str(machine.millicpu_limit // MILLICPU),
+        "memory": f"{machine.memory_limit_mib // MIB_PER_GIB}Gi",
+        "use_gpu": machine.gpu_count > 0,
+    }
+    if machine.gpu_type:
+        # The accelerator's name in a configuration has no dash (API facts, 3.2).
+        resources["accelerator"] = f"{machine.gpu_type.replace('-', '_')}:{machine.gpu_count}"
+    return resources
+
+
+def _example(checkpoint: ChosenCheckpoint) -> dict[str, Any]:
+    if checkpoint.kind in ENDPOINTS:
+        return {"model": checkpoint.name, "file": "speech.wav"}
+    return {"model": checkpoint.name, "messages": [{"role": "user", "content": "Hello!"}]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import datetime
 
-from api_client.emulator.ids import new_id
+from api_client.emulator.formats import iso, moment, new_id
 from api_client.emulator.store.database import Database
-from api_client.emulator.timestamps import iso, moment
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS served_models (

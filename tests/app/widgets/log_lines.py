@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
 
 START_NS = 1_700_000_000_000_000_000  # 22:13:20 UTC
 NS_PER_S = 1_000_000_000

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.series import Series
+from tui.analysis.series import Series
 from tui.widgets.charts import braille
 from tui.widgets.charts.braille import Grid
 

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.insight.series import Series
-from tui.insight.shaping import Shaper, logarithmic, smoothed
-from tui.insight.units import percent
+from tui.analysis.series import Series, Shaper, logarithmic, smoothed
+from tui.text.units import percent
 from tui.widgets.charts.picture import ChartSpec, Mark, draw, picture
-from tui.widgets.charts.reading import read, value_at
+from tui.widgets.charts.spec import read, value_at
 from tui.widgets.charts.ticks import exact_duration, log_ticks, time_ticks
 
 END = 1_700_000_000.0

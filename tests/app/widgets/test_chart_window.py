@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pytest import approx
 
-from tui.insight.series import Series
+from tui.analysis.series import Series
 from tui.screens.job.chart_view import PRESETS, ChartView, StepClock, longer, shorter, words
-from tui.widgets.charts.window import LEAST_SPAN, Window
+from tui.widgets.charts.ticks import LEAST_SPAN, Window
 
 FIRST, LAST = 1000.0, 5000.0
 windows = st.one_of(

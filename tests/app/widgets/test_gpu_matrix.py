@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.geometry import Region
 from widget_text import WidgetApp, full_lines, shown
 
-from tui.insight.series import Series
+from tui.analysis.series import Series
 from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 
 

@@ -6,8 +6,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from support.dashboard import home, settle, text_of
-from tui.screens.help.screen import HelpScreen
-from tui.widgets.key_hints import Hint, KeyHints, fitting
+from tui.screens.help import HelpScreen
+from tui.widgets.status_footer import Hint, KeyHints, fitting
 
 OWNER = DOMNode()
 HINTS = [

@@ -6,8 +6,8 @@ import pytest
 from textual.geometry import Region
 from widget_text import WidgetApp, full_lines, shown
 
-from tui.insight.series import Series
-from tui.insight.units import percent
+from tui.analysis.series import Series
+from tui.text.units import percent
 from tui.widgets.charts.line_chart import LineChart
 
 END = 1_700_000_000.0

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 from log_lines import lines
 
-from api_client.streams.records import LogEntry
-from tui.insight.logs.pattern import LogPattern
+from api_client.models.logs import LogEntry
+from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.store import LogStore

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from log_lines import START_NS, line, lines
 
-from api_client.streams.records import LogEntry, LogGap, LogLine, stamp_ns
-from tui.insight.logs.levels import RANKS, rank_of
-from tui.insight.logs.pattern import LogPattern
+from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
+from tui.analysis.logs.levels import RANKS, rank_of
+from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.folds import FoldKinds
+from tui.widgets.log_view.layout import Place
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.store import LogStore
-from tui.widgets.log_view.viewport import Place
 
 IN_MEMORY = 40
 """So few lines in memory that most are in the file."""

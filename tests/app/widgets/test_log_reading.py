@@ -12,8 +12,8 @@ from log_lines import NS_PER_S, START_NS, line, lines
 from textual.pilot import Pilot
 from widget_text import WidgetApp, shown
 
-from api_client.streams.records import LogEntry, LogGap, LogLine
-from tui.insight.logs.pattern import LogPattern
+from api_client.models.logs import LogEntry, LogGap, LogLine
+from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.view import LogView
 

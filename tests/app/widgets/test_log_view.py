@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.pilot import Pilot
 from widget_text import WidgetApp, full_lines, shown
 
-from api_client.streams.records import LogEntry, LogGap
-from tui.insight.logs.pattern import LogPattern
+from api_client.models.logs import LogEntry, LogGap
+from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.line_filter import LineFilter
 from tui.widgets.log_view.view import LogView
 

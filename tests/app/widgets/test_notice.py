@@ -8,7 +8,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from support.dashboard import text_of
-from tui.insight.connection import Connection, Link, Refusal
+from tui.analysis.connection import Connection, Link, Refusal
 from tui.widgets.notice import ConnectionNotice
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from tui.insight.text import inert
-from tui.widgets.line_breaks import break_line, hanging_cells
-from tui.widgets.text_panel import Line, TextPanel
+from tui.text.sanitize import inert
+from tui.widgets.text_panel import Line, TextPanel, break_line, hanging_cells
 
 SIZE = (30, 8)
 PROSE = "a line of words that is longer than the panel is wide, so it goes on below"

@@ -6,8 +6,8 @@ import pytest
 from app.widgets.widget_text import WidgetApp
 from textual.widget import Widget
 
-from tui.widgets.line import FactLine
-from tui.widgets.wrapped_text import WrappedText
+from tui.widgets.notice import FactLine
+from tui.widgets.text_panel import WrappedText
 
 REASON = 'Failed to pull image "registry.example/team/trainer:2.7-cu129": manifest unknown'
 

@@ -3,9 +3,8 @@
 from datetime import datetime, timedelta
 
 from support.worlds import ONE_O_CLOCK, job
-from tui.alerts.alert import Alert
-from tui.alerts.book import AlertBook
-from tui.insight.run.finding import Finding, FindingKind
+from tui.alerts.alert import Alert, AlertBook
+from tui.analysis.run.finding import Finding, FindingKind
 
 STALL = Finding(FindingKind.STALLED, "critical", "no step for 9m", since=ONE_O_CLOCK + timedelta(minutes=1))
 SLOW = Finding(FindingKind.STRAGGLER, "warning", "61 % of the others", "node-2")

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.worlds import ONE_O_CLOCK, job, run
-from tui.alerts.alert import Alert
-from tui.alerts.escapes import notification_sequence, osc_kind, title_sequence
-from tui.alerts.titles import run_title
-from tui.insight.run.finding import Finding, FindingKind
+from tui.alerts.alert import Alert, run_title
+from tui.alerts.delivery import notification_sequence, osc_kind, title_sequence
+from tui.analysis.run.finding import Finding, FindingKind
 
 HOSTILE = "a\x1b]52;c;QUJD\x07b\x1b\\c\x9c\x00\n\r\u202e;d"
 

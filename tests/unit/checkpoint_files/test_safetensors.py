@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.checkpoint_files import UnreadableFile, parse_header, parse_trainer_state
-from api_client.checkpoint_files.preview import preview
-from api_client.checkpoint_files.safetensors import MAX_HEADER_BYTES, header_length
+from api_client.checkpoints import UnreadableFile, parse_header, parse_trainer_state
+from api_client.checkpoints.reading import preview
+from api_client.checkpoints.safetensors import MAX_HEADER_BYTES, header_length
 
 
 def tensor(begin: int, end: int, shape: list[int], dtype: str = "BF16") -> dict[str, Any]:

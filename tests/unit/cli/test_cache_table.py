@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.models.cache_listing import ListedPath
-from tui.commands.cache_table import table_lines
-from tui.commands.official_options import LocalTimes, local_time
-from tui.commands.output import Output
-from tui.commands.tables import Cell, Column, render_table
-from tui.insight.units import bytes_iec
+from api_client.models.cache import ListedPath
+from tui.commands.cache.listing import table_lines
+from tui.commands.support.options import LocalTimes, local_time
+from tui.commands.support.output import Output
+from tui.commands.support.tables import Cell, Column, render_table
+from tui.text.units import bytes_iec
 
 TWO_DIGITS = st.integers(0, 99).map("{:02}".format)
 STAMPS = st.builds(

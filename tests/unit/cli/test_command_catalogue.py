@@ -7,7 +7,7 @@ import click
 import pytest
 
 from tui.cli import cli
-from tui.commands.catalogue import OTHER_WORDS, PLACES
+from tui.commands.support.catalogue import OTHER_WORDS, PLACES
 
 
 @pytest.mark.parametrize("name", [*PLACES, *OTHER_WORDS])
@@ -34,5 +34,5 @@ def test_the_words_of_one_command_import_no_other(pytestconfig):
         [sys.executable, "-c", program], cwd=pytestconfig.rootpath, capture_output=True, text=True, check=True
     )
 
-    assert "tui.commands.jobs" in done.stderr.split()
-    assert "tui.commands.push" not in done.stderr.split()
+    assert "tui.commands.jobs.listing" in done.stderr.split()
+    assert "tui.commands.jobs.push" not in done.stderr.split()

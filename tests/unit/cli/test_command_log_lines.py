@@ -3,11 +3,10 @@
 import io
 import json
 
-from api_client.streams.records import LogGap, LogLine
-from tui.commands.log_filter import Shown
-from tui.commands.log_lines import TextLines, ndjson_line
-from tui.commands.output import Output
-from tui.insight.logs.record import iso_time
+from api_client.models.logs import LogGap, LogLine
+from tui.commands.logs.printing import Shown, TextLines, ndjson_line
+from tui.commands.support.output import Output
+from tui.text.log_times import iso_time
 
 NOON_NS = 1_740_830_400_000_000_000
 

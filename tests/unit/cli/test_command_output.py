@@ -5,7 +5,7 @@ import io
 import pytest
 
 from api_client.models import TrainingJob
-from tui.commands.output import Output, OutputClosed, ascii_json
+from tui.commands.support.output import Output, OutputClosed, ascii_json
 
 
 class Terminal(io.StringIO):

@@ -1,6 +1,6 @@
 """Tables: aligned, as wide as needed when piped, fitted when not."""
 
-from tui.commands.tables import Cell, Column, render_facts, render_table
+from tui.commands.support.tables import Cell, Column, render_facts, render_table
 
 
 def plain(text: str, _tone: str | None) -> str:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.models import cache_listing
-from api_client.models.cache_listing import NotAListing, read_listing
+from api_client.models import cache
+from api_client.models.cache import NotAListing, read_listing
 
 FILES = st.lists(
     st.fixed_dictionaries(
@@ -33,7 +33,7 @@ def test_the_size_of_the_windows_changes_nothing(
     document = {"timestamp": "now", "file_summaries": files, "project_id": "p"}
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cache_listing, "WINDOW_BYTES", window)
+        patch.setattr(cache, "WINDOW_BYTES", window)
         listing = read_listing(text.encode(errors="replace"))
     assert listing is not None
     assert (listing.timestamp, listing.project_id) == ("now", "p")

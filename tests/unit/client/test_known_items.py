@@ -14,14 +14,14 @@ from pydantic import TypeAdapter
 from api_client.http.decoding import NotDecodable, decode
 from api_client.http.known_items import LARGE_BYTES, KnownItems
 from api_client.models import TrainingJob
-from api_client.resources.answers import jobs as answers
+from api_client.resources.jobs import JOBS
 
 JOB = TypeAdapter(TrainingJob)
 ENOUGH_JOBS = 1500
 
 
 def _fresh_reader() -> Any:
-    return KnownItems(answers.JOBS, "training_jobs", JOB)
+    return KnownItems(JOBS, "training_jobs", JOB)
 
 
 def _reader() -> Any:
@@ -53,7 +53,7 @@ def test_what_is_unchanged_is_the_object_it_was_and_what_changed_is_read_anew() 
     reader = _reader()
     first = decode(_written(_jobs()), reader)["training_jobs"]
     second = decode(_written(_jobs(changed=7)), reader)["training_jobs"]
-    assert first == decode(_written(_jobs()), answers.JOBS)["training_jobs"]
+    assert first == decode(_written(_jobs()), JOBS)["training_jobs"]
     assert [number for number in range(ENOUGH_JOBS) if first[number] is not second[number]] == [7]
     assert second[7].current_status == "TRAINING_JOB_STOPPED"
 
@@ -107,14 +107,14 @@ def test_an_odd_answer_is_refused_as_the_whole_reader_refuses_it(content: bytes)
     with pytest.raises(NotDecodable) as found:
         decode(content, _reader())
     with pytest.raises(NotDecodable) as expected:
-        decode(content, answers.JOBS)
+        decode(content, JOBS)
     assert str(found.value) == str(expected.value)
 
 
 @pytest.mark.parametrize("others", [{"training_jobs_more": []}, {"after": {"training_jobs": [1]}}])
 def test_other_fields_do_not_matter(others: dict[str, object]) -> None:
     found = decode(_written(_jobs(), **others), _reader())
-    assert found == decode(_written(_jobs(), **others), answers.JOBS)
+    assert found == decode(_written(_jobs(), **others), JOBS)
 
 
 def test_null_repeated_fields_and_broken_text_are_read_as_ever() -> None:
@@ -126,7 +126,7 @@ def test_null_repeated_fields_and_broken_text_are_read_as_ever() -> None:
         b'{"filler": ' + filler + b', "training_jobs": [{"id": "\xff\\ud800", "current_status": "b"}]}',
         b'\xef\xbb\xbf{"filler": ' + filler + b', "training_jobs": [ ] }\n',
     ):
-        assert decode(content, _reader()) == decode(content, answers.JOBS)
+        assert decode(content, _reader()) == decode(content, JOBS)
 
 
 @given(
@@ -140,7 +140,7 @@ def test_any_items_are_read_as_the_whole_reader_reads_them(extras: list[Any], in
     filler = "x" * LARGE_BYTES
     content = json.dumps({"filler": filler, "training_jobs": jobs}, indent=indent).encode()
     try:
-        expected = decode(content, answers.JOBS)
+        expected = decode(content, JOBS)
     except NotDecodable:
         with pytest.raises(NotDecodable):
             decode(content, _reader())

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_client import ConfigurationError
-from api_client.remotes.trussrc_writing import remove_section, set_section
+from api_client.remotes.trussrc import remove_section, set_section
 
 FILE = b"""# my remotes
 ; kept too

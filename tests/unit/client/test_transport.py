@@ -389,7 +389,7 @@ async def test_the_jitter_comes_from_a_generator_that_may_be_given() -> None:
     from client_support import Server, SleeplessClock
 
     from api_client.http.transport import Transport
-    from api_client.resources.answers import projects as answers
+    from api_client.resources import projects
 
     slept = []
     for _ in range(2):
@@ -402,7 +402,7 @@ async def test_the_jitter_comes_from_a_generator_that_may_be_given() -> None:
             http_transport=httpx.MockTransport(Server(REFUSED)),
         )
         with pytest.raises(Unreachable):
-            await transport.request("GET", "/v1/training_projects", answers.PROJECTS)
+            await transport.request("GET", "/v1/training_projects", projects.PROJECTS)
         await transport.aclose()
         slept.append(clock.slept_s)
     assert slept[0] == slept[1]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from config_writing import IMPORTS, PROJECT, write_config
 
-from api_client.config_file import load_deploy_checkpoints_config, load_training_project
 from api_client.definitions import CheckpointList, LoRACheckpoint, LoRADetails
 from api_client.errors import ConfigFileError
-from api_client.payload import job_payload, project_payload, unknown_fields
+from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
+from api_client.submission.payload import job_payload, project_payload, unknown_fields
 
 EXAMPLES = Path(__file__).parent / "examples"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from config_writing import IMPORTS, PROJECT, write_config
 
-from api_client.config_file import load_deploy_checkpoints_config, load_training_project
 from api_client.errors import ConfigFileError, ConfigurationError
+from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
 
 EXAMPLES = Path(__file__).parent / "examples"
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from config_writing import IMPORTS, PROJECT, write_config
 
-from api_client.config_file import ConfigFileError, load_training_project
+from api_client.submission.config_file import ConfigFileError, load_training_project
 
 BUSY = f"""
 import os, sys, sched, colorsys, email.mime.audio, xml.sax.saxutils
@@ -146,7 +146,7 @@ def test_a_config_may_load_another_one(tmp_path: Path) -> None:
         tmp_path,
         """
         from pathlib import Path
-        from api_client.config_file import load_training_project
+        from api_client.submission.config_file import load_training_project
         project = load_training_project(Path(__file__).parent / "inner.py")
         import truss_train
         assert isinstance(project, truss_train.TrainingProject)

@@ -5,19 +5,19 @@ from pathlib import Path
 
 from textual.theme import BUILTIN_THEMES
 
-from tui.configuration.key_check import JOB_TABS
-from tui.configuration.loading import check_file
-from tui.configuration.model import Configuration, ThemeSettings
-from tui.configuration.reference import document, entries, template
+from tui.app.theme import THEMES
 from tui.screens.job.screen import TAB_SCOPES
-from tui.theme import THEMES
+from tui.settings.loading import check_file
+from tui.settings.model import Configuration, ThemeSettings
+from tui.settings.problems import JOB_TABS
+from tui.settings.reference import document, entries, template
 from tui.widgets.log_view.gutter import TIME_MODES
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
 def test_the_document_is_what_the_model_says() -> None:
-    """``python -m tui.configuration.reference > docs/configuration.md`` makes it anew."""
+    """``python -m tui.settings.reference > docs/configuration.md`` makes it anew."""
     assert DOCUMENT.read_text(encoding="utf-8") == document()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.configuration.memory import LARGEST_BYTES, Memory
+from tui.settings.remembered import LARGEST_BYTES, Memory
 
 
 @pytest.fixture

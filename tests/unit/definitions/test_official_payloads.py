@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from api_client.config_file import load_deploy_checkpoints_config, load_training_project
-from api_client.payload import job_payload, project_payload
+from api_client.submission.config_file import load_deploy_checkpoints_config, load_training_project
+from api_client.submission.payload import job_payload, project_payload
 
 EXAMPLES = Path(__file__).parents[1] / "config_file" / "examples"
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,7 +13,7 @@ from api_client.definitions import (
     WeightsSource,
 )
 from api_client.errors import ConfigurationError
-from api_client.payload import job_payload, project_payload, unknown_fields
+from api_client.submission.payload import job_payload, project_payload, unknown_fields
 
 
 def a_project() -> TrainingProject:

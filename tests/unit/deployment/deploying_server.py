@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from deployable import LISTED_INSTANCES
 
-from api_client.deployment.request import DEPLOY_FIELD
+from api_client.deployment.sending import DEPLOY_FIELD
 from support.stranger import LONG_AGO, Answer, Asked, Stranger
 
 TRUSS_CONFIG = {

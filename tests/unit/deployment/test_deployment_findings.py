@@ -24,7 +24,7 @@ from api_client.deployment import (
     smallest_instance,
     validate,
 )
-from api_client.deployment.gpu_memory import memory_hint, needed_gpu_bytes
+from api_client.deployment.selection import memory_hint, needed_gpu_bytes
 from api_client.models import Checkpoint, CheckpointFile, InstanceType
 
 MACHINES = [

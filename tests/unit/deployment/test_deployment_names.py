@@ -25,8 +25,8 @@ def test_other_names_are_not() -> None:
 
 def test_ranks_and_selections_need_no_network() -> None:
     code = (
-        "import sys, api_client.deployment.ranks, api_client.deployment.selection,"
-        " api_client.deployment.instance_choice; print('httpx' in sys.modules)"
+        "import sys, api_client.deployment.validation, api_client.deployment.selection,"
+        " api_client.deployment.instances; print('httpx' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 

@@ -18,7 +18,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from api_client import ConfigurationError
-from api_client.config_file import load_deploy_checkpoints_config
 from api_client.definitions import (
     CheckpointList,
     DeployCheckpointsConfig,
@@ -34,6 +33,7 @@ from api_client.deployment import (
     equivalent_command,
     render_python,
 )
+from api_client.submission.config_file import load_deploy_checkpoints_config
 
 HERE = Path(__file__).parent
 NAMES = sorted(EXAMPLES)

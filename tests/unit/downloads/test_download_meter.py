@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from api_client.downloads.meter import Meter
-from api_client.downloads.records import FileProgress, FileState
+from api_client.transfers.records import FileProgress, FileState
+from api_client.transfers.running import Meter
 
 MIB = 2**20
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.downloads.names import MAX_COMPONENT_BYTES, Place, ServerName, lay_out, safe_component
+from api_client.transfers.file_names import MAX_COMPONENT_BYTES, Place, ServerName, lay_out, safe_component
 
 NASTY = st.sampled_from(
     ["..", ".", "/", "\\", "\n", "\0", "C:", "a", "A", "é", "e\u0301", "CON", ".bt-tui-", "x" * 300]

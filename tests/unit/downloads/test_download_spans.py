@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.downloads.spans import Spans
+from api_client.transfers.part_file import Spans
 
 EDGE = st.integers(0, 40)
 PAIRS = st.lists(st.tuples(EDGE, EDGE), max_size=20)

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from api_client.emulator.aws_chunks import ChunkedDecoder, MalformedChunks, is_aws_chunked
-from api_client.emulator.byte_ranges import UnsatisfiableRange, parse_range
-from api_client.emulator.graphql_query import QueryError, parse, select
 from api_client.emulator.job_spec import check_job_spec, requested_instance
 from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
-from api_client.emulator.ssh import is_public_key
+from api_client.emulator.routes.graphql import QueryError, parse, select
+from api_client.emulator.routes.objects import ChunkedDecoder, MalformedChunks, is_aws_chunked
+from api_client.emulator.routes.sessions import is_public_key
 from api_client.emulator.store.blobs import BlobStore
+from api_client.emulator.stored_bytes import UnsatisfiableRange, parse_range
 
 IMAGE = {"image": {"base_image": "python:3.11"}}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.emulator.graphql_query import QueryError, Variable, parse, resolve
+from api_client.emulator.routes.graphql import QueryError, Variable, parse, resolve
 
 
 def arguments(query: str) -> Any:

@@ -10,12 +10,12 @@ from fleet_worlds import EPOCH, World
 
 from api_client.emulator.backend import LogQuery
 from api_client.models import JobStatus, QueueContext, TrainingJob
-from api_client.streams.records import LogLine
-from tui.insight.health.judging import health
-from tui.insight.nodes.metrics import MetricsFold
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
+from api_client.models.logs import LogLine
+from tui.analysis.health.checks import health
+from tui.analysis.node_metrics import MetricsFold
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
 
 EVIDENCE_S = 30
 """A sickness that is there when the world begins is named within that time."""

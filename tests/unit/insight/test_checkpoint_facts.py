@@ -11,14 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.config_file.loading import load_training_project
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
-from tui.insight.checkpoints.comparison import compare_checkpoints
-from tui.insight.checkpoints.facts import checkpoint_facts, kind_words, step_of, sync_state
-from tui.insight.checkpoints.last import LastCheckpoint, last_checkpoint
-from tui.insight.checkpoints.resume_snippet import resume_snippet
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.snapshot import RunSnapshot
+from api_client.submission.config_file.loading import load_training_project
+from tui.analysis.checkpoints.comparison import compare_checkpoints
+from tui.analysis.checkpoints.facts import (
+    LastCheckpoint,
+    checkpoint_facts,
+    kind_words,
+    last_checkpoint,
+    resume_snippet,
+    step_of,
+    sync_state,
+)
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.snapshot import RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

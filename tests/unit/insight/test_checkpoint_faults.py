@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from api_client.models import Checkpoint, TrainingJob
-from api_client.streams.records import LogLine
-from tui.insight.checkpoints.facts import CheckpointFacts, facts_of_run
-from tui.insight.health.faults import checkpoint_faults
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.run.finding import FindingKind
-from tui.insight.run.saved import KeptLosses
-from tui.insight.run.snapshot import RunSnapshot
+from api_client.models.logs import LogLine
+from tui.analysis.checkpoints.facts import CheckpointFacts, facts_of_run
+from tui.analysis.health.faults import checkpoint_faults
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.run.finding import FindingKind
+from tui.analysis.run.saved import KeptLosses
+from tui.analysis.run.snapshot import RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 JOB = TrainingJob.model_validate({"id": "j", "current_status": "TRAINING_JOB_RUNNING"})

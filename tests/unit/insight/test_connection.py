@@ -4,8 +4,19 @@ from typing import Any
 import pytest
 
 from api_client.events import RequestEvent
-from tui.insight.asked_for import CHECKPOINTS, LISTS, LOG, METRICS, STATUS, asked_for_by
-from tui.insight.connection import CALM_S, FORGOTTEN_S, Connection, Link, Refusal
+from tui.analysis.connection import (
+    CALM_S,
+    CHECKPOINTS,
+    FORGOTTEN_S,
+    LISTS,
+    LOG,
+    METRICS,
+    STATUS,
+    Connection,
+    Link,
+    Refusal,
+    asked_for_by,
+)
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -21,11 +21,11 @@ from test_insight_health_rules import (
 )
 
 from api_client.models import QueueContext, QueueEvent
-from api_client.streams.records import LogLine
-from tui.configuration.loading import load
-from tui.insight.health.rules import HealthRules
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.run.finding import Finding
+from api_client.models.logs import LogLine
+from tui.analysis.health.rules import HealthRules
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.run.finding import Finding
+from tui.settings.loading import load
 
 Look = Callable[[HealthRules], tuple[Finding, ...]]
 Lines = Iterable[tuple[float, str]]

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from support.worlds import ONE_O_CLOCK, job
-from tui.insight.cost.fleet import charge, charges_cost
+from tui.analysis.cost import charge, charges_cost
 
 
 def test_gpu_hours_and_money_of_all_that_ran() -> None:

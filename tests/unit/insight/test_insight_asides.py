@@ -3,7 +3,7 @@
 import pytest
 from test_insight_health_rules import START_S, checkpoint, kinds, look, steps, told
 
-from tui.insight.progress.asides import announces_aside
+from tui.analysis.progress.phases import announces_aside
 
 MINUTE_S = 60.0
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from api_client.models import Checkpoint, QueueContext, QueueEvent, TrainingJob
-from tui.insight.cost.job import Cost, price_of
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.snapshot import RunSnapshot
+from tui.analysis.cost import Cost, price_of
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.snapshot import RunSnapshot
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 H100X8 = {"id": "h100-8", "name": "H100 x8", "gpu_count": 8, "gpu_type": "H100"}

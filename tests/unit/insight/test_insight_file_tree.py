@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.file_tree import (
+from tui.analysis.file_tree import (
     BY_NAME,
     ROOT,
     FileEntry,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from api_client.models import TrainingJob, TrainingProject
-from tui.insight.fleet import fold as fleet_fold
-from tui.insight.fleet.fold import LONGEST_STALE_S, STALE_SHARE, FleetFold, fold_fleet
-from tui.insight.fleet.snapshot import UNSEEN, FleetSnapshot, Glance, JobRow, job_row
-from tui.insight.progress.snapshot import ProgressSnapshot
+from tui.analysis.fleet import fold as fleet_module
+from tui.analysis.fleet.fold import LONGEST_STALE_S, STALE_SHARE, FleetFold, fold_fleet
+from tui.analysis.fleet.snapshot import UNSEEN, FleetSnapshot, Glance, JobRow, job_row
+from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.screens.home.columns import JOB_COLUMNS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -40,13 +40,13 @@ def job(number: int, status: str = "COMPLETED", **fields: Any) -> TrainingJob:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the jobs whose rows were made from the beginning."""
     ids: list[str] = []
-    make = fleet_fold.job_row
+    make = fleet_module.job_row
 
     def counted(job: TrainingJob, *rest: Any) -> JobRow:
         ids.append(job.id)
         return make(job, *rest)
 
-    monkeypatch.setattr(fleet_fold, "job_row", counted)
+    monkeypatch.setattr(fleet_module, "job_row", counted)
     return ids
 
 

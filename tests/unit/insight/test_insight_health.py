@@ -5,13 +5,13 @@ import pytest
 from metrics_payloads import START_S, node_series, payload
 
 from api_client.models import TrainingJob
-from api_client.streams.records import LogLine
-from tui.insight.health.judging import health
-from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.finding import Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
+from api_client.models.logs import LogLine
+from tui.analysis.health.checks import health
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
 
 RUNNING = "TRAINING_JOB_RUNNING"
 TEN_MINUTES = range(0, 600, 5)

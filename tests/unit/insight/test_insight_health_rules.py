@@ -10,16 +10,16 @@ import pytest
 from metrics_payloads import START_S, node_series, payload, samples
 
 from api_client.models import Checkpoint, InstanceType, QueueContext, QueueEvent, TrainingJob
-from api_client.streams.records import LogLine
-from tui.insight.clock_offset import ClockOffset
-from tui.insight.fleet.snapshot import brief
-from tui.insight.health.judging import health
-from tui.insight.health.rules import HealthRules
-from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
-from tui.insight.progress.fold import ProgressFold
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.finding import SHORT_CHARACTERS, Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot
+from api_client.models.logs import LogLine
+from tui.analysis.connection import ClockOffset
+from tui.analysis.fleet.snapshot import brief
+from tui.analysis.health.checks import health
+from tui.analysis.health.rules import HealthRules
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+from tui.analysis.progress.fold import ProgressFold
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import SHORT_CHARACTERS, Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
 
 HOUR = range(0, 3660, 60)
 GIB = 1024**3

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from api_client.streams.records import LogLine
-from tui.insight.progress.fold import ProgressFold, Reading, parse
+from api_client.models.logs import LogLine
+from tui.analysis.progress.fold import ProgressFold, Reading, parse
 
 # fmt: off
 TOLD = [

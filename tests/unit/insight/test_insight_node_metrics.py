@@ -4,8 +4,8 @@ import pytest
 from metrics_payloads import START_S, node_series, payload, samples
 
 from api_client.models.metrics import JobMetrics
-from tui.insight.nodes.metrics import MetricsFold, MetricsSnapshot
-from tui.insight.nodes.stragglers import slow_nodes
+from tui.analysis.health.stragglers import slow_nodes
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 MINUTE = range(0, 60, 5)
 TEN_MINUTES = range(0, 600, 5)

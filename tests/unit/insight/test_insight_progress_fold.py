@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_client.streams.records import LogLine
-from tui.insight.progress.fold import ProgressFold, ProgressPattern
-from tui.insight.progress.snapshot import ProgressSnapshot, ReplicaLog, loss_trend, over_steps
+from api_client.models.logs import LogLine
+from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.progress.snapshot import ProgressSnapshot, ReplicaLog, loss_trend, over_steps
 
 START_S = 1_700_000_000
 SECOND = 1_000_000_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.progress.fold import Reading, parse
+from tui.analysis.progress.fold import Reading, parse
 
 NAN, INF = math.nan, math.inf
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.fleet.query import parse
-from tui.insight.status import StatusView, status_view
+from tui.analysis.fleet.query import parse
+from tui.analysis.status import StatusView, status_view
 
 
 @dataclass(frozen=True)

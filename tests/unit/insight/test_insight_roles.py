@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 from watching import Level, watched
 
-from tui.insight.health.judging import nodes_found
-from tui.insight.run.finding import FindingKind
+from tui.analysis.health.checks import nodes_found
+from tui.analysis.run.finding import FindingKind
 
 MINUTE_S = 60.0
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.series import (
+from tui.analysis.series import (
     Series,
     SeriesBuffer,
     extent,

@@ -1,7 +1,7 @@
 import pytest
 
 from api_client.models.status import JobStatus
-from tui.insight.status import status_view
+from tui.analysis.status import status_view
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from metrics_payloads import START_S
 from watching import watched
 
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.finding import FindingKind
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import FindingKind
 
 HOUR_S = 3600.0
 

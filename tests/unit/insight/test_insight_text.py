@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.insight.text import cell_width, clip, inert, last_carriage_segment, strip_ansi
+from tui.text.sanitize import cell_width, clip, inert, last_carriage_segment, strip_ansi
 
 # Lone surrogates included: a server's JSON may hold them.
 any_text = st.text(st.characters(exclude_categories=()))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.insight.progress.fold import parse
+from tui.analysis.progress.fold import parse
 
 TOLD = [
     # ms-swift, LLaMA-Factory, Axolotl, TRL

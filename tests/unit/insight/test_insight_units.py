@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight import units
+from tui.text import units
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.logs.levels import LEVELS, RANKS, detected_level, level_of, rank_of
+from tui.analysis.logs.levels import LEVELS, RANKS, detected_level, level_of, rank_of
 
 TOLD = """ERROR|ERROR 11-21 12:00:00 [core.py:1] boom
 ERROR|2026-11-21 12:00:00,123 - trainer - ERROR - boom

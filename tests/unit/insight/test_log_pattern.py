@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.logs.pattern import LogPattern
+from tui.analysis.logs.pattern import LogPattern
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.logs.ansi import AnsiStyle, styled_runs
-from tui.insight.logs.levels import level_of
-from tui.insight.logs.ordinary import LinesAsOne
-from tui.insight.logs.progress_bars import progress_bar
-from tui.insight.logs.repeats import banner_key, banner_keys
-from tui.insight.logs.structured import pretty_rows
-from tui.insight.text import inert
+from tui.analysis.logs.ansi import AnsiStyle, styled_runs
+from tui.analysis.logs.levels import level_of
+from tui.analysis.logs.repeats import LinesAsOne, banner_key, banner_keys, progress_bar
+from tui.analysis.logs.structured import pretty_rows
+from tui.text.sanitize import inert
 
 SEQUENCES = [
     "\x1b[31m",

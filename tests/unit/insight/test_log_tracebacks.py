@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.logs.tracebacks import TracebackPart, TracebackReader
+from tui.analysis.logs.errors import TracebackPart, TracebackReader
 
 SIGNS = {TracebackPart.BEGIN: "B", TracebackPart.INSIDE: "i", TracebackPart.END: "E"}
 

@@ -1,9 +1,8 @@
 import json
 from datetime import UTC
 
-from api_client.streams.records import LogGap, LogLine
-from tui.insight.logs.record import record_of
-from tui.insight.logs.written import message_text, written
+from api_client.models.logs import LogGap, LogLine
+from tui.text.log_times import message_text, record_of, written
 
 STAMP = 1_795_262_671_123_456_789
 LINE = LogLine(STAMP, "first\x1b[2J\n\tsecond\u202e\n", "node-0", "ERROR", late=True)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.insight.fleet.snapshot import brief
-from tui.insight.names_apart import apart, middle
-from tui.insight.run.finding import SHORT_CHARACTERS, Finding, FindingKind
-from tui.insight.text import cell_width, inert
+from tui.analysis.fleet.snapshot import brief
+from tui.analysis.run.finding import SHORT_CHARACTERS, Finding, FindingKind
+from tui.text.names import apart, middle
+from tui.text.sanitize import cell_width, inert
 
 JOB = "baseten-training-job-lqz4o0q-multinode"
 HOSTS = ["ip-10-0-12-131.us-west-2.compute.internal", "ip-10-0-9-131.us-west-2.compute.internal"]

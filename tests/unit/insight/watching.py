@@ -7,11 +7,11 @@ from typing import Any
 from metrics_payloads import START_S, node_series, payload, samples
 
 from api_client.models import InstanceType, TrainingJob
-from tui.feeds.vitals import VITALS_STEP_S, vitals_fold
-from tui.insight.health.judging import health
-from tui.insight.health.rules import HealthRules
-from tui.insight.run.finding import Finding
-from tui.insight.run.snapshot import RunSnapshot
+from tui.analysis.health.checks import health
+from tui.analysis.health.rules import HealthRules
+from tui.analysis.run.finding import Finding
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.run import VITALS_STEP_S, vitals_fold
 
 GIB = 1024**3
 H100 = InstanceType(

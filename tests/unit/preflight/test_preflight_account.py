@@ -15,7 +15,7 @@ from api_client.definitions import (
     WeightsSource,
 )
 from api_client.models import InstanceType, Team, TrainingJob
-from api_client.preflight import AccountFacts, check
+from api_client.submission.preflight import AccountFacts, check
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 H100S = (machine("H100", 1), machine("H100", 8))

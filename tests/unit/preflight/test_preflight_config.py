@@ -10,7 +10,7 @@ from api_client.definitions import (
     InteractiveSession,
     InteractiveSessionTrigger,
 )
-from api_client.preflight import check
+from api_client.submission.preflight import check
 
 GIB = 1024**3
 

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from api_client import Remote, RetryPolicy, TrainingClient, Unauthorized, Unreachable
 from api_client.definitions import SecretReference
-from api_client.preflight import preflight
+from api_client.submission.preflight import preflight
 
 H100_NODE = {"id": "h", "name": "H100:8", "gpu_type": "H100", "gpu_count": 8, "millicpu_limit": 200_000}
 JOB = {

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 from local_world import job_spec, local_world
 
-from api_client.emulator.runner.gpus import Gpus, share_of
+from api_client.emulator.runner.sampling import Gpus, share_of
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_metrics import GpuReading, MetricStore, NodeReading
+from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
 from api_client.models import NodeMetrics
 
 BUSY = f"{sys.executable} -c 'x = bytearray(50_000_000)\nwhile True: pass'"

@@ -17,10 +17,15 @@ from local_world import job_spec, local_world
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
 from api_client.emulator.runner.changes import Changes
-from api_client.emulator.runner.log_writer import LINES_A_TRANSACTION, LogWriter
-from api_client.emulator.runner.output import MAXIMUM_LINE_BYTES, LineSplitter, detect_level
+from api_client.emulator.runner.log_writer import (
+    LINES_A_TRANSACTION,
+    MAXIMUM_LINE_BYTES,
+    LineSplitter,
+    LogWriter,
+    detect_level,
+)
 from api_client.emulator.store.database import Database
-from api_client.emulator.store.job_logs import LogStore, StoredLine
+from api_client.emulator.store.job_streams import LogStore, StoredLine
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 7))

@@ -15,8 +15,8 @@ import pytest
 from local_world import LocalWorld, job_spec, local_world
 from object_store_stub import ObjectStoreStub, object_store
 
-from api_client.emulator.runner.weights_order import FetchFailed
-from api_client.emulator.runner.weights_placing import place
+from api_client.emulator.runner.weights import FetchFailed
+from api_client.emulator.runner.weights_fetch import place
 from api_client.models import JobStatus
 
 SECRET = json.dumps(

@@ -22,7 +22,7 @@ from api_client.errors import (
     Unreachable,
 )
 from api_client.models import TrainingJob
-from api_client.streams.records import LogBatch, LogEnd, LogEntry, LogGap, LogLine
+from api_client.models.logs import LogBatch, LogEnd, LogEntry, LogGap, LogLine
 
 NS = 1_000_000_000
 MS_NS = 1_000_000

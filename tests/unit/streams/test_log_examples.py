@@ -9,10 +9,9 @@ import pytest
 from model_api import BEGIN_S, ModelApi, ModelClock, at, gaps_of, gather, gone, multiset, record_of, world
 
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
-from api_client.streams.follow import Follower
-from api_client.streams.follow_options import FollowOptions
+from api_client.models.logs import LogBatch, LogGap, LogLine
+from api_client.streams.follow import Follower, FollowOptions
 from api_client.streams.logs import fill_gap, follow_logs, read_logs
-from api_client.streams.records import LogBatch, LogGap, LogLine
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api_client.streams.ledger import Ledger
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
+from api_client.streams.deduplicator import Ledger
 
 NOW_NS = 1_760_000_000_000_000_000
 

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_api import BEGIN_S, Line, ModelApi, ModelClock, at, gaps_of, gather, multiset, world
 
-from api_client.streams.follow_options import FollowOptions
+from api_client.models.logs import LogLine
+from api_client.streams.follow import FollowOptions
 from api_client.streams.logs import follow_logs, read_logs
-from api_client.streams.records import LogLine
 
 LIMIT = 20
 DAY_S = 86_400

@@ -7,6 +7,7 @@ from model_api import BEGIN_S, ModelClock
 
 from api_client.errors import BadRequest, InvalidAnswer, NotFound, ServerFault, Unauthorized, Unreachable
 from api_client.models import JobMetrics, TrainingJob
+from api_client.streams.job_poller import watch_job
 from api_client.streams.metrics import (
     OVERLAP_S,
     SHORT_OVERLAP_S,
@@ -14,7 +15,6 @@ from api_client.streams.metrics import (
     follow_metrics,
     newest_sample,
 )
-from api_client.streams.status import watch_job
 
 BEGIN = datetime.fromtimestamp(BEGIN_S, UTC)
 BEGIN_MS = BEGIN_S * 1000

@@ -14,7 +14,7 @@ from api_client.definitions import (
     TrainingProject,
 )
 from api_client.errors import ConfigurationError
-from api_client.submission.overrides import Overrides, apply_overrides
+from api_client.submission.payload import Overrides, apply_overrides
 
 
 def project(**job: object) -> TrainingProject:

@@ -13,9 +13,9 @@ import pytest
 
 from api_client import Overrides, TrainingClient, push, resolve_remote
 from api_client.definitions import Image, Runtime, TrainingJob, TrainingProject, Workspace
-from api_client.emulator.child import EmulatorChild
+from api_client.emulator.processes import EmulatorChild
 from api_client.models import JobStatus
-from api_client.streams.records import LogLine
+from api_client.models.logs import LogLine
 from support.emulator import running_emulator
 
 CONFIG = """

@@ -6,7 +6,13 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import SecretStr
 
-from api_client.uploads.sigv4 import EMPTY_SHA256, SigningKey, quoted_path, quoted_query, signed_headers
+from api_client.transfers.object_store import (
+    EMPTY_SHA256,
+    SigningKey,
+    quoted_path,
+    quoted_query,
+    signed_headers,
+)
 
 EXAMPLE_KEY = SigningKey(
     "AKIAIOSFODNN7EXAMPLE", SecretStr("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), SecretStr(""), "us-east-1"

@@ -4,7 +4,7 @@ import pytest
 
 from api_client.errors import ConfigurationError
 from api_client.models import Team, TrainingProject
-from api_client.submission.team_choice import TeamChoice, likely_team, named_team
+from api_client.submission.submitting import TeamChoice, likely_team, named_team
 
 RESEARCH = Team(id="t1", name="Research", default=True)
 PRODUCT = Team(id="t2", name="Product")

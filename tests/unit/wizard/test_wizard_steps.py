@@ -16,11 +16,11 @@ from support.wizard_facts import (
     to,
     walk_of,
 )
-from tui.insight.progress.snapshot import ProgressSnapshot
-from tui.insight.run.finding import FindingKind
-from tui.insight.run.saved import Fault, KeptLosses, saved_key
-from tui.insight.run.snapshot import RunSnapshot
-from tui.wizard.outcome import deploy_config, findings
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import FindingKind
+from tui.analysis.run.saved import Fault, KeptLosses, saved_key
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.wizard.review import deploy_config, findings
 from tui.wizard.state import (
     BASE_MODEL,
     CHECKPOINTS,

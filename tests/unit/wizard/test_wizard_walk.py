@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from api_client.config_file import load_deploy_checkpoints_config
 from api_client.definitions import CheckpointList, Compute, DeployCheckpointsConfig, FullCheckpoint
+from api_client.submission.config_file import load_deploy_checkpoints_config
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of
 from tui.wizard.given import Given, beforehand, conflict, lacks_beforehand, settle
-from tui.wizard.outcome import deploy_config
-from tui.wizard.review import DEPLOY, review
+from tui.wizard.review import DEPLOY, deploy_config, review
 from tui.wizard.state import (
     BASE_MODEL,
     CHECKPOINTS,

@@ -15,9 +15,9 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
-from tui.insight.text import inert
+from tui.text.sanitize import inert
 from tui.widgets.choice_list import ChoiceList
-from tui.wizard.environment import read_pair
+from tui.wizard.environment_steps import read_pair
 from tui.wizard.state import SECRETS
 from tui.wizard.step import Answer, Choice, Step
 

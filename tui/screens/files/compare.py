@@ -11,13 +11,12 @@ from textual.binding import BindingType
 from api_client.errors import RequestError
 from api_client.models import CheckpointFile
 from tui.actions import Scope
-from tui.insight.checkpoints.comparison import ComparedLine, compare_checkpoints
-from tui.insight.checkpoints.facts import CheckpointFacts
-from tui.insight.text import cell_width, clip, inert
-from tui.keymap import bindings_of
+from tui.actions.keymap import bindings_of
+from tui.analysis.checkpoints.comparison import ComparedLine, compare_checkpoints
+from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.screens.base import AppScreen
-from tui.widgets.line import FactLine
-from tui.widgets.notice import ConnectionNotice
+from tui.text.sanitize import cell_width, clip, inert
+from tui.widgets.notice import ConnectionNotice, FactLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import Line, TextPanel
 

@@ -14,24 +14,23 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input
 
-from api_client.checkpoint_names import is_safetensors
 from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+from api_client.models.checkpoints import is_safetensors
 from tui.actions import Scope
+from tui.actions.keymap import bindings_of
+from tui.analysis.checkpoints.facts import checkpoint_entries
+from tui.analysis.transfers import Wanted, files_words
 from tui.feeds.checkpoint_files import CheckpointFilesFeed, FilesSnapshot
-from tui.insight.checkpoints.listed_files import checkpoint_entries
-from tui.insight.text import inert
-from tui.insight.transfers import Wanted, files_words
-from tui.insight.units import bytes_iec, count
-from tui.keymap import bindings_of
-from tui.messages import DownloadRequested
+from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import Preview
-from tui.screens.tree import TreeScreen
+from tui.screens.messages import DownloadRequested
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec, count
 from tui.widgets.file_tree import FileTreeView
-from tui.widgets.line import FactLine
-from tui.widgets.notice import ConnectionNotice
+from tui.widgets.notice import ConnectionNotice, FactLine
 from tui.widgets.status_footer import StatusFooter
+from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import Span
-from tui.widgets.wrapped_text import WrappedText
 
 MOST_FILES_LOOKED_THROUGH = 2000
 MOST_SHARDS_READ = 100

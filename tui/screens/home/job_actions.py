@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from textual.reactive import var
 
 from api_client.models import TrainingJob
-from tui.insight.comparison import MOST_COMPARED
-from tui.insight.fleet.batches import Verb
-from tui.insight.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, jobs_table
-from tui.messages import (
+from tui.analysis.comparison import MOST_COMPARED
+from tui.analysis.fleet.batches import Verb
+from tui.analysis.fleet.snapshot import FleetSnapshot, JobRow, ProjectRow, jobs_table
+from tui.screens.base import AppScreen
+from tui.screens.home.columns import ALL_PROJECTS
+from tui.screens.messages import (
     BatchRequested,
     BookmarkRequested,
     BrowserRequested,
@@ -25,8 +27,6 @@ from tui.messages import (
     SnoozeRequested,
     StopJobRequested,
 )
-from tui.screens.base import AppScreen
-from tui.screens.home.columns import ALL_PROJECTS
 from tui.widgets.row_table import RowTable
 
 

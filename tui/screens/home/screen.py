@@ -15,26 +15,23 @@ from textual.reactive import var
 from textual.widgets import Input
 
 from tui.actions import Scope
-from tui.configuration.memory import Memory
+from tui.actions.keymap import bindings_of
+from tui.analysis.connection import LISTS, Connection, Link
+from tui.analysis.fleet.query import Query, parse
+from tui.analysis.fleet.snapshot import FleetSnapshot, ProjectRow, arrange, silenced
 from tui.feeds.fleet import FleetFeed
-from tui.insight.asked_for import LISTS
-from tui.insight.connection import Connection, Link
-from tui.insight.fleet.query import Query, parse
-from tui.insight.fleet.snapshot import FleetSnapshot, ProjectRow, arrange, silenced
-from tui.insight.text import inert
-from tui.keymap import bindings_of
-from tui.messages import (
+from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS, header_facts
+from tui.screens.home.job_actions import JobActions
+from tui.screens.messages import (
     FleetJudged,
     OpenJobRequested,
 )
-from tui.screens.home.columns import ALL_PROJECTS, JOB_COLUMNS, PROJECT_COLUMNS, SORT_ORDERS
-from tui.screens.home.header import header_facts
-from tui.screens.home.job_actions import JobActions
-from tui.widgets.line import FactLine
-from tui.widgets.notice import ConnectionNotice
+from tui.settings.remembered import Memory
+from tui.text.sanitize import inert
+from tui.widgets.notice import ConnectionNotice, FactLine
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
-from tui.widgets.wrapped_text import WrappedText
+from tui.widgets.text_panel import WrappedText
 
 NO_JOBS = "No training jobs here yet.\n\n{key} submits one; bt-tui init writes a config to begin with."
 NO_MATCH = "No job matches.\n\n{key} clears the filter; the first line of the projects shows all.\n"

@@ -10,13 +10,12 @@ from textual.reactive import var
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui.insight.run.snapshot import RunSnapshot
-from tui.screens.job.chart_deck import LAYOUTS, ChartDeck
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.screens.job.chart_grid import LAYOUTS, ChartDeck
 from tui.screens.job.chart_view import FIRST_SPAN, SMOOTHINGS, X_AXES, ChartView, longer, shorter
 from tui.screens.job.charts import ChartMaker
-from tui.widgets.charts.chart_messages import Panned, Pointed, SeriesClicked, Zoomed
-from tui.widgets.charts.line_chart import LineChart
-from tui.widgets.charts.window import Window
+from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
+from tui.widgets.charts.ticks import Window
 
 CALM_S = 0.3
 """A window that was dragged or zoomed has to hold still that long before its samples are asked for."""

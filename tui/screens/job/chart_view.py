@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
 
-from tui.insight.series import Series
-from tui.insight.units import duration
-from tui.widgets.charts.ticks import XAxis, place_label
-from tui.widgets.charts.window import Window
+from tui.analysis.series import Series
+from tui.text.units import duration
+from tui.widgets.charts.ticks import Window, XAxis, place_label
 
 PRESETS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
 """Lengths that a key steps through; after the longest comes all there is."""

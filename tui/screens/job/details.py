@@ -11,13 +11,13 @@ from textual.containers import VerticalScroll
 from textual.reactive import var
 from textual.widgets import Static
 
-from tui.insight.cost.job import Cost
-from tui.insight.fleet.snapshot import hardware
-from tui.insight.run.finding import Finding
-from tui.insight.run.snapshot import RunSnapshot
-from tui.insight.status import status_view
-from tui.insight.text import inert
-from tui.insight.units import bytes_iec, money, significant
+from tui.analysis.cost import Cost
+from tui.analysis.fleet.snapshot import hardware
+from tui.analysis.run.finding import Finding
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.status import status_view
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec, money, significant
 from tui.widgets.tones import tone_styles
 
 MIB = 1024 * 1024

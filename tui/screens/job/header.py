@@ -12,17 +12,16 @@ from textual.containers import Vertical
 from textual.reactive import var
 
 from api_client.models import WAITING_STATUSES
-from tui.insight.checkpoints.last import last_checkpoint, name_within
-from tui.insight.fleet.snapshot import brief, hardware
-from tui.insight.names_apart import middle
-from tui.insight.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
-from tui.insight.run.finding import NODE_CHARACTERS, Finding, FindingKind
-from tui.insight.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
-from tui.insight.run.verdict import verdict
-from tui.insight.shortening import shortened
-from tui.insight.text import inert
-from tui.insight.units import age, count, duration, money, number, percent, rate, significant
-from tui.widgets.line import FactLine
+from tui.analysis.checkpoints.facts import last_checkpoint, name_within
+from tui.analysis.fleet.snapshot import brief, hardware
+from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
+from tui.analysis.run.finding import NODE_CHARACTERS, Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
+from tui.analysis.run.verdict import verdict
+from tui.text.names import middle, shortened
+from tui.text.sanitize import inert
+from tui.text.units import age, count, duration, money, number, percent, rate, significant
+from tui.widgets.notice import FactLine
 from tui.widgets.tones import Span
 
 Fact = list[Span]

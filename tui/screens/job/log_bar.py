@@ -1,17 +1,213 @@
-"""One line over a log that says what is shown of it, and how: what differs from the default comes first."""
+"""The ways in which a log is shown, whatever is in it: what settings and memory begin with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
 
-from tui.insight.logs.pattern import LogPattern
-from tui.insight.text import inert
-from tui.insight.units import count, percent
-from tui.screens.job.log_choice import LogChoice, pattern_words
-from tui.widgets.line import FactLine
+from textual import events
+from textual.message import Message
+
+from api_client.models.logs import LogLine
+from tui.analysis.logs.errors import TracebackPart, TracebackReader
+from tui.analysis.logs.levels import LogLevel
+from tui.analysis.logs.pattern import LogPattern
+from tui.text.log_times import stamp_text
+from tui.text.sanitize import clip, inert
+from tui.text.units import count, percent
+from tui.widgets.log_view.gutter import TimeMode
 from tui.widgets.log_view.messages import MatchChanged
+from tui.widgets.log_view.store import DEFAULT_MAX_LINES, LogStore
 from tui.widgets.log_view.view import LogView
+from tui.widgets.notice import FactLine
 from tui.widgets.tones import Span
+
+
+@dataclass(frozen=True, slots=True)
+class LogWays:
+    """How a log is shown: what stands before a line, what is folded, and from which level on."""
+
+    time: TimeMode = "clock"
+    wrap: bool = False
+    min_level: LogLevel | None = None
+    collapse_progress: bool = True
+    fold_tracebacks: bool = True
+    max_lines: int = DEFAULT_MAX_LINES
+
+
+LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
+"""Least levels to go through; None shows all lines."""
+
+SPANS: tuple[timedelta | None, ...] = (
+    None,
+    timedelta(days=1),
+    timedelta(hours=6),
+    timedelta(hours=1),
+    timedelta(minutes=15),
+    timedelta(minutes=5),
+)
+SPAN_WORDS = ("all", "24 h", "6 h", "1 h", "15 min", "5 min")
+"""How far back the log is shown, from its end."""
+
+CONTEXT_STOPS = (0, 1, 3, 10)
+"""Lines of context around those that match."""
+
+_PATTERN_CELLS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class LogChoice:
+    """What is shown; the default is everything.
+
+    Attributes:
+        node: the one node shown, or None for all.
+        hidden: nodes that are not.
+        min_level: the least grave lines that are shown.
+        pattern: what lines must match, if anything.
+        invert: they must not match it.
+        context_lines: so many lines around those that match are shown too.
+        span: only the last so much of the log: a position in ``SPANS``.
+    """
+
+    node: str | None = None
+    hidden: frozenset[str] = frozenset()
+    min_level: LogLevel | None = None
+    pattern: LogPattern | None = None
+    invert: bool = False
+    context_lines: int = 0
+    span: int = 0
+
+    def with_next_level(self) -> LogChoice:
+        """The next least level; after the last, all lines."""
+        stop = (LEVEL_STOPS.index(self.min_level) + 1) % len(LEVEL_STOPS)
+        return replace(self, min_level=LEVEL_STOPS[stop])
+
+    def with_next_span(self, by: int) -> LogChoice:
+        """A shorter span, or a longer one."""
+        return replace(self, span=(self.span + by) % len(SPANS))
+
+    def loosened(self) -> LogChoice | None:
+        """One restriction less, the latest kind first; None when there is none (the node is not its own)."""
+        if self.pattern:
+            return replace(self, pattern=None, invert=False, context_lines=0)
+        if self.min_level is not None:
+            return replace(self, min_level=None)
+        if self.span:
+            return replace(self, span=0)
+        return replace(self, hidden=frozenset()) if self.hidden else None
+
+    def words(self) -> list[list[Span]]:
+        """Each restriction, in words."""
+        facts: list[list[Span]] = []
+        if self.pattern:
+            facts.append(
+                [("without " if self.invert else "only ", "muted"), (pattern_words(self.pattern), "accent")]
+            )
+            if self.context_lines:
+                facts[-1].append((f" ±{self.context_lines}", "accent"))
+        if self.min_level is not None:
+            facts.append([(f"≥ {self.min_level}", "accent")])
+        if self.hidden:
+            facts.append([(f"hidden {_names(self.hidden)}", "accent")])
+        if self.span:
+            facts.append([(f"last {SPAN_WORDS[self.span]}", "accent")])
+        return facts
+
+
+def pattern_words(pattern: LogPattern) -> str:
+    """A pattern as it is told: an expression between slashes."""
+    text = clip(inert(pattern.text), _PATTERN_CELLS)
+    if pattern.regex:
+        text = f"/{text}/"
+    return text if pattern.case is None else f"{text} ({'Aa' if pattern.case else 'aa'})"
+
+
+def _names(nodes: Iterable[str]) -> str:
+    names = sorted(nodes)
+    return clip(inert(names[0]), _PATTERN_CELLS) if len(names) == 1 else f"{len(names)} nodes"
+
+
+LOOKED_THROUGH = 400
+"""Lines among which the exception of a traceback is looked for; ranks interleave."""
+MOST_CELLS = 1000
+"""More of an error is never laid out."""
+_DAY = slice(0, 10)
+_CLOCK, _MONTH_AND_CLOCK = slice(11, 19), slice(5, 19)
+_HEADING = "Traceback (most recent call last)"
+
+
+class FirstErrorLine(FactLine):
+    """Hidden while there is none; a click goes there, as the key does."""
+
+    DEFAULT_CSS = """
+    FirstErrorLine { display: none; max-height: 20vh; padding: 0 1; }
+    FirstErrorLine { background: $error-muted; color: $text-error; }
+    FirstErrorLine.-known { display: block; }
+    """
+
+    class Chosen(Message):
+        """Go to the first error."""
+
+    _named: tuple[int, str] | None = None
+    """The number of the first error, and what went wrong there, once that is known."""
+
+    def show(self, store: LogStore, time_mode: str, key: str) -> None:
+        """Tell of the first error of these lines, if there is one, and of the key that goes there."""
+        seq = store.first_error
+        entry = None if seq is None else store.entry(seq)
+        self.set_class(isinstance(entry, LogLine), "-known")
+        if seq is None or not isinstance(entry, LogLine):
+            self._named = None
+            return
+        said = self._named[1] if self._named is not None and self._named[0] == seq else None
+        if said is None:
+            said = exception_of(store, seq, entry)
+            self._named = None if said is None else (seq, said)
+        _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
+        self.set_facts([error_words(entry, said or entry.message, newest_ns, time_mode, key)])
+
+    def on_click(self, event: events.Click) -> None:
+        """Go there."""
+        event.stop()
+        self.post_message(self.Chosen())
+
+
+def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
+    """What a line says went wrong: of a traceback its exception, a line of the same node further on.
+
+    None while that is not among the lines yet.
+    """
+    reader = TracebackReader()
+    first = reader.read(heading.message)
+    if "\n" in heading.message.strip() and _HEADING in heading.message:
+        return heading.message.strip().rsplit("\n", 1)[-1]
+    if first is None or first.part is not TracebackPart.BEGIN or _HEADING not in heading.message:
+        return heading.message
+    for later in range(seq + 1, min(seq + LOOKED_THROUGH, store.end)):
+        entry = store.entry(later)
+        if not isinstance(entry, LogLine) or entry.replica != heading.replica:
+            continue
+        told = reader.read(entry.message)
+        if told is not None and told.lane == first.lane and told.part is TracebackPart.END:
+            return entry.message
+    return None
+
+
+def error_words(line: LogLine, said: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
+    """The error in one line; its day, too, where that is not the day of the newest line."""
+    zone = UTC if time_mode == "utc" else None
+    told = stamp_text(line.timestamp_ns, zone)
+    clock = told[_CLOCK if told[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
+    node = f"{inert(line.replica)} " if line.replica else ""
+    first_row = clip(inert(said.strip().split("\n", 1)[0]), MOST_CELLS)
+    return [
+        ("✗ first error ", "bad"),
+        (f"{key} ", "key"),
+        (f"{clock} {node}", "plain"),
+        (first_row, "strong"),
+    ]
+
 
 TIME_WORDS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
 

@@ -17,10 +17,10 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, Static
 
-from tui.insight.logs.moment import EXAMPLES
-from tui.insight.logs.pattern import LogPattern
-from tui.screens.job.log_choice import CONTEXT_STOPS
-from tui.widgets.line import FACT, FactLine
+from tui.analysis.logs.pattern import LogPattern
+from tui.screens.job.log_bar import CONTEXT_STOPS
+from tui.text.log_times import EXAMPLES
+from tui.widgets.notice import FACT, FactLine
 from tui.widgets.tones import Span
 
 FieldPurpose = Literal["find", "filter", "time", "save"]

@@ -11,18 +11,15 @@ from textual import on
 from textual.app import ComposeResult
 from textual.message import Message
 
-from api_client.streams.records import LogGap, LogLine, stamp_ns
+from api_client.models.logs import LogGap, LogLine, stamp_ns
+from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
-from tui.insight.logs.moment import LogTimes, moment_of
-from tui.insight.logs.pattern import LogPattern
-from tui.insight.units import count
 from tui.screens.base import key_on
-from tui.screens.job.log_bar import LogBar, LogStanding
-from tui.screens.job.log_choice import LogChoice
-from tui.screens.job.log_columns import LogColumns
-from tui.screens.job.log_error_line import FirstErrorLine
+from tui.screens.job.log_bar import FirstErrorLine, LogBar, LogChoice, LogStanding
 from tui.screens.job.log_field import FieldPurpose, FieldSwitches, LogField
-from tui.screens.job.log_shown import NANOSECONDS, LogShown
+from tui.screens.job.log_shown import NANOSECONDS, LogColumns, LogShown
+from tui.text.log_times import LogTimes, moment_of
+from tui.text.units import count
 from tui.widgets.log_view.messages import (
     FirstErrorChanged,
     FollowChanged,
@@ -31,7 +28,7 @@ from tui.widgets.log_view.messages import (
     UnseenChanged,
 )
 from tui.widgets.log_view.store import DEFAULT_MAX_LINES
-from tui.widgets.wrapped_text import WrappedText
+from tui.widgets.text_panel import WrappedText
 
 
 class LogPane(LogShown):

@@ -17,39 +17,36 @@ from textual.widgets import Static
 
 from api_client.models import TrainingJob
 from tui.actions import Scope
+from tui.actions.keymap import bindings_of
+from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
+from tui.analysis.export import table_of_series
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.run.verdict import is_settled
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
-from tui.insight.asked_for import CHECKPOINTS, LOG, METRICS, STATUS
-from tui.insight.export import table_of_series
-from tui.insight.run.snapshot import RunSnapshot
-from tui.insight.run.verdict import is_settled
-from tui.insight.text import inert
-from tui.keymap import bindings_of
-from tui.messages import (
+from tui.screens.base import AppScreen
+from tui.screens.job.chart_actions import ChartActions
+from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.job.chart_view import ChartView, words
+from tui.screens.job.charts import ChartMaker
+from tui.screens.job.checkpoint_pane import CheckpointActions, CheckpointPane
+from tui.screens.job.details import Details
+from tui.screens.job.header import RunHeader
+from tui.screens.job.layout import TAB_IDS, JobLayout, TabStrip
+from tui.screens.job.log_actions import LogActions
+from tui.screens.job.log_pane import LogPane
+from tui.screens.job.node_tables import NodeTable, matrix_frame, matrix_rows
+from tui.screens.job.run_actions import RunActions
+from tui.screens.messages import (
     ExportRequested,
     RunJudged,
 )
-from tui.screens.base import AppScreen
-from tui.screens.job.chart_actions import ChartActions
-from tui.screens.job.chart_deck import ChartDeck
-from tui.screens.job.chart_view import ChartView, words
-from tui.screens.job.charts import ChartMaker
-from tui.screens.job.checkpoint_actions import CheckpointActions
-from tui.screens.job.checkpoint_pane import CheckpointPane
-from tui.screens.job.details import Details
-from tui.screens.job.header import RunHeader
-from tui.screens.job.layout import TAB_IDS, JobLayout
-from tui.screens.job.log_actions import LogActions
-from tui.screens.job.log_pane import LogPane
-from tui.screens.job.matrix import matrix_frame, matrix_rows
-from tui.screens.job.run_actions import RunActions
-from tui.screens.job.tables import NodeTable
-from tui.widgets.charts.window import Window
+from tui.text.sanitize import inert
+from tui.widgets.charts.ticks import Window
 from tui.widgets.gpu_matrix import GpuMatrix
 from tui.widgets.notice import ConnectionNotice
 from tui.widgets.row_table import RowTable
 from tui.widgets.status_footer import StatusFooter
-from tui.widgets.tab_strip import TabStrip
 
 TABS = (
     ("live", "Live"),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, isfinite
 
-from tui.insight.series import Series, extent
+from tui.analysis.series import Series, extent
 
 DOTS_PER_CELL_X = 2
 DOTS_PER_CELL_Y = 4

@@ -1,4 +1,4 @@
-"""Lines over time in a few cells, or in many: axes, legend and braille raster."""
+"""What a chart says when the mouse asks something of it. x is in its axis' unit."""
 
 from __future__ import annotations
 
@@ -12,17 +12,62 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region
+from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.insight.series import Series
-from tui.insight.shaping import Shaper
+from tui.analysis.series import Series, Shaper
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, Grid
-from tui.widgets.charts.chart_messages import Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.picture import ChartSpec, Line, Picture, picture
 from tui.widgets.charts.ticks import XAxis
-from tui.widgets.colours import SERIES_COLOURS, series_classes, series_css
+from tui.widgets.tones import SERIES_COLOURS, series_classes, series_css
+
+
+class _ChartMessage(Message):
+    """Something asked of a chart, which is the message's ``control``."""
+
+    def __init__(self, chart: Widget) -> None:
+        self.chart = chart
+        super().__init__()
+
+    @property
+    def control(self) -> Widget:
+        """The chart it happened in."""
+        return self.chart
+
+
+class Zoomed(_ChartMessage):
+    """Make the window ``factor`` times as long, around a place or none in particular."""
+
+    def __init__(self, chart: Widget, factor: float, around: float | None) -> None:
+        super().__init__(chart)
+        self.factor, self.around = factor, around
+
+
+class Panned(_ChartMessage):
+    """Move the window by so much, to the right when positive."""
+
+    def __init__(self, chart: Widget, by: float) -> None:
+        super().__init__(chart)
+        self.by = by
+
+
+class Pointed(_ChartMessage):
+    """Read the values at a place."""
+
+    def __init__(self, chart: Widget, x: float) -> None:
+        super().__init__(chart)
+        self.x = x
+
+
+class SeriesClicked(_ChartMessage):
+    """Switch a series off, or on again."""
+
+    def __init__(self, chart: Widget, name: str) -> None:
+        super().__init__(chart)
+        self.name = name
+
 
 _ROLES = (
     *("title", "axis", "legend", "note", "empty", "blank", "stale", "off", "faint", "cursor"),

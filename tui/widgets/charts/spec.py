@@ -1,13 +1,112 @@
-"""What a chart is to look like: everything about it but its samples."""
+"""A series as one row of block characters, for tables and headers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from math import isfinite, isnan
 from typing import Literal
 
+from tui.analysis.series import Series, latest
+from tui.widgets.charts.braille import value_range
 from tui.widgets.charts.ticks import XAxis
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+"""Eight heights of a cell."""
+
+GAP = "·"
+"""What an unknown value looks like."""
+
+
+def block(value: float | None, low: float = 0.0, high: float = 1.0) -> str:
+    """The block character whose height shows a value between `low` and `high`; `·` when it is unknown."""
+    if value is None or isnan(value):
+        return GAP
+    if high <= low:
+        return BLOCKS[len(BLOCKS) // 2]
+    share = (value - low) / (high - low)
+    return BLOCKS[min(len(BLOCKS) - 1, max(0, int(min(max(share, 0.0), 1.0) * len(BLOCKS))))]
+
+
+def trace(
+    values: Sequence[float | None],
+    cells: int,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> str:
+    """A row of at most `cells` block characters: each shows the mean of its share of the values.
+
+    Without fixed ends the row spans the values' own range. Unknown values (None, NaN) are `·`. Fewer
+    values than cells give a shorter row; no values give an empty one.
+    """
+    count = len(values)
+    if cells <= 0 or not count:
+        return ""
+    known = [value for value in values if value is not None and isfinite(value)]
+    bottom = low if low is not None else min(known, default=0.0)
+    top = high if high is not None else max(known, default=1.0)
+    columns = min(cells, count)
+    row = []
+    for column in range(columns):
+        share = values[column * count // columns : (column + 1) * count // columns]
+        present = [value for value in share if value is not None and not isnan(value)]
+        row.append(block(sum(present) / len(present) if present else None, bottom, top))
+    return "".join(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """One series' numbers; None where there is none. ``low`` and ``high`` are of the window."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
+    """The value at the cursor (or the newest in the window), and the window's extremes."""
+    found = value_range(series, start, end)
+    low, high = found if found is not None else (None, None)
+    return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)
+
+
+def value_at(series: Series, x: float) -> float | None:
+    """The sample nearest to a place; None in a gap, and beyond the ends by more than a usual distance."""
+    times, values = series.times, series.values
+    if not times:
+        return None
+    after = bisect_left(times, x)
+    if after == 0 or after == len(times):
+        at = 0 if after == 0 else len(times) - 1
+        usual = (
+            times[1] - times[0]
+            if after == 0 and len(times) > 1
+            else times[-1] - times[-2]
+            if len(times) > 1
+            else 0.0
+        )
+        value = values[at]
+        return value if value == value and abs(times[at] - x) <= usual else None
+    before = after - 1
+    nearest = before if x - times[before] < times[after] - x else after
+    value = values[nearest]
+    return value if value == value else None
+
+
+def _newest(series: Series, end: float) -> float | None:
+    """The newest value up to the window's right edge."""
+    stop = bisect_right(series.times, end)
+    if stop == len(series.times):
+        return latest(series)
+    for position in range(stop - 1, -1, -1):
+        value = series.values[position]
+        if value == value:
+            return value
+    return None
+
 
 Role = str | int
 """What a piece of a chart is: a name such as "title" or "axis", or a series by its number.

@@ -1,7 +1,7 @@
 """A tree of files with directory totals, for a hundred thousand of them.
 
 Textual's Tree holds a widget-like node per file and is filled at once; this one draws the lines on
-screen out of `tui.insight.file_tree`, and builds, filters and sorts in slices of a few milliseconds.
+screen out of `tui.analysis.file_tree`, and builds, filters and sorts in slices of a few milliseconds.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from tui.insight.file_tree import BY_NAME, ROOT, Order, SortKey, Steps, VisibleRows
-from tui.insight.text import cell_width, clip, inert
-from tui.widgets.file_tree.arranged import HEADING_LINES, ArrangedTree
-from tui.widgets.file_tree.arranging import open_below_steps
-from tui.widgets.file_tree.layout import GAP, TreeLayout, lay_out
-from tui.widgets.file_tree.messages import Arranged, FileChosen, Highlighted, MarksChanged
-from tui.widgets.file_tree.painter import row_spans
+from tui.analysis.file_tree import BY_NAME, ROOT, Order, SortKey, Steps, VisibleRows
+from tui.text.sanitize import cell_width, clip, inert
+from tui.widgets.file_tree.arranged import (
+    HEADING_LINES,
+    Arranged,
+    ArrangedTree,
+    FileChosen,
+    Highlighted,
+    MarksChanged,
+    open_below_steps,
+)
+from tui.widgets.file_tree.renderer import GAP, TreeLayout, lay_out, row_spans
 from tui.widgets.tones import tone_styles
 
 

@@ -18,12 +18,10 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.insight.text import clip, inert
-from tui.insight.units import percent
-from tui.widgets.colours import heat_classes, heat_css
-from tui.widgets.gpu_matrix.glyphs import Glyph
-from tui.widgets.gpu_matrix.painter import HEADER_LINES, MatrixPainter
-from tui.widgets.gpu_matrix.rows import Frame, MatrixRow
+from tui.text.sanitize import clip, inert
+from tui.text.units import percent
+from tui.widgets.gpu_matrix.renderer import HEADER_LINES, Frame, Glyph, MatrixPainter, MatrixRow
+from tui.widgets.tones import heat_classes, heat_css
 
 _STYLES = ("title", "header", "name", "value", "note", "unknown", "empty", "cursor")
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal
 from zlib import crc32
 
-from tui.insight.text import cell_width, clip, inert
-from tui.insight.units import age
-from tui.widgets.colours import SERIES_COLOURS
+from tui.text.sanitize import cell_width, clip, inert
+from tui.text.units import age
+from tui.widgets.tones import SERIES_COLOURS
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 """`clock`: HH:MM:SS local; `utc`: the same in UTC; `relative`: age; `elapsed`: time since the first line;

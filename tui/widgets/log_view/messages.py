@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.message import Message
 from textual.widget import Widget
 
-from api_client.streams.records import LogEntry, LogGap
-from tui.insight.logs.pattern import LogPattern
+from api_client.models.logs import LogEntry, LogGap
+from tui.analysis.logs.pattern import LogPattern
 
 
 class LogViewMessage(Message, namespace="log_view"):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from api_client.streams.records import LogEntry, LogGap
-from tui.insight.logs.pattern import LogPattern
-from tui.insight.logs.structured import pretty_rows
-from tui.widgets.log_view.changes import shifted
-from tui.widgets.log_view.face import Face, Marks
+from api_client.models.logs import LogEntry, LogGap
+from tui.analysis.logs.pattern import LogPattern
+from tui.analysis.logs.structured import pretty_rows
 from tui.widgets.log_view.folds import FoldKinds
-from tui.widgets.log_view.hits import Hits
+from tui.widgets.log_view.layout import Place
 from tui.widgets.log_view.line_filter import LineFilter
-from tui.widgets.log_view.numbers import holds
+from tui.widgets.log_view.line_numbers import holds, shifted
+from tui.widgets.log_view.renderer import Face, Marks
 from tui.widgets.log_view.rows import VisibleRows
+from tui.widgets.log_view.search_results import Hits
 from tui.widgets.log_view.store import LogStore
-from tui.widgets.log_view.viewport import Place
 
 Changed = Callable[[bool, bool], None]
 """``changed(end_only, renumbered)``: whether only the end changed, and whether lines have other numbers."""

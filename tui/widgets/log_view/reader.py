@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from api_client.streams.records import LogEntry, LogGap
+from api_client.models.logs import LogEntry, LogGap
 from tui.widgets.log_view.canvas import LogCanvas
+from tui.widgets.log_view.layout import Place, earlier, last_page, moved
 from tui.widgets.log_view.messages import GapRetryRequested, OldestReached
-from tui.widgets.log_view.viewport import Place, earlier, last_page, moved
 
 _PAN_SHARE = 4  # a step to the side is a quarter of the width
 _SOUGHT_SHARE = 3  # what was sought and is out of sight is brought to a third of the height

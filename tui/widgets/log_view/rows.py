@@ -5,11 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from tui.widgets.log_view.changes import shifted
-from tui.widgets.log_view.fold_book import Fold, FoldBook
-from tui.widgets.log_view.folds import FoldKinds, FoldReader, Outcome, ReadLines
+from tui.widgets.log_view.folds import Fold, FoldBook, FoldKinds, FoldReader, Outcome, ReadLines
 from tui.widgets.log_view.line_filter import LineFilter, Selector
-from tui.widgets.log_view.numbers import Numbers
+from tui.widgets.log_view.line_numbers import Numbers, shifted
 from tui.widgets.log_view.store import LogStore
 
 _SLICE_LINES = 1024

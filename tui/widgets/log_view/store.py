@@ -11,11 +11,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from weakref import WeakSet
 
-from api_client.streams.records import LogEntry, LogGap, LogLine, stamp_ns
-from tui.widgets.log_view.block import Block
-from tui.widgets.log_view.changes import StoreListener, shifted
-from tui.widgets.log_view.shelf import Shelf
-from tui.widgets.log_view.vocabulary import Vocabulary, Word, stamps_of
+from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
+from tui.widgets.log_view.block import Block, Vocabulary, Word, stamps_of
+from tui.widgets.log_view.block_list import Shelf
+from tui.widgets.log_view.line_numbers import StoreListener, shifted
 
 DEFAULT_MAX_LINES = 200_000
 

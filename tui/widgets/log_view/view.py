@@ -8,13 +8,13 @@ from textual import events
 from textual.reactive import reactive
 from textual.timer import Timer
 
-from api_client.streams.records import LogEntry, LogGap
+from api_client.models.logs import LogEntry, LogGap
 from tui.widgets.log_view import messages
-from tui.widgets.log_view.finder import LogFinder
 from tui.widgets.log_view.folds import FoldKinds
 from tui.widgets.log_view.gutter import CLOCKS, TIME_MODES, TimeMode
+from tui.widgets.log_view.layout import Place
+from tui.widgets.log_view.search import LogFinder
 from tui.widgets.log_view.store import LogStore
-from tui.widgets.log_view.viewport import Place
 
 RELATIVE_TICK_S = 5.0
 """How often ages are brought up to date while they are shown."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from api_client.emulator.fleet.course import Course
-from api_client.emulator.fleet.pace import Pace
+from api_client.emulator.fleet.training import Course, Pace
 
 LLAMA_70B_FULL = Course(
     Pace(total_steps=9000, step_s=5.3, warmup_s=95, pause_every=500, pause_s=45, seed=11),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from api_client.emulator.fleet.load import Load
+from api_client.emulator.fleet.metrics import Load
 from api_client.emulator.fleet.plans import Scenario
 from api_client.emulator.fleet.scenarios import courses, incidents
-from api_client.emulator.fleet.scenarios.other_trainers import JsonLines, ProgressBar, Verl
-from api_client.emulator.fleet.scenarios.pretraining import Megatron, Torchtitan
-from api_client.emulator.fleet.scenarios.restarting import Restarting
-from api_client.emulator.fleet.scenarios.transformers_trainer import TransformersTrainer
+from api_client.emulator.fleet.scenarios.incidents import Restarting
+from api_client.emulator.fleet.scenarios.trainer_logs import (
+    JsonLines,
+    Megatron,
+    ProgressBar,
+    Torchtitan,
+    TransformersTrainer,
+    Verl,
+)
 
 SLOW_NODE = 2
 SLOW_SHARE = 0.63

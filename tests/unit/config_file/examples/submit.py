@@ -32,5 +32,6 @@ result = submit_training_job(
 )
 
 # ruff: noqa: T201
+
 print(f"Project ID: {result['training_project']['id']}")
 print(f"Job ID: {result['training_job']['id']}")

@@ -1,0 +1,246 @@
+"""The beginning of a text file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from api_client.checkpoints.safetensors import (
+    INDEX_SUFFIX,
+    LENGTH_BYTES,
+    ReadShard,
+    SafetensorsHeader,
+    Weights,
+    header_length,
+    parse_header,
+    shards_of_index,
+)
+from api_client.checkpoints.trainer_state import MAX_BYTES, TrainerState, parse_trainer_state
+from api_client.errors import InvalidAnswer, UnreadableFile, UrlExpired
+from api_client.http.decoding import NotDecodable, read_json
+from api_client.models import CheckpointFile
+from api_client.models.checkpoints import is_safetensors
+from api_client.resources.checkpoints import Checkpoints
+from api_client.transfers.objects import Objects
+
+PREVIEW_BYTES = 1024 * 1024
+"""Most of a file that is fetched to show it."""
+
+_CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
+_LOOKED_AT_BYTES = 8192
+_FOREIGN_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """``text`` is not inert, None where the file is no text; ``bytes_read`` of ``size_bytes`` were read."""
+
+    text: str | None
+    bytes_read: int
+    size_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the file was read."""
+        return self.bytes_read >= self.size_bytes
+
+
+def preview(content: bytes, size_bytes: int) -> Preview:
+    """What those first bytes of a file of that size show; broken letters become U+FFFD."""
+    is_whole = len(content) >= size_bytes
+    text = None if _is_binary(content) else _decoded(content, is_whole)
+    return Preview(text=text, bytes_read=len(content), size_bytes=max(size_bytes, len(content)))
+
+
+def _is_binary(content: bytes) -> bool:
+    head = content[:_LOOKED_AT_BYTES]
+    if b"\0" in head:
+        return True
+    controls = sum(byte < 0x20 and byte not in _CONTROLS_OF_TEXT for byte in head)
+    return controls > _FOREIGN_SHARE * len(head)
+
+
+def _decoded(content: bytes, is_whole: bool) -> str:
+    text = content.decode("utf-8-sig", errors="replace")
+    # A letter cut in two by the limit is not the file's fault.
+    return text if is_whole else text.removesuffix("\ufffd")
+
+
+FILES_AT_ONCE = 4
+FIRST_READ_BYTES = 32 * 1024
+"""Holds the header of most adapters; of larger headers it is the beginning."""
+JSON_LIMIT_BYTES = 16 * 1024 * 1024
+"""An index of a model with 100,000 tensors takes some 10 MB."""
+MOST_KEPT_URLS = 100_000
+
+Parsed = TypeVar("Parsed")
+FileKey = tuple[str, int, str]
+"""Job, node rank, name: what a file stays while its URL changes."""
+
+
+class CheckpointContents:
+    """Reads files of checkpoints without downloading them.
+
+    Every method takes the file as it was listed and raises RequestError and its kinds, among them
+    UnreadableFile when the content is not what it should be. Where a URL has expired, the files are listed
+    again, once for all readers that wait.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, objects: Objects) -> None:
+        self._checkpoints = checkpoints
+        self._objects = objects
+        self._renewed: dict[FileKey, str] = {}
+        self._renewing = asyncio.Lock()
+
+    async def read(
+        self, project_id: str, job_id: str, file: CheckpointFile, *, start: int = 0, length: int
+    ) -> bytes:
+        """Bytes of a file, fewer if it ends before.
+
+        Raises InvalidAnswer if it ends before its listed size.
+        """
+        key = (job_id, file.node_rank, file.relative_file_name)
+        url = self._renewed.get(key, file.url)
+        try:
+            content = await self._objects.read(url, start=start, length=length)
+        except UrlExpired:
+            fresh = await self._fresh_url(project_id, key, url)
+            if fresh is None:
+                raise
+            content = await self._objects.read(fresh, start=start, length=length)
+        listed_bytes = min(length, file.size_bytes - start)
+        if len(content) < listed_bytes:
+            # A proxy's page, or a file that has changed: either way not what was listed.
+            raise InvalidAnswer(
+                f"the file has ended after {start + len(content):,} bytes and is listed with"
+                f" {file.size_bytes:,}; list the files again"
+            )
+        return content
+
+    async def safetensors_header(
+        self, project_id: str, job_id: str, file: CheckpointFile
+    ) -> SafetensorsHeader:
+        """The header of a safetensors file, by two ranges at most."""
+        size = file.size_bytes if file.size_bytes > 0 else None
+        first = await self.read(
+            project_id, job_id, file, length=min(FIRST_READ_BYTES, size or FIRST_READ_BYTES)
+        )
+        try:
+            length = header_length(first, size)
+            header = first[LENGTH_BYTES : LENGTH_BYTES + length]
+            if len(header) < length:
+                header += await self.read(
+                    project_id,
+                    job_id,
+                    file,
+                    start=LENGTH_BYTES + len(header),
+                    length=length - len(header),
+                )
+            if len(header) < length:
+                raise UnreadableFile(f"it ends inside its header, which should be {length:,} bytes long")
+            return await asyncio.to_thread(parse_header, header, size)
+        except UnreadableFile as error:
+            raise UnreadableFile(error.problem, file=file.relative_file_name) from None
+
+    async def weights(self, project_id: str, job_id: str, files: Sequence[CheckpointFile]) -> Weights:
+        """All safetensors headers among these files (of one checkpoint), a few at a time.
+
+        A file that cannot be read is told in the result; what makes all of them fail is raised.
+        """
+        gate = asyncio.Semaphore(FILES_AT_ONCE)
+
+        async def shard(file: CheckpointFile) -> ReadShard:
+            async with gate:
+                try:
+                    return ReadShard(file, header=await self.safetensors_header(project_id, job_id, file))
+                except UnreadableFile as error:
+                    return ReadShard(file, problem=error.problem)
+                except (InvalidAnswer, UrlExpired) as error:
+                    return ReadShard(file, problem=str(error))
+
+        wanted = [file for file in files if is_safetensors(file.relative_file_name)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(shard(file)) for file in wanted]
+                missing = group.create_task(self._missing(project_id, job_id, files))
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None  # they fail for one reason: the store, or our listing
+        return Weights(shards=tuple(task.result() for task in tasks), missing=missing.result())
+
+    async def json(
+        self, project_id: str, job_id: str, file: CheckpointFile, *, limit_bytes: int = JSON_LIMIT_BYTES
+    ) -> Any:
+        """A JSON file's value, read tolerantly."""
+        return await self._parsed(project_id, job_id, file, limit_bytes, _read_json)
+
+    async def trainer_state(self, project_id: str, job_id: str, file: CheckpointFile) -> TrainerState:
+        """A trainer_state.json, its history as curves."""
+        return await self._parsed(project_id, job_id, file, MAX_BYTES, parse_trainer_state)
+
+    async def preview(
+        self, project_id: str, job_id: str, file: CheckpointFile, *, limit_bytes: int = PREVIEW_BYTES
+    ) -> Preview:
+        """The beginning of a file as text, if it is text."""
+        content = await self.read(project_id, job_id, file, length=limit_bytes)
+        return preview(content, file.size_bytes)
+
+    async def _parsed(
+        self,
+        project_id: str,
+        job_id: str,
+        file: CheckpointFile,
+        limit_bytes: int,
+        parse: Callable[[bytes], Parsed],
+    ) -> Parsed:
+        name = file.relative_file_name
+        if file.size_bytes > limit_bytes:
+            raise UnreadableFile(f"it is too large to be read here ({file.size_bytes:,} bytes)", file=name)
+        # One byte more than allowed tells a listing that lies about the size.
+        content = await self.read(project_id, job_id, file, length=limit_bytes + 1)
+        if len(content) > limit_bytes:
+            raise UnreadableFile(f"it is too large to be read here (over {limit_bytes:,} bytes)", file=name)
+        try:
+            return await asyncio.to_thread(parse, content)
+        except UnreadableFile as error:
+            raise UnreadableFile(error.problem, file=name) from None
+
+    async def _missing(
+        self, project_id: str, job_id: str, files: Sequence[CheckpointFile]
+    ) -> tuple[str, ...]:
+        """Files that an index among these names and that are not there."""
+        names = {file.relative_file_name for file in files}
+        missing: list[str] = []
+        for file in files:
+            if not file.relative_file_name.endswith(INDEX_SUFFIX):
+                continue
+            folder = file.relative_file_name.rpartition("/")[0]
+            try:
+                shards = shards_of_index(await self.json(project_id, job_id, file))
+            except InvalidAnswer:
+                continue  # a preview of it says what is wrong; the headers tell the weights all the same
+            paths = (f"{folder}/{name}" if folder else name for name in shards)
+            missing += [path for path in paths if path not in names]
+        return tuple(missing)
+
+    async def _fresh_url(self, project_id: str, key: FileKey, stale: str) -> str | None:
+        """Another URL for the file than the stale one; None if the listing has no other."""
+        async with self._renewing:
+            known = self._renewed.get(key)
+            if known is not None and known != stale:
+                return known
+            job_id = key[0]
+            if len(self._renewed) > MOST_KEPT_URLS:
+                self._renewed.clear()
+            async for file in self._checkpoints.files(project_id, job_id):
+                self._renewed[(job_id, file.node_rank, file.relative_file_name)] = file.url
+            fresh = self._renewed.get(key)
+            return fresh if fresh != stale else None
+
+
+def _read_json(content: bytes) -> Any:
+    try:
+        return read_json(content)
+    except NotDecodable as problem:
+        raise UnreadableFile(str(problem)) from None

@@ -1,0 +1,264 @@
+"""The head of a safetensors file: which tensors are in it, without the weights.
+
+The format (huggingface/safetensors): eight bytes, little-endian, tell the length of a JSON object; in it
+every tensor has a dtype, a shape and its place in the bytes that follow. The places lie one after the other,
+without holes, and end where the file ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from api_client.errors import UnreadableFile
+from api_client.models import CheckpointFile
+
+LENGTH_BYTES = 8
+MAX_HEADER_BYTES = 100_000_000
+"""The format's own limit."""
+MAX_DIMENSIONS = 64
+METADATA = "__metadata__"
+
+BITS_OF_DTYPE = {
+    **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
+    **dict.fromkeys(("F32", "I32", "U32"), 32),
+    **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "I8", "U8", "BOOL"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
+"""Bits of a value. Types that came later are taken as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor by name (not inert), type, shape and the bytes its values take."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
+
+    @property
+    def parameter_count(self) -> int:
+        """How many values it has; one for a scalar."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class SafetensorsHeader:
+    """The header of one file: tensors in the order of their bytes, the writer's metadata, sizes in bytes."""
+
+    tensors: tuple[Tensor, ...]
+    metadata: dict[str, str]
+    header_bytes: int
+    data_bytes: int
+
+    @property
+    def parameter_count(self) -> int:
+        """Values of all tensors."""
+        return sum(tensor.parameter_count for tensor in self.tensors)
+
+    @property
+    def parameters_by_dtype(self) -> dict[str, int]:
+        """Values of each type, the most first."""
+        return parameters_by_dtype(self.tensors)
+
+
+def parameters_by_dtype(tensors: Iterable[Tensor]) -> dict[str, int]:
+    """Values of each type, the most first."""
+    counts: dict[str, int] = {}
+    for tensor in tensors:
+        counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.parameter_count
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+def header_length(first_bytes: bytes, file_bytes: int | None) -> int:
+    """Length of the JSON in bytes, out of the first eight. Raises UnreadableFile.
+
+    ``file_bytes`` is the size of the file where it is known.
+    """
+    if len(first_bytes) < LENGTH_BYTES:
+        raise UnreadableFile(f"it is too short to be a safetensors file ({len(first_bytes)} bytes)")
+    length = int.from_bytes(first_bytes[:LENGTH_BYTES], "little")
+    if length > MAX_HEADER_BYTES:
+        raise UnreadableFile(f"its header would be {length:,} bytes long; the format allows 100,000,000")
+    if length < len("{}"):
+        raise UnreadableFile("its header is empty")
+    if file_bytes is not None and LENGTH_BYTES + length > file_bytes:
+        raise UnreadableFile(
+            f"its header would take {length:,} of {file_bytes:,} bytes: cut off, or no safetensors file"
+        )
+    return length
+
+
+def parse_header(header: bytes, file_bytes: int | None = None) -> SafetensorsHeader:
+    """Read the JSON part. Raises UnreadableFile for whatever the format forbids.
+
+    With ``file_bytes``, the size of the file, the tensors must fill the rest of it.
+    """
+    entries = _entries(header)
+    metadata = _metadata(entries.pop(METADATA, {}))
+    placed = sorted(
+        ((*_place(name, entry), _tensor(name, entry)) for name, entry in entries.items()),
+        key=lambda item: (item[0], item[1]),
+    )
+    end = 0
+    for begin, stop, tensor in placed:
+        if begin < end:
+            raise UnreadableFile(f"the bytes of {_shown(tensor.name)} overlap those of another tensor")
+        if begin > end:
+            raise UnreadableFile(f"no tensor has the {begin - end:,} bytes before {_shown(tensor.name)}")
+        end = stop
+    if file_bytes is not None and LENGTH_BYTES + len(header) + end != file_bytes:
+        there = file_bytes - LENGTH_BYTES - len(header)
+        raise UnreadableFile(f"its tensors take {end:,} bytes, the file has {there:,} for them")
+    return SafetensorsHeader(
+        tensors=tuple(tensor for _begin, _stop, tensor in placed),
+        metadata=metadata,
+        header_bytes=LENGTH_BYTES + len(header),
+        data_bytes=end,
+    )
+
+
+def _entries(header: bytes) -> dict[str, Any]:
+    try:
+        entries = json.loads(header.decode("utf-8"), object_pairs_hook=_without_twins)
+    except UnreadableFile:
+        raise
+    except RecursionError:
+        raise UnreadableFile("its header is nested too deeply") from None
+    except ValueError:
+        raise UnreadableFile("its header is not JSON") from None
+    if not isinstance(entries, dict):
+        raise UnreadableFile("its header is not a JSON object")
+    return entries
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twin = Counter(name for name, _value in pairs).most_common(1)[0][0]
+        raise UnreadableFile(f"its header names {_shown(twin)} twice")
+    return found
+
+
+def _metadata(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise UnreadableFile("the metadata in its header are not texts by name")
+    return value
+
+
+def _place(name: str, entry: Any) -> tuple[int, int]:
+    offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+    if not (isinstance(offsets, list) and len(offsets) == 2 and all(_is_count(part) for part in offsets)):
+        raise UnreadableFile(f"its header does not say where {_shown(name)} lies")
+    begin, end = offsets
+    if begin > end:
+        raise UnreadableFile(f"{_shown(name)} ends before it begins")
+    return begin, end
+
+
+def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
+    dtype, shape = entry.get("dtype"), entry.get("shape")
+    if not isinstance(dtype, str) or not dtype:
+        raise UnreadableFile(f"its header does not say of what type {_shown(name)} is")
+    if not (isinstance(shape, list) and all(_is_count(part) for part in shape)):
+        raise UnreadableFile(f"{_shown(name)} has no shape that could be one")
+    if len(shape) > MAX_DIMENSIONS:
+        raise UnreadableFile(f"{_shown(name)} has {len(shape):,} dimensions")
+    begin, end = _place(name, entry)
+    tensor = Tensor(name=name, dtype=dtype, shape=tuple(shape), size_bytes=end - begin)
+    bits = BITS_OF_DTYPE.get(dtype)
+    room_bits = tensor.size_bytes * 8
+    count = tensor.parameter_count
+    # A type unknown here takes whatever it takes, but at least a bit for every value.
+    if (count > room_bits) if bits is None else (-(-count * bits // 8) != tensor.size_bytes):
+        raise UnreadableFile(f"{_shown(name)} has {tensor.size_bytes:,} bytes, which its shape does not fit")
+    return tensor
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else name[:80] + "…")
+
+
+INDEX_SUFFIX = ".safetensors.index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadShard:
+    """One file: its header, or why it cannot be read."""
+
+    file: CheckpointFile
+    header: SafetensorsHeader | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What the files say together. ``missing`` are files that an index names and the checkpoint has not."""
+
+    shards: tuple[ReadShard, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def headers(self) -> Iterator[SafetensorsHeader]:
+        """The headers that could be read."""
+        return (shard.header for shard in self.shards if shard.header is not None)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All tensors, file after file."""
+        return [tensor for header in self.headers for tensor in header.tensors]
+
+    @property
+    def parameter_count(self) -> int:
+        """Values of all tensors."""
+        return sum(header.parameter_count for header in self.headers)
+
+    @property
+    def parameters_by_dtype(self) -> dict[str, int]:
+        """Values of each type, the most first."""
+        return parameters_by_dtype(self.tensors)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The metadata of all files together; of two with one name, the first file's."""
+        found: dict[str, str] = {}
+        for header in self.headers:
+            found = header.metadata | found
+        return found
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of all values."""
+        return sum(header.data_bytes for header in self.headers)
+
+    @property
+    def bytes_read(self) -> int:
+        """How much was fetched to know all this, at least: the headers."""
+        return sum(header.header_bytes for header in self.headers)
+
+    @property
+    def problems(self) -> list[str]:
+        """What does not fit, in sentences that are not inert."""
+        unread = [
+            f"{shard.file.relative_file_name}: {shard.problem}" for shard in self.shards if shard.problem
+        ]
+        return unread + [f"{name} is named by the index but is not there" for name in self.missing]
+
+
+def shards_of_index(index: Any) -> list[str]:
+    """The file names in a ``model.safetensors.index.json``. Raises UnreadableFile if it is no such thing."""
+    files = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise UnreadableFile("it has no weight_map of files by tensor")
+    return sorted(set(files.values()))

@@ -1,0 +1,92 @@
+"""trainer_state.json: what transformers' Trainer keeps of a run beside every checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from api_client.errors import UnreadableFile
+from api_client.http.decoding import NotDecodable, read_json
+
+FILE_NAME = "trainer_state.json"
+MAX_BYTES = 64 * 1024 * 1024
+"""A history of 100,000 entries takes some 15 MB."""
+
+_PLACES = frozenset({"step", "epoch"})
+
+Curve = tuple[tuple[int, float], ...]
+"""(step, value), in the order of the steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerState:
+    """The state; None for what the file does not tell. ``curves`` are by the log's own names.
+
+    Values may be NaN or infinite. ``best_model_checkpoint`` is a path in the container that trained.
+    """
+
+    global_step: int | None = None
+    max_steps: int | None = None
+    epoch: float | None = None
+    total_epochs: float | None = None
+    best_metric: float | None = None
+    best_model_checkpoint: str | None = None
+    curves: Mapping[str, Curve] = field(default_factory=dict)
+
+    def curve(self, name: str) -> Curve:
+        """Values by that name, such as ``loss``, ``eval_loss`` or ``learning_rate``; empty without any."""
+        return self.curves.get(name, ())
+
+    def last(self, name: str) -> float | None:
+        """The newest value by that name."""
+        curve = self.curve(name)
+        return curve[-1][1] if curve else None
+
+
+def parse_trainer_state(content: bytes) -> TrainerState:
+    """Read the file. Raises UnreadableFile if it is no JSON object; odd parts of it are left out."""
+    try:
+        state = read_json(content)
+    except NotDecodable as problem:
+        raise UnreadableFile(str(problem)) from None
+    if not isinstance(state, dict):
+        raise UnreadableFile("it is not a JSON object")
+    best = state.get("best_model_checkpoint")
+    return TrainerState(
+        global_step=_whole(state.get("global_step")),
+        max_steps=_whole(state.get("max_steps")),
+        epoch=_real(state.get("epoch")),
+        total_epochs=_real(state.get("num_train_epochs")),
+        best_metric=_real(state.get("best_metric")),
+        best_model_checkpoint=best if isinstance(best, str) else None,
+        curves=_curves(state.get("log_history")),
+    )
+
+
+def _curves(history: Any) -> dict[str, Curve]:
+    found: dict[str, list[tuple[int, float]]] = {}
+    for entry in history if isinstance(history, list) else ():
+        step = _whole(entry.get("step")) if isinstance(entry, dict) else None
+        if step is None:
+            continue
+        for name, value in entry.items():
+            number = _real(value)
+            if name not in _PLACES and number is not None:
+                found.setdefault(name, []).append((step, number))
+    return {name: tuple(sorted(points, key=lambda point: point[0])) for name, points in found.items()}
+
+
+def _whole(value: Any) -> int | None:
+    number = _real(value)
+    return int(number) if number is not None and math.isfinite(number) else None
+
+
+def _real(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None

@@ -1,0 +1,190 @@
+"""Log lines as sources that can be asked for any window, and their merge.
+
+A source is a numbered sequence of lines, ascending in time, that can say how many lines lie before a
+moment without going through them. A page of logs then costs its own lines, however long the run is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+from typing import Literal, Protocol
+
+from api_client.emulator.fleet.training import Pace, mix
+
+
+class LineSource(Protocol):
+    """Lines of one replica and one level. Moments are script nanoseconds since the Unix epoch."""
+
+    @property
+    def replica(self) -> str | None:
+        """The node that wrote them."""
+        ...
+
+    @property
+    def level(self) -> str | None:
+        """DEBUG, INFO, WARNING or ERROR; None where none can be told."""
+        ...
+
+    def count_before(self, at_ns: int) -> int:
+        """How many lines are stamped before that moment."""
+        ...
+
+    def stamp(self, index: int) -> int:
+        """When line ``index`` was written."""
+        ...
+
+    def text(self, index: int) -> str:
+        """What line ``index`` says."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A few lines at given moments, in ascending order."""
+
+    replica: str | None
+    level: str | None
+    stamps: tuple[int, ...]
+    texts: tuple[str, ...]
+
+    def count_before(self, at_ns: int) -> int:
+        """See ``LineSource``."""
+        return bisect_left(self.stamps, at_ns)
+
+    def stamp(self, index: int) -> int:
+        """See ``LineSource``."""
+        return self.stamps[index]
+
+    def text(self, index: int) -> str:
+        """See ``LineSource``."""
+        return self.texts[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A line ``delay_ns`` after every ``every``-th step of a run; ``say`` is given the step."""
+
+    replica: str | None
+    level: str | None
+    run_ns: int
+    pace: Pace
+    say: Callable[[int], str]
+    every: int = 1
+    delay_ns: int = 0
+
+    def count_before(self, at_ns: int) -> int:
+        """See ``LineSource``."""
+        return self.pace.steps_done(at_ns - 1 - self.delay_ns - self.run_ns) // self.every
+
+    def stamp(self, index: int) -> int:
+        """See ``LineSource``."""
+        return self.run_ns + self.pace.finished_ns((index + 1) * self.every) + self.delay_ns
+
+    def text(self, index: int) -> str:
+        """See ``LineSource``."""
+        return self.say((index + 1) * self.every)
+
+
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """A line about every ``period_ns`` from ``start_ns`` until ``until_ns``; ``say`` is given its number."""
+
+    replica: str | None
+    level: str | None
+    start_ns: int
+    until_ns: int | None
+    period_ns: int
+    seed: int
+    say: Callable[[int], str]
+
+    def count_before(self, at_ns: int) -> int:
+        """See ``LineSource``."""
+        if self.until_ns is not None:
+            at_ns = min(at_ns, self.until_ns)
+        index = (at_ns - self.start_ns) // self.period_ns
+        if index < 0:
+            return 0
+        return index + (self.stamp(index) < at_ns)
+
+    def stamp(self, index: int) -> int:
+        """See ``LineSource``."""
+        return self.start_ns + index * self.period_ns + mix(self.seed, index) % self.period_ns
+
+    def text(self, index: int) -> str:
+        """See ``LineSource``."""
+        return self.say(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """The lines of another source that are stamped before ``until_ns``."""
+
+    source: LineSource
+    until_ns: int
+
+    @property
+    def replica(self) -> str | None:
+        """See ``LineSource``."""
+        return self.source.replica
+
+    @property
+    def level(self) -> str | None:
+        """See ``LineSource``."""
+        return self.source.level
+
+    def count_before(self, at_ns: int) -> int:
+        """See ``LineSource``."""
+        return self.source.count_before(min(at_ns, self.until_ns))
+
+    def stamp(self, index: int) -> int:
+        """See ``LineSource``."""
+        return self.source.stamp(index)
+
+    def text(self, index: int) -> str:
+        """See ``LineSource``."""
+        return self.source.text(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: ``stamp_ns`` is script time."""
+
+    stamp_ns: int
+    replica: str | None
+    level: str | None
+    text: str
+
+
+def window(
+    sources: Sequence[LineSource],
+    *,
+    start_ns: int,
+    end_ns: int,
+    direction: Literal["asc", "desc"],
+    limit: int,
+    levels: frozenset[str] | None = None,
+) -> list[Line]:
+    """Up to ``limit`` lines with ``start_ns <= stamp < end_ns``; ``desc`` is exactly ``asc`` reversed."""
+    runs: list[Iterator[tuple[int, int, int]]] = []
+    newest_first = direction == "desc"
+    for number, source in enumerate(sources):
+        if levels is not None and source.level not in levels:
+            continue
+        first, after = source.count_before(start_ns), source.count_before(end_ns)
+        if first < after:
+            indexes = range(after - 1, first - 1, -1) if newest_first else range(first, after)
+            runs.append(_keys(source, number, indexes))
+    keys = islice(merge(*runs, reverse=newest_first), limit)
+    return [
+        Line(stamp_ns, sources[number].replica, sources[number].level, sources[number].text(index))
+        for stamp_ns, number, index in keys
+    ]
+
+
+def _keys(source: LineSource, number: int, indexes: range) -> Iterator[tuple[int, int, int]]:
+    for index in indexes:
+        yield source.stamp(index), number, index

@@ -1,0 +1,213 @@
+"""Chance that is a function: the same seed and place always give the same value, cheaply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import cos, floor, nan, pi
+
+from api_client.emulator.fleet.clock import NS_PER_S
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX_1 = 0xBF58476D1CE4E5B9
+_MIX_2 = 0x94D049BB133111EB
+_UNIT_BITS = 53
+
+TABLE_SIZE = 4096
+_SEED_STRIDE = 1_297  # odd and far from a power of two: neighbouring seeds read unlike places
+
+
+def mix(seed: int, index: int = 0) -> int:
+    """A 64-bit number for ``(seed, index)``: SplitMix64, whose outputs pass for random."""
+    value = (seed + (index + 1) * _GOLDEN) & _MASK
+    value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
+    value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
+    return value ^ (value >> 31)
+
+
+def uniform(seed: int, index: int = 0) -> float:
+    """A number in [0, 1) for ``(seed, index)``."""
+    return (mix(seed, index) >> (64 - _UNIT_BITS)) / (1 << _UNIT_BITS)
+
+
+def centred(seed: int, index: int = 0) -> float:
+    """A number in (-1, 1) for ``(seed, index)``, small ones likelier than large ones."""
+    return uniform(seed, 2 * index) - uniform(seed, 2 * index + 1)
+
+
+def smooth(seed: int, place: float) -> float:
+    """A number in (-1, 1) that drifts: equal to ``centred`` at whole places, in between blended."""
+    cell = floor(place)
+    part = place - cell
+    low, high = centred(seed, cell), centred(seed, cell + 1)
+    return low + (high - low) * part * part * (3 - 2 * part)
+
+
+@cache
+def _table() -> tuple[float, ...]:
+    return tuple(centred(0xB7, index) for index in range(TABLE_SIZE))
+
+
+def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
+    """Noise in (-1, 1) at many times at once: a straight line between values ``cell_s`` apart.
+
+    Made for metrics, where tens of thousands of values are asked for at once: it reads a table instead
+    of hashing, so it repeats itself after ``TABLE_SIZE`` cells.
+    """
+    table, last = _table(), TABLE_SIZE - 1
+    offset = seed * _SEED_STRIDE
+    values = []
+    for time_s in times_s:
+        place = time_s / cell_s
+        cell = int(place)
+        low = table[(offset + cell) & last]
+        values.append(low + (table[(offset + cell + 1) & last] - low) * (place - cell))
+    return values
+
+
+JITTER_SHARE = 0.2
+"""A step may take up to this share of ``step_s`` longer; the next one makes up for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Steps of about ``step_s``, with a pause (save, evaluation) after every ``pause_every`` of them.
+
+    Times are nanoseconds since the run started. ``halts_after_s`` is when a hanging run takes no further
+    step, counted from the run's start. A run that was begun again has ``first_step`` steps behind it.
+    """
+
+    total_steps: int
+    step_s: float
+    warmup_s: float = 90.0
+    pause_every: int = 0
+    pause_s: float = 0.0
+    halts_after_s: float | None = None
+    seed: int = 0
+    first_step: int = 0
+
+    def finished_ns(self, step: int) -> int:
+        """When step ``step`` (1-based) is done. Ascending in ``step``."""
+        step -= self.first_step
+        step_ns = int(self.step_s * NS_PER_S)
+        pauses = (step - 1) // self.pause_every if self.pause_every and step > 0 else 0
+        jitter_ns = mix(self.seed, step) % max(1, int(step_ns * JITTER_SHARE))
+        return (
+            int(self.warmup_s * NS_PER_S) + step * step_ns + pauses * int(self.pause_s * NS_PER_S) + jitter_ns
+        )
+
+    def steps_done(self, since_start_ns: int) -> int:
+        """How many steps are done by then."""
+        if self.halts_after_s is not None:
+            since_start_ns = min(since_start_ns, int(self.halts_after_s * NS_PER_S))
+        step = max(self.first_step, min(self.total_steps, self.first_step + self._about(since_start_ns)))
+        while step < self.total_steps and self.finished_ns(step + 1) <= since_start_ns:
+            step += 1
+        while step > self.first_step and self.finished_ns(step) > since_start_ns:
+            step -= 1
+        return step
+
+    def _about(self, since_start_ns: int) -> int:
+        past_warmup_ns = since_start_ns - int(self.warmup_s * NS_PER_S)
+        step_ns = int(self.step_s * NS_PER_S)
+        if not self.pause_every:
+            return past_warmup_ns // step_ns
+        block_ns = self.pause_every * step_ns + int(self.pause_s * NS_PER_S)
+        blocks, rest_ns = divmod(past_warmup_ns, block_ns)
+        return blocks * self.pause_every + min(self.pause_every, rest_ns // step_ns)
+
+    def is_pausing(self, since_start_s: float) -> bool:
+        """Whether the run saves or evaluates at that moment."""
+        past_warmup_s = since_start_s - self.warmup_s
+        if not self.pause_every or past_warmup_s < 0 or self.has_halted(since_start_s):
+            return False
+        steps_s = self.pause_every * self.step_s
+        return past_warmup_s % (steps_s + self.pause_s) > steps_s
+
+    def has_halted(self, since_start_s: float) -> bool:
+        """Whether the run hangs at that moment."""
+        return self.halts_after_s is not None and since_start_s >= self.halts_after_s
+
+    @property
+    def duration_s(self) -> float:
+        """How long the whole run takes, were it never to hang."""
+        pauses = self.total_steps // self.pause_every if self.pause_every else 0
+        return self.warmup_s + self.total_steps * self.step_s + pauses * self.pause_s
+
+
+WARMUP_SHARE = 0.03
+"""The learning rate rises over this share of the steps, then falls along a cosine."""
+_DRIFT_STEPS = 40.0
+_EXPLOSION_A_STEP = 1.05
+_MOST_EXPLODED = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A training's pace and its curves.
+
+    ``nan_from`` is the first step whose loss is not a number, ``explodes_from`` the first of a loss that
+    grows without end.
+    """
+
+    pace: Pace
+    loss_start: float = 2.1
+    loss_floor: float = 0.82
+    half_steps: float = 300.0
+    noise: float = 0.04
+    peak_learning_rate: float = 2e-5
+    steps_per_epoch: int = 3000
+    nan_from: int | None = None
+    explodes_from: int | None = None
+    seed: int = 1
+
+    def loss(self, step: int) -> float:
+        """Training loss at a step; not a number from ``nan_from`` on."""
+        if self.nan_from is not None:
+            if step >= self.nan_from:
+                return nan
+            if step >= self.nan_from - 6:  # it blows up before it is lost
+                return self._clean_loss(step) * 1.9 ** (step - self.nan_from + 7)
+        return self._clean_loss(step) * self._explosion(step)
+
+    def _explosion(self, step: int) -> float:
+        if self.explodes_from is None or step < self.explodes_from:
+            return 1.0
+        return min(_MOST_EXPLODED, _EXPLOSION_A_STEP ** (step - self.explodes_from))
+
+    def _clean_loss(self, step: int) -> float:
+        level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
+        return level * (
+            1 + self.noise * (centred(self.seed, step) + smooth(self.seed + 1, step / _DRIFT_STEPS))
+        )
+
+    def eval_loss(self, step: int) -> float:
+        """Held-out loss at a step: a little above the training loss, without its noise."""
+        level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
+        return level * 1.04 + 0.004 * smooth(self.seed + 2, step / _DRIFT_STEPS)
+
+    def learning_rate(self, step: int) -> float:
+        """Learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""
+        total = self.pace.total_steps
+        rise = max(1, int(total * WARMUP_SHARE))
+        if step < rise:
+            return self.peak_learning_rate * step / rise
+        done = min(1.0, (step - rise) / max(1, total - rise))
+        return self.peak_learning_rate * (0.1 + 0.9 * (1 + cos(pi * done)) / 2)
+
+    def grad_norm(self, step: int) -> float:
+        """Gradient norm at a step."""
+        if self.nan_from is not None and step >= self.nan_from:
+            return nan
+        blow_up = 40.0 if self.nan_from is not None and step >= self.nan_from - 6 else 1.0
+        return (
+            self._explosion(step) ** 2
+            * blow_up
+            * (0.45 + 1.6 / (1 + step / self.half_steps) + 0.25 * uniform(self.seed + 3, step))
+        )
+
+    def epoch(self, step: int) -> float:
+        """How many times the data was seen by a step."""
+        return step / self.steps_per_epoch

@@ -1,0 +1,253 @@
+"""Secrets of the teams. Their values go to the jobs that name them and are never answered.
+
+The database knows the names alone. Each value lies in a file of its own that only its owner may read, so
+that a copy or a dump of the database gives nothing away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from api_client.emulator.data_folder import make_private_folder, write_private
+from api_client.emulator.formats import iso, moment, new_id
+from api_client.emulator.store.database import Database
+from api_client.models import InteractiveSession, Secret, Team
+
+SECRETS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS secret_names (
+    id TEXT PRIMARY KEY, team_id TEXT NOT NULL, name TEXT NOT NULL, created_at TEXT NOT NULL,
+    UNIQUE (team_id, name)
+);
+"""
+
+
+class SecretStore:
+    """Secrets by team and name: names in the database, values in files below ``folder``."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+        make_private_folder(folder)
+        database.create(SECRETS_SCHEMA)
+
+    def names(self, team: Team) -> list[Secret]:
+        """The team's secrets by name, without values."""
+        rows = self._database.rows(
+            "SELECT id, name, created_at FROM secret_names WHERE team_id = ? ORDER BY name", (team.id,)
+        )
+        return [
+            Secret(id=row["id"], name=row["name"], created_at=moment(row["created_at"]), team_name=team.name)
+            for row in rows
+        ]
+
+    def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
+        """Set a secret's value, making the secret if need be."""
+        write_private(self._path(team.id, name), value.encode(errors="surrogatepass"))
+        self._database.write(
+            "INSERT INTO secret_names (id, team_id, name, created_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (team_id, name) DO NOTHING",
+            (new_id(), team.id, name, iso(now)),
+        )
+        return next(secret for secret in self.names(team) if secret.name == name)
+
+    def delete(self, team: Team, name: str) -> bool:
+        """Forget a secret; false if there was none."""
+        existed = any(secret.name == name for secret in self.names(team))
+        self._database.write("DELETE FROM secret_names WHERE team_id = ? AND name = ?", (team.id, name))
+        self._path(team.id, name).unlink(missing_ok=True)
+        return existed
+
+    def value(self, team_id: str, name: str) -> str | None:
+        """A secret's value for a job of that team (API facts, 2.3); None if the team has none of the name."""
+        try:
+            return self._path(team_id, name).read_bytes().decode(errors="surrogatepass")
+        except FileNotFoundError:
+            return None
+
+    def _path(self, team_id: str, name: str) -> Path:
+        """Names may hold anything, so the file is called by their hash."""
+        subject = f"{team_id}\0{name}".encode(errors="surrogatepass")
+        return self._folder / hashlib.sha256(subject).hexdigest()
+
+
+TEAMS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS teams (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, is_default INTEGER NOT NULL, created_at TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS team_gpu_limits (
+    team_id TEXT NOT NULL, gpu_type TEXT NOT NULL, max_gpus INTEGER NOT NULL,
+    modified_at TEXT NOT NULL, PRIMARY KEY (team_id, gpu_type)
+);
+"""
+
+
+class TeamStore:
+    """Teams by id and name; the first one made is the default team."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create(TEAMS_SCHEMA)
+
+    def ensure(self, name: str, now: datetime) -> Team:
+        """The team of that name, made if need be."""
+        found = self.named(name)
+        if found is not None:
+            return found
+        is_default = not self.all()
+        self._database.write(
+            "INSERT INTO teams (id, name, is_default, created_at) VALUES (?, ?, ?, ?)",
+            (new_id(), name, int(is_default), iso(now)),
+        )
+        made = self.named(name)
+        assert made is not None
+        return made
+
+    def all(self) -> list[Team]:
+        """Every team, the default one first."""
+        rows = self._database.rows("SELECT * FROM teams ORDER BY is_default DESC, name")
+        return [
+            Team(
+                id=row["id"],
+                name=row["name"],
+                default=bool(row["is_default"]),
+                created_at=moment(row["created_at"]),
+            )
+            for row in rows
+        ]
+
+    def named(self, name: str) -> Team | None:
+        """The team of that name, if there is one."""
+        return next((team for team in self.all() if team.name == name), None)
+
+    def get(self, team_id: str) -> Team | None:
+        """The team of that id, if there is one."""
+        return next((team for team in self.all() if team.id == team_id), None)
+
+    def default(self) -> Team:
+        """The team that is meant when none is named."""
+        return self.all()[0]
+
+    def set_gpu_limit(self, team_id: str, gpu_type: str, max_gpus: int, now: datetime) -> None:
+        """Set how many GPUs of a type a team may use at once."""
+        self._database.write(
+            "INSERT OR REPLACE INTO team_gpu_limits (team_id, gpu_type, max_gpus, modified_at)"
+            " VALUES (?, ?, ?, ?)",
+            (team_id, gpu_type, max_gpus, iso(now)),
+        )
+
+    def gpu_limits(self) -> dict[tuple[str, str], tuple[int, datetime]]:
+        """Limits that were set: (team id, GPU type) → (most GPUs at once, when it was set)."""
+        rows = self._database.rows("SELECT * FROM team_gpu_limits")
+        return {
+            (row["team_id"], row["gpu_type"]): (row["max_gpus"], moment(row["modified_at"])) for row in rows
+        }
+
+
+SESSIONS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS interactive_sessions (
+    id TEXT PRIMARY KEY, job_id TEXT NOT NULL, node_rank INTEGER NOT NULL, trigger TEXT NOT NULL,
+    timeout_minutes INTEGER NOT NULL, session_provider TEXT NOT NULL, auth_provider TEXT NOT NULL,
+    auth_code TEXT NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS interactive_sessions_by_job ON interactive_sessions (job_id, node_rank);
+"""
+
+AUTH_URLS = {
+    "github": "https://github.com/login/device",
+    "microsoft": "https://microsoft.com/devicelogin",
+}
+
+
+class SessionStore:
+    """Sessions by id and by job."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create(SESSIONS_SCHEMA)
+
+    def open(
+        self,
+        job_id: str,
+        *,
+        node_count: int,
+        trigger: str,
+        timeout_minutes: int,
+        session_provider: str,
+        auth_provider: str,
+        now: datetime,
+    ) -> None:
+        """Make a session for each node of a new job."""
+        expires_at = iso(now + timedelta(minutes=timeout_minutes))
+        shared = (trigger, timeout_minutes, session_provider, auth_provider)
+        self._database.write_many(
+            "INSERT INTO interactive_sessions (id, job_id, node_rank, trigger, timeout_minutes,"
+            " session_provider, auth_provider, auth_code, created_at, expires_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (new_id(), job_id, rank, *shared, _device_code(), iso(now), expires_at)
+                for rank in range(node_count)
+            ],
+        )
+
+    def copy(self, job_id: str, new_job_id: str, now: datetime) -> None:
+        """Give a recreated job sessions like those of the first one."""
+        rows = self._database.rows("SELECT * FROM interactive_sessions WHERE job_id = ?", (job_id,))
+        if rows:
+            self.open(
+                new_job_id,
+                node_count=len(rows),
+                trigger=rows[0]["trigger"],
+                timeout_minutes=rows[0]["timeout_minutes"],
+                session_provider=rows[0]["session_provider"],
+                auth_provider=rows[0]["auth_provider"],
+                now=now,
+            )
+
+    def of(self, job_id: str) -> list[InteractiveSession]:
+        """The job's sessions, by node."""
+        rows = self._database.rows(
+            "SELECT * FROM interactive_sessions WHERE job_id = ? ORDER BY node_rank", (job_id,)
+        )
+        return [_session(row) for row in rows]
+
+    def change(
+        self, session_id: str, *, trigger: str, timeout_minutes: int, expires_at: datetime
+    ) -> InteractiveSession:
+        """Set what may change of a session."""
+        self._database.write(
+            "UPDATE interactive_sessions SET trigger = ?, timeout_minutes = ?, expires_at = ? WHERE id = ?",
+            (trigger, timeout_minutes, iso(expires_at), session_id),
+        )
+        row = self._database.row("SELECT * FROM interactive_sessions WHERE id = ?", (session_id,))
+        assert row is not None
+        return _session(row)
+
+    def forget(self, job_id: str) -> None:
+        """A deleted job has no sessions."""
+        self._database.write("DELETE FROM interactive_sessions WHERE job_id = ?", (job_id,))
+
+
+def _device_code() -> str:
+    return f"EMU{secrets.token_hex(1).upper()}-{secrets.token_hex(2).upper()}"
+
+
+def _session(row: sqlite3.Row) -> InteractiveSession:
+    created_at = moment(row["created_at"])
+    return InteractiveSession(
+        id=row["id"],
+        trigger=row["trigger"],
+        timeout_minutes=row["timeout_minutes"],
+        session_provider=row["session_provider"],
+        auth_provider=row["auth_provider"],
+        pod_name=f"node-{row['node_rank']}",
+        expires_at=moment(row["expires_at"]),
+        tunnel_name=f"bt-session-{row['job_id']}-{row['node_rank']}",
+        auth_code=row["auth_code"],
+        auth_url=AUTH_URLS.get(row["auth_provider"], AUTH_URLS["github"]),
+        auth_code_generated_at=created_at,
+        working_directory="/b10/workspace",
+    )

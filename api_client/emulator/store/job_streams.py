@@ -1,0 +1,288 @@
+"""Log lines of local jobs, read by time."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from api_client.emulator.backend import LogQuery
+from api_client.emulator.store.database import Database
+from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetrics
+
+_LOGS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS local_logs (
+    sequence INTEGER PRIMARY KEY,
+    job_id TEXT NOT NULL,
+    timestamp_ns INTEGER NOT NULL,
+    node_rank INTEGER NOT NULL,
+    level TEXT,
+    message TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS local_logs_by_time ON local_logs (job_id, timestamp_ns, sequence);
+"""
+
+_SQLITE_INTEGER_LIMIT = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLine:
+    """One line of one node; ``timestamp_ns`` counts from the epoch."""
+
+    job_id: str
+    timestamp_ns: int
+    node_rank: int
+    level: str | None
+    message: str
+
+
+def replica_name(node_rank: int) -> str:
+    """What logs and metrics call a node."""
+    return f"node-{node_rank}"
+
+
+class LogStore:
+    """The table of log lines; lines of one job come in the order of their stamps."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create(_LOGS_SCHEMA)
+
+    def append(self, lines: Iterable[StoredLine]) -> None:
+        """Add lines, all or none."""
+        self._database.write_many(
+            "INSERT INTO local_logs (job_id, timestamp_ns, node_rank, level, message) VALUES (?, ?, ?, ?, ?)",
+            [(line.job_id, line.timestamp_ns, line.node_rank, line.level, line.message) for line in lines],
+        )
+
+    def read(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
+        """The lines that are wanted."""
+        order = "ASC" if wanted.direction == "asc" else "DESC"
+        levels: Sequence[str] = sorted(wanted.levels or ())
+        level_filter = f" AND level IN ({', '.join('?' * len(levels))})" if wanted.levels is not None else ""
+        rows = self._database.rows(
+            "SELECT timestamp_ns, node_rank, level, message FROM local_logs"
+            f" WHERE job_id = ? AND timestamp_ns >= ? AND timestamp_ns < ?{level_filter}"
+            f" ORDER BY timestamp_ns {order}, sequence {order} LIMIT ?",
+            (job_id, _bounded(wanted.start_ns), _bounded(wanted.end_ns), *levels, wanted.limit),
+        )
+        return [
+            LogRecord(
+                timestamp=str(row["timestamp_ns"]),
+                message=row["message"],
+                replica=replica_name(row["node_rank"]),
+                request_id=None,
+                level=row["level"],
+            )
+            for row in rows
+        ]
+
+    def last_stamp_ns(self, job_id: str) -> int:
+        """The newest stamp of a job, 0 if it has no lines."""
+        row = self._database.row("SELECT max(timestamp_ns) FROM local_logs WHERE job_id = ?", (job_id,))
+        return int(row[0]) if row is not None and row[0] is not None else 0
+
+    def delete(self, job_id: str) -> None:
+        """Forget a job's lines."""
+        self._database.write("DELETE FROM local_logs WHERE job_id = ?", (job_id,))
+
+
+def _bounded(number: int) -> int:
+    """A bound that a client may have put anywhere, made to fit SQLite's integers."""
+    return max(-_SQLITE_INTEGER_LIMIT, min(_SQLITE_INTEGER_LIMIT, number))
+
+
+_METRICS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS local_samples (
+    job_id TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    node_rank INTEGER NOT NULL,
+    cpu_cores REAL,
+    memory_bytes REAL,
+    disk_bytes REAL,
+    disk_fraction REAL,
+    cache_bytes REAL,
+    cache_fraction REAL,
+    PRIMARY KEY (job_id, at_ms, node_rank)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS local_gpu_samples (
+    job_id TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    node_rank INTEGER NOT NULL,
+    gpu_rank INTEGER NOT NULL,
+    utilization REAL,
+    memory_bytes REAL,
+    PRIMARY KEY (job_id, at_ms, node_rank, gpu_rank)
+) WITHOUT ROWID;
+"""
+
+_MS_PER_S = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """One GPU at one moment: busy fraction 0–1, bytes in use; None for what it does not tell."""
+
+    gpu_rank: int
+    utilization: float | None
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReading:
+    """One node at one moment. ``None`` stands for not measured this time; fractions are 0–1."""
+
+    job_id: str
+    at_ms: int
+    node_rank: int
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+    disk_fraction: float | None = None
+    cache_bytes: int | None = None
+    cache_fraction: float | None = None
+    gpus: tuple[GpuReading, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSeries:
+    """A job's series: by node rank, and the job's cache if it was ever measured."""
+
+    nodes: dict[int, NodeSeries]
+    cache: StorageMetrics | None
+
+
+class MetricStore:
+    """The tables of samples."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create(_METRICS_SCHEMA)
+
+    def append(self, readings: Iterable[NodeReading]) -> None:
+        """Add readings; one of the same node and moment replaces the earlier one."""
+        taken = list(readings)
+        with self._database.transaction():
+            for reading in taken:
+                self._database.write(
+                    "INSERT OR REPLACE INTO local_samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        reading.job_id,
+                        reading.at_ms,
+                        reading.node_rank,
+                        reading.cpu_cores,
+                        reading.memory_bytes,
+                        reading.disk_bytes,
+                        reading.disk_fraction,
+                        reading.cache_bytes,
+                        reading.cache_fraction,
+                    ),
+                )
+                for gpu in reading.gpus:
+                    self._database.write(
+                        "INSERT OR REPLACE INTO local_gpu_samples VALUES (?, ?, ?, ?, ?, ?)",
+                        (
+                            reading.job_id,
+                            reading.at_ms,
+                            reading.node_rank,
+                            gpu.gpu_rank,
+                            gpu.utilization,
+                            gpu.memory_bytes,
+                        ),
+                    )
+
+    def read(self, job_id: str, *, start_s: float, end_s: float, step_s: int) -> ReadSeries:
+        """Means over steps of ``step_s`` seconds that begin in ``start_s <= step < end_s``.
+
+        Steps are aligned to the epoch, so that the same step has the same stamp (its beginning)
+        whatever span is asked for.
+        """
+        step_ms = max(1, step_s) * _MS_PER_S
+        bounds = (job_id, _step_at_or_after(start_s, step_ms), _bounded_metrics(math.ceil(end_s * _MS_PER_S)))
+        rows = self._database.rows(
+            f"SELECT node_rank, at_ms / {step_ms} * {step_ms} AS step, avg(cpu_cores) AS cpu_cores,"
+            " avg(memory_bytes) AS memory_bytes, avg(disk_bytes) AS disk_bytes,"
+            " avg(disk_fraction) AS disk_fraction, avg(cache_bytes) AS cache_bytes,"
+            " avg(cache_fraction) AS cache_fraction FROM local_samples"
+            " WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
+            " GROUP BY node_rank, step ORDER BY node_rank, step",
+            bounds,
+        )
+        gpu_rows = self._database.rows(
+            f"SELECT node_rank, gpu_rank, at_ms / {step_ms} * {step_ms} AS step,"
+            " avg(utilization) AS utilization, avg(memory_bytes) AS memory_bytes FROM local_gpu_samples"
+            " WHERE job_id = ? AND at_ms >= ? AND at_ms < ?"
+            " GROUP BY node_rank, gpu_rank, step ORDER BY node_rank, gpu_rank, step",
+            bounds,
+        )
+        ranks = sorted({int(row["node_rank"]) for row in rows})
+        nodes = {
+            rank: _node_series(
+                [row for row in rows if row["node_rank"] == rank],
+                [row for row in gpu_rows if row["node_rank"] == rank],
+            )
+            for rank in ranks
+        }
+        cache_rows = [row for row in rows if row["cache_bytes"] is not None]
+        cache = _storage(cache_rows, "cache_bytes", "cache_fraction") if cache_rows else None
+        return ReadSeries(nodes, cache)
+
+    def span_s(self, job_id: str) -> tuple[float, float] | None:
+        """Epoch seconds of the first and the last sample, None if there is none."""
+        row = self._database.row(
+            "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?", (job_id,)
+        )
+        if row is None or row[0] is None:
+            return None
+        return row[0] / _MS_PER_S, row[1] / _MS_PER_S
+
+    def forget_before(self, moment_s: float) -> None:
+        """Drop samples older than that."""
+        for table in ("local_samples", "local_gpu_samples"):
+            self._database.write(f"DELETE FROM {table} WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))
+
+    def delete(self, job_id: str) -> None:
+        """Forget a job's samples."""
+        for table in ("local_samples", "local_gpu_samples"):
+            self._database.write(f"DELETE FROM {table} WHERE job_id = ?", (job_id,))
+
+
+def _node_series(rows: list[sqlite3.Row], gpu_rows: list[sqlite3.Row]) -> NodeSeries:
+    utilization: dict[str, list[MetricSample]] = {}
+    memory: dict[str, list[MetricSample]] = {}
+    for row in gpu_rows:
+        name = str(row["gpu_rank"])
+        for series, column in ((utilization, "utilization"), (memory, "memory_bytes")):
+            if row[column] is not None:
+                series.setdefault(name, []).append(_sample(row, column))
+    return NodeSeries.model_construct(
+        gpu_memory_usage_bytes=memory,
+        gpu_utilization=utilization,
+        cpu_usage=_series(rows, "cpu_cores"),
+        cpu_memory_usage_bytes=_series(rows, "memory_bytes"),
+        ephemeral_storage=_storage(rows, "disk_bytes", "disk_fraction"),
+    )
+
+
+def _storage(rows: list[sqlite3.Row], bytes_column: str, fraction_column: str) -> StorageMetrics:
+    return StorageMetrics.model_construct(
+        usage_bytes=_series(rows, bytes_column), utilization=_series(rows, fraction_column)
+    )
+
+
+def _series(rows: list[sqlite3.Row], column: str) -> list[MetricSample]:
+    return [_sample(row, column) for row in rows if row[column] is not None]
+
+
+def _sample(row: sqlite3.Row, column: str) -> MetricSample:
+    return MetricSample(datetime.fromtimestamp(row["step"] / _MS_PER_S, UTC), row[column])
+
+
+def _step_at_or_after(moment_s: float, step_ms: int) -> int:
+    return _bounded_metrics(math.ceil(moment_s * _MS_PER_S / step_ms) * step_ms)
+
+
+def _bounded_metrics(number: int) -> int:
+    return max(-_SQLITE_INTEGER_LIMIT, min(_SQLITE_INTEGER_LIMIT, number))

@@ -1,0 +1,115 @@
+"""What has been delivered already, per millisecond, for as long as late lines may still come."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from itertools import groupby
+from operator import attrgetter
+from typing import TypeAlias
+
+from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, LogLine
+
+_Prints: TypeAlias = "array[int]"
+
+_by_stamp = attrgetter("timestamp_ns")
+
+LONG_LINE_CHARACTERS = 4096
+"""From this length on, what a line costs to be read again is its text."""
+
+
+class Ledger:
+    """Tells the lines not delivered before from those that a repeated read brings again.
+
+    Two lines may be identical, so each millisecond is accounted as a multiset: of the lines' 64-bit hashes,
+    8 bytes a line, compared within one millisecond only. It takes whole milliseconds, as RangeReader
+    gives them. ``long_characters`` is how much text of long lines its milliseconds hold.
+
+    Nearly all of what is read again is known, and answered as it was before: a second whose hashes come in
+    the same sequence once more is passed over as a whole.
+    """
+
+    def __init__(self) -> None:
+        self.line_count = 0
+        self.long_characters = 0
+        self._long: dict[int, int] = {}
+        self._seconds: dict[int, dict[int, _Prints]] = {}
+        self._passed: dict[int, int] = {}
+
+    def admit(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
+        """The lines (ascending, whole milliseconds) that are new; remembers those of young enough ones."""
+        fresh: list[LogLine] = []
+        prints = array("q", map(hash, lines))
+        start = 0
+        while start < len(lines):
+            second = lines[start].timestamp_ns // NS_PER_S
+            stop = bisect_left(lines, (second + 1) * NS_PER_S, start, key=_by_stamp)
+            sequence = hash(prints[start:stop].tobytes())
+            if self._passed.get(second) != sequence:
+                new = self._admitted(lines[start:stop], remember_from_ms)
+                if not new or second * MS_PER_S >= remember_from_ms:
+                    self._passed[second] = sequence  # all of its lines are accounted for now
+                fresh += new
+            start = stop
+        return fresh
+
+    def _admitted(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
+        fresh: list[LogLine] = []
+        for ms, group in groupby(lines, key=_millisecond):
+            known = self._seconds.get(ms // MS_PER_S, {}).get(ms)
+            if known is None and ms < remember_from_ms:
+                fresh += group
+                continue
+            same = list(group)
+            prints = array("q", map(hash, same))
+            if known is None:
+                fresh += same
+                self._keep(ms, prints)
+                self._weigh(ms, same)
+            elif prints != known:
+                missing = Counter(prints)
+                missing.subtract(known)
+                new = _take(same, prints, missing)
+                fresh += new
+                if new:
+                    self._keep(ms, known + array("q", map(hash, new)))
+                    self._weigh(ms, new)
+        return fresh
+
+    def forget_before(self, ms: int) -> None:
+        """Drop the account of everything before ``ms``."""
+        second = ms // MS_PER_S
+        for old in [each for each in self._passed if each <= second]:
+            del self._passed[old]
+        for old in [each for each in self._seconds if each < second]:
+            self.line_count -= sum(map(len, self._seconds.pop(old).values()))
+        bucket = self._seconds.get(second, {})
+        for old in [each for each in bucket if each < ms]:
+            self.line_count -= len(bucket.pop(old))
+        for old in [each for each in self._long if each < ms]:
+            self.long_characters -= self._long.pop(old)
+
+    def _keep(self, ms: int, prints: _Prints) -> None:
+        bucket = self._seconds.setdefault(ms // MS_PER_S, {})
+        self.line_count += len(prints) - len(bucket.get(ms, ()))
+        bucket[ms] = prints
+
+    def _weigh(self, ms: int, lines: list[LogLine]) -> None:
+        characters = sum([len(line.message) for line in lines if len(line.message) >= LONG_LINE_CHARACTERS])
+        if characters:
+            self._long[ms] = self._long.get(ms, 0) + characters
+            self.long_characters += characters
+
+
+def _millisecond(line: LogLine) -> int:
+    return line.timestamp_ns // NS_PER_MS
+
+
+def _take(lines: list[LogLine], prints: _Prints, missing: Counter[int]) -> list[LogLine]:
+    taken = []
+    for line, fingerprint in zip(lines, prints, strict=True):
+        if missing[fingerprint] > 0:
+            missing[fingerprint] -= 1
+            taken.append(line)
+    return taken

@@ -1,0 +1,142 @@
+"""What the lines tell about the server's clock, which may be minutes away from ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+from api_client.clock import Clock
+from api_client.errors import RequestError
+from api_client.models import TrainingJob
+from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
+from api_client.streams.retry import INVALID_ANSWERS_IN_A_ROW, is_no_answer, may_pass, patiently
+
+DRIFT = 0.999
+"""Our clock may run a little faster than the server's: discount what passes on it."""
+
+
+class ServerTime:
+    """Bounds of the server's present: never before the newest line seen and the time passed since then."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.newest_ns: int | None = None
+        self._clock = clock
+        self._lower_ns = 0
+        self._lower_at_s = 0.0
+        self._job_ms = 0
+
+    def saw_line(self, stamp_ns: int) -> None:
+        """A line of this stamp exists now."""
+        if self.newest_ns is not None and stamp_ns <= self.newest_ns:
+            return
+        if stamp_ns > (self.lower_ns() or 0):
+            self._lower_ns = stamp_ns
+            self._lower_at_s = self._clock.monotonic()
+        self.newest_ns = stamp_ns
+
+    def saw_job(self, job: TrainingJob) -> None:
+        """The job's own dates, which widen what may be the present, but prove nothing about log stamps."""
+        dates = [date for date in (job.created_at, job.updated_at) if date is not None]
+        self._job_ms = max([self._job_ms, *map(_epoch_ms, dates)])
+
+    def lower_ns(self) -> int | None:
+        """The server's clock shows at least this; None before the first line."""
+        if self.newest_ns is None:
+            return None
+        passed_s = (self._clock.monotonic() - self._lower_at_s) * DRIFT
+        return self._lower_ns + int(passed_s * NS_PER_S)
+
+    def upper_ms(self, margin_s: float) -> int:
+        """The server's clock shows less than this if ours is off by ``margin_s`` seconds at most."""
+        lower_ms = (self.lower_ns() or 0) // NS_PER_MS
+        return max(_epoch_ms(self._clock.now()), self._job_ms, lower_ms) + int(margin_s * MS_PER_S)
+
+    def cautious_ns(self) -> int | None:
+        """``lower_ns``, but not after our own present: a line from further on may have a wrong clock."""
+        lower_ns = self.lower_ns()
+        return None if lower_ns is None else min(lower_ns, _epoch_ms(self._clock.now()) * NS_PER_MS)
+
+
+def _epoch_ms(moment: datetime) -> int:
+    return int(moment.timestamp() * MS_PER_S)
+
+
+LONG_OVER_S = 240.0
+"""A job whose last sign of life is this old, by our clock (two minutes off at most), has no stragglers."""
+
+
+LONGEST_UNREADABLE_S = 600.0
+"""A job that could be read before is not given up sooner: a page that announces repairs is HTML, too."""
+
+
+class JobLook:
+    """The job as last seen: ``job`` (None before the first answer), ``finished_s`` since it was seen to end.
+
+    ``finished_s`` is monotonic, and None while the job runs.
+    """
+
+    def __init__(self, fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> None:
+        self.job: TrainingJob | None = None
+        self.finished_s: float | None = None
+        self._fetch_job = fetch_job
+        self._clock = clock
+        self._interval_s = interval_s
+        self._looked_s: float | None = None
+        self._unreadable = 0
+        self._readable_s = clock.monotonic()
+
+    @property
+    def finished_job(self) -> TrainingJob | None:
+        """The job if it has ended."""
+        return self.job if self.finished_s is not None else None
+
+    async def look_when_due(self, *, at_once: bool = False) -> None:
+        """Look again if the last look is old enough (or ``at_once``) and the job still ran then."""
+        now_s = self._clock.monotonic()
+        is_due = self._looked_s is None or now_s - self._looked_s >= self._interval_s
+        if (is_due or at_once) and self.finished_s is None:
+            await self.look()
+
+    async def look(self) -> None:
+        """Look now. Errors that may pass change nothing; raises the others."""
+        self._looked_s = self._clock.monotonic()
+        try:
+            self.job = await self._fetch_job()
+        except RequestError as error:
+            self._unreadable = self._unreadable + 1 if is_no_answer(error) else 0
+            if not may_pass(error) or self._is_given_up():
+                raise
+            return
+        self._unreadable = 0
+        self._readable_s = self._clock.monotonic()
+        if not self.job.is_finished:
+            self.finished_s = None  # a platform may retry a job in place
+        elif self.finished_s is None:
+            self.finished_s = self._clock.monotonic()
+
+    def _is_given_up(self) -> bool:
+        """Whether answers that cannot be read are no accident any more."""
+        if self._unreadable < INVALID_ANSWERS_IN_A_ROW:
+            return False
+        return self.job is None or self._clock.monotonic() - self._readable_s > LONGEST_UNREADABLE_S
+
+    def is_long_over(self, newest_line_ns: int | None) -> bool:
+        """Whether the job and its log ended so long ago that nothing can be on its way any more."""
+        job = self.finished_job
+        if job is None or job.updated_at is None:
+            return False
+        last_sign_s = max(job.updated_at.timestamp(), (newest_line_ns or 0) / NS_PER_S)
+        return self._clock.now().timestamp() - last_sign_s > LONG_OVER_S
+
+
+async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> AsyncIterator[TrainingJob]:
+    """The job at once, then again every ``interval_s`` seconds; the finished job is the last.
+
+    Outlives errors that may pass. Raises Unauthorized, NotFound and other RequestErrors that will not.
+    """
+    while True:
+        job = await patiently(fetch_job, clock=clock)
+        yield job
+        if job.is_finished:
+            return
+        await clock.sleep(interval_s)

@@ -1,0 +1,8 @@
+"""Config files written for the official SDK, loaded without it."""
+
+from __future__ import annotations
+
+from api_client.errors import ConfigFileError
+from api_client.submission.config_file.loading import load_deploy_checkpoints_config, load_training_project
+
+__all__ = ["ConfigFileError", "load_deploy_checkpoints_config", "load_training_project"]

@@ -1,0 +1,109 @@
+"""Run by another environment's interpreter: loads a config there and prints it as JSON.
+
+::
+
+    python in_interpreter.py CONFIG training|deployment
+
+Where the official SDK is installed, it does the work, so that the result is its very payload; elsewhere our
+definitions do, which need pydantic. What the config prints goes to stderr; stdout gets one document: either
+``{"definition": …}`` or ``{"failure": {"message", "line"}}``.
+
+Standard library only, and no syntax younger than Python 3.8.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_HERE = Path(__file__).absolute().parent
+_PACKAGE = _HERE.parents[1]
+
+
+def main(arguments: list[str]) -> None:
+    """Load the config that the arguments name."""
+    # The script's own folder is no place to import from: the official command has no such entry either.
+    sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != _HERE]
+    # Even what compiled code writes to stdout must not mix with the document.
+    output = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+    execution = _read_module("bt_tui_config_execution", _HERE / "execution.py")
+    path, kind = str(Path(arguments[0]).absolute()), arguments[1]
+    try:
+        document = {"definition": _load(execution, path, kind)}
+        text = json.dumps(document)
+    except execution.ConfigFailure as failure:
+        text = json.dumps({"failure": {"message": failure.message, "line": failure.line}})
+    except (TypeError, ValueError) as error:
+        text = json.dumps({"failure": {"message": f"it cannot be written as JSON: {error}", "line": None}})
+    sys.stdout.flush()
+    output.write(text)
+    output.flush()
+
+
+def _load(execution: ModuleType, path: str, kind: str) -> Any:
+    if importlib.util.find_spec("truss_train") is None:
+        return _load_with_ours(execution, path, kind)
+    try:
+        definitions = importlib.import_module("truss_train.definitions")
+        # Reading a config sends nothing, here as there.
+        for name in ("truss_train", "truss_train.public_api"):
+            vars(importlib.import_module(name))["push"] = execution.refuse_to_push
+    except Exception as error:
+        raise execution.ConfigFailure(f"truss is broken in {sys.executable}: {error}") from error
+    module = execution.execute(path)
+    if kind == "training":
+        return _training_document(execution.only_one(module, definitions.TrainingProject))
+    return _deployment_document(execution.only_one(module, definitions.DeployCheckpointsConfig))
+
+
+def _load_with_ours(execution: ModuleType, path: str, kind: str) -> Any:
+    try:
+        _read_module("api_client", _PACKAGE / "__init__.py", [str(_PACKAGE)])
+        from api_client import definitions
+        from api_client.submission.config_file.module_sandbox import no_traces, official_modules
+    except Exception as error:
+        raise execution.ConfigFailure(
+            f"{sys.executable} has no truss, and cannot use our own definitions "
+            f"(they need Python 3.11 and pydantic 2): {error}"
+        ) from error
+    with no_traces(official_modules(execution.refuse_to_push)):
+        module = execution.execute(path)
+    if kind == "training":
+        return _training_document(execution.only_one(module, definitions.TrainingProject))
+    return _deployment_document(execution.only_one(module, definitions.DeployCheckpointsConfig))
+
+
+def _training_document(project: Any) -> dict[str, Any]:
+    return {**project.model_dump(exclude_none=True), "job": project.job.model_dump()}
+
+
+def _deployment_document(config: Any) -> dict[str, Any]:
+    document: dict[str, Any] = config.model_dump()
+    if config.checkpoint_details is not None:
+        # Dumped one by one: as members of a list they'd lose what their subclasses add.
+        checkpoints = [checkpoint.model_dump() for checkpoint in config.checkpoint_details.checkpoints]
+        document["checkpoint_details"]["checkpoints"] = checkpoints
+    if config.compute is not None:
+        document["compute"] = config.compute.model_dump()
+    return document
+
+
+def _read_module(name: str, path: Path, folders: list[str] | None = None) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot read {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

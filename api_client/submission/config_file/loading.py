@@ -1,0 +1,193 @@
+"""Running a config file, and putting into words why that failed.
+
+Standard library only, and no syntax younger than Python 3.8: this file is also read by the interpreters of
+other environments (``in_interpreter.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from api_client.definitions import DeployCheckpointsConfig, TrainingProject
+from api_client.errors import ConfigFileError
+from api_client.submission.config_file import in_interpreter
+from api_client.submission.config_file.execution import (
+    ConfigFailure,
+    describe,
+    execute,
+    only_one,
+    refuse_to_push,
+)
+from api_client.submission.config_file.module_sandbox import no_traces, official_modules
+
+LOAD_TIMEOUT_S = 180.0
+"""How long a config may take: it may import large packages from a slow disk."""
+
+STOP_LOOK_S = 0.1
+"""How often it is looked whether a config is to be stopped."""
+
+_LAST_WORDS_LINES = 5
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def training_project_from(path: Path, python: Path, stop: Event | None = None) -> TrainingProject:
+    """Load a config's TrainingProject with ``python``. Fields that we do not know are sent on as they are.
+
+    ``stop``, set by another thread, ends the config's process.
+    """
+    document = _run(path, python, "training", stop)
+    project, unknown = _rebuild(document, TrainingProject, path)
+    for place, value in unknown:
+        if place[0] == "job":
+            project.job.keep_newer_field(place[1:], value)
+        else:
+            project.keep_newer_field(place, value)
+    return project
+
+
+def deploy_config_from(path: Path, python: Path) -> DeployCheckpointsConfig:
+    """Load a file's DeployCheckpointsConfig with ``python``."""
+    document = _run(path, python, "deployment", None)
+    config, unknown = _rebuild(document, DeployCheckpointsConfig, path)
+    used = [".".join(map(str, place)) for place, value in unknown if value is not None]
+    if used:
+        raise ConfigFileError(f"it sets fields that are not known here: {', '.join(used)}", path=path)
+    return config
+
+
+def _run(path: Path, python: Path, kind: str, stop: Event | None) -> dict[str, Any]:
+    command = [str(python), in_interpreter.__file__, str(path), kind]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        finished = _finished(command, environment, stop)
+    except subprocess.TimeoutExpired as error:
+        if stop is not None and stop.is_set():
+            raise ConfigFileError("it was stopped while it ran", path=path) from None
+        raise ConfigFileError(f"it was still running after {LOAD_TIMEOUT_S:.0f} s", path=path) from error
+    except OSError as error:
+        raise ConfigFileError(f"{python} cannot be run: {error.strerror or error}", path=path) from error
+    words = finished.stderr.decode("utf-8", "replace")
+    answer = _answer(finished.stdout)
+    if answer is None:
+        last = "\n".join(words.strip().splitlines()[-_LAST_WORDS_LINES:])
+        reason = f"{python} ended with status {finished.returncode} and gave no answer"
+        raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
+    sys.stderr.write(words)
+    if "definition" in answer:
+        definition: dict[str, Any] = answer["definition"]
+        return definition
+    failure = answer["failure"]
+    raise ConfigFileError(failure["message"], path=path, line=failure["line"])
+
+
+def _finished(
+    command: list[str], environment: dict[str, str], stop: Event | None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run it to its end. Raises TimeoutExpired, after which it has ended, too."""
+    give_up_at = time.monotonic() + LOAD_TIMEOUT_S
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment
+    ) as process:
+        try:
+            while True:
+                left_s = max(0.0, give_up_at - time.monotonic())
+                try:
+                    out, err = process.communicate(
+                        timeout=left_s if stop is None else min(left_s, STOP_LOOK_S)
+                    )
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= give_up_at or (stop is not None and stop.is_set()):
+                        raise
+                else:
+                    return subprocess.CompletedProcess(command, process.returncode, out, err)
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _answer(output: bytes) -> dict[str, Any] | None:
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) and ("definition" in answer or "failure" in answer) else None
+
+
+def _rebuild(
+    document: dict[str, Any], wanted: type[ModelT], path: Path
+) -> tuple[ModelT, list[tuple[tuple[str | int, ...], Any]]]:
+    """Our definition of a document, and the fields that a newer SDK has put in, each with its place."""
+    unknown: list[tuple[tuple[str | int, ...], Any]] = []
+    while True:
+        try:
+            return wanted.model_validate_json(json.dumps(document)), unknown
+        except ValidationError as error:
+            newer = [finding["loc"] for finding in error.errors() if finding["type"] == "unknown_field"]
+            if not newer:
+                failure = describe(error, str(path))
+                raise ConfigFileError(failure.message, path=path) from error
+            unknown.extend(_take_out(document, location) for location in newer)
+
+
+def _take_out(document: Any, location: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], Any]:
+    """Remove a field from a document. Steps that name a member of a union are no steps of the document."""
+    place: list[str | int] = []
+    for step in location[:-1]:
+        is_step = step in document if isinstance(document, dict) else isinstance(step, int)
+        if is_step:
+            place.append(step)
+            document = document[step]
+    return (*place, location[-1]), document.pop(location[-1])
+
+
+T = TypeVar("T")
+
+
+def load_training_project(
+    path: Path | str, *, python: Path | str | None = None, stop: Event | None = None
+) -> TrainingProject:
+    """Run a config file and return its one TrainingProject (API facts, 3.4).
+
+    The file's code runs, with all that it does: never call this for a mere listing. It runs in this process,
+    leaving no trace, or in the interpreter ``python``: one that has the packages it needs, or this very one
+    (``sys.executable``) to keep it apart from a running dashboard. Blocks until the file has run; in an
+    interpreter of its own, another thread may end that by ``stop``. Raises ConfigFileError.
+    """
+    path = Path(path)
+    if python is not None:
+        return training_project_from(path, Path(python), stop)
+    return _load(path, TrainingProject)
+
+
+def load_deploy_checkpoints_config(
+    path: Path | str, *, python: Path | str | None = None
+) -> DeployCheckpointsConfig:
+    """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
+
+    The file's code runs, in this process or in the interpreter ``python``. Blocks until it has. Raises
+    ConfigFileError.
+    """
+    path = Path(path)
+    if python is not None:
+        return deploy_config_from(path, Path(python))
+    return _load(path, DeployCheckpointsConfig)
+
+
+def _load(path: Path, wanted: type[T]) -> T:
+    try:
+        with no_traces(official_modules(refuse_to_push)):
+            definition: T = only_one(execute(str(path)), wanted)
+    except ConfigFailure as failure:
+        raise ConfigFileError(failure.message, path=path, line=failure.line) from failure.__cause__
+    return definition

@@ -1,0 +1,190 @@
+"""What a caller changes about a config without editing it: the official push flags (API facts, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from api_client.definitions import (
+    AcceleratorSpec,
+    AvailabilityModel,
+    InteractiveSession,
+    InteractiveSessionTrigger,
+    TrainingJob,
+    TrainingProject,
+)
+from api_client.definitions.base import SentDefinition
+from api_client.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Values that go before the config's own; None (and False) leave it alone.
+
+    ``entrypoint`` replaces all start commands by one. ``accelerator`` is the short form (``H100:8``),
+    ``interactive_trigger`` one of on_startup, on_failure, on_demand. ``team`` is a team's name.
+    """
+
+    job_name: str | None = None
+    accelerator: str | None = None
+    node_count: int | None = None
+    entrypoint: str | None = None
+    priority: int | None = None
+    spot: bool = False
+    interactive_trigger: str | None = None
+    interactive_timeout_minutes: int | None = None
+    team: str | None = None
+
+
+def apply_overrides(
+    project: TrainingProject, overrides: Overrides
+) -> tuple[TrainingProject, tuple[str, ...]]:
+    """A changed copy, and a warning for every value of the config that was replaced.
+
+    ``team`` is not applied here: it is looked up first. Raises ConfigurationError naming the override
+    that no job can have.
+    """
+    changed = project.model_copy(deep=True)
+    return changed, tuple(_apply(changed.job, overrides))
+
+
+def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
+    if overrides.job_name is not None:
+        if job.name:
+            yield _replaced("name", job.name, overrides.job_name)
+        with _blaming("the job name", overrides.job_name):
+            job.name = overrides.job_name
+    yield from _apply_session(job, overrides)
+    if overrides.accelerator is not None:
+        if job.compute.accelerator is not None:
+            yield _replaced("accelerator", job.compute.accelerator, overrides.accelerator)
+        with _blaming("the accelerator", overrides.accelerator):
+            job.compute.accelerator = AcceleratorSpec.model_validate(overrides.accelerator)
+    if overrides.node_count is not None:
+        if job.compute.node_count != 1:
+            yield _replaced("node_count", job.compute.node_count, overrides.node_count)
+        if overrides.node_count < 1:
+            raise ConfigurationError(
+                f"the node count {overrides.node_count} cannot be used: it is at least 1"
+            )
+        with _blaming("the node count", overrides.node_count):
+            job.compute.node_count = overrides.node_count
+    if overrides.entrypoint is not None:
+        if job.runtime.start_commands:
+            yield _replaced("start_commands", job.runtime.start_commands, [overrides.entrypoint])
+        with _blaming("the entrypoint", overrides.entrypoint):
+            job.runtime.start_commands = [overrides.entrypoint]
+    if overrides.priority is not None:
+        if job.priority is not None:
+            yield _replaced("priority", job.priority, overrides.priority)
+        with _blaming("the priority", overrides.priority):
+            job.priority = overrides.priority
+    if overrides.spot:
+        # The official client says nothing here: dedicated is also what nobody chose.
+        job.compute.availability_model = AvailabilityModel.SPOT
+
+
+def _apply_session(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
+    trigger, minutes = overrides.interactive_trigger, overrides.interactive_timeout_minutes
+    if trigger is None and minutes is None:
+        return
+    own = job.interactive_session
+    session = own or InteractiveSession()
+    usual = InteractiveSession()
+    if trigger is not None:
+        if own is not None and own.trigger != usual.trigger:
+            yield _replaced("interactive trigger", own.trigger.value, trigger)
+        try:
+            session.trigger = InteractiveSessionTrigger(trigger.lower())
+        except ValueError:
+            choices = ", ".join(member.value for member in InteractiveSessionTrigger)
+            raise ConfigurationError(f"the interactive trigger '{trigger}' is none of {choices}") from None
+    if minutes is not None:
+        if own is not None and own.timeout_minutes != usual.timeout_minutes:
+            yield _replaced("interactive timeout", own.timeout_minutes, minutes)
+        with _blaming("the interactive timeout", minutes):
+            session.timeout_minutes = minutes
+    job.interactive_session = session
+
+
+def _replaced(name: str, old: object, new: object) -> str:
+    return f"{name}: {new} replaces the config's {old}"
+
+
+@contextmanager
+def _blaming(name: str, value: object) -> Iterator[None]:
+    """Raises ConfigurationError with this name where a definition refuses the value."""
+    reason = ""
+    try:
+        yield
+    except ValidationError as error:
+        reason = error.errors(include_url=False, include_context=False)[0]["msg"]
+    if reason:
+        raise ConfigurationError(f"{name} '{value}' cannot be used: {reason.removeprefix('Value error, ')}")
+
+
+def project_payload(project: TrainingProject) -> dict[str, Any]:
+    """The body's ``training_project``: its name, and its team when it names one."""
+    payload: dict[str, Any] = {"name": project.name}
+    if project.team_name is not None:
+        payload["team_name"] = project.team_name
+    _add_newer_fields(payload, project)
+    return payload
+
+
+def job_payload(
+    job: TrainingJob,
+    *,
+    artifact: tuple[str, str] | None,
+    user_env: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The body's ``training_job``; what is not set goes out as null, as the official CLI does it.
+
+    ``artifact`` is the uploaded archive's bucket and key, ``user_env`` describes the sender. Raises
+    ConfigurationError when an unknown field of a lax class holds something that JSON has no words for.
+    """
+    try:
+        payload = job.model_dump(mode="json")
+    except PydanticSerializationError as error:
+        raise ConfigurationError(f"the job cannot be written as JSON: {error}") from error
+    runtime = payload["runtime"]
+    runtime["artifacts"] = [{"s3_bucket": artifact[0], "s3_key": artifact[1]}] if artifact else []
+    payload["truss_user_env"] = None if user_env is None else dict(user_env)
+    _add_newer_fields(payload, job)
+    return payload
+
+
+def _add_newer_fields(payload: dict[str, Any], definition: SentDefinition) -> None:
+    for place, value in definition.newer_fields():
+        part: Any = payload
+        try:
+            for step in place[:-1]:
+                part = part[step]
+            part.setdefault(place[-1], value)
+        except (AttributeError, IndexError, KeyError, TypeError):
+            continue  # the part that it belonged to has been replaced since
+
+
+def unknown_fields(project: TrainingProject) -> tuple[str, ...]:
+    """Paths of the set fields that are sent without being known here, such as ``weights.0.sources``.
+
+    Lax classes take any field; others come from a newer SDK's interpreter.
+    """
+    newer = [*project.newer_fields(), *project.job.newer_fields()]
+    places = (".".join(str(step) for step in place) for place, value in newer if value is not None)
+    return (*_unknown(project.job, ""), *places)
+
+
+def _unknown(value: Any, place: str) -> Iterator[str]:
+    if isinstance(value, BaseModel):
+        yield from (f"{place}{name}" for name in value.model_extra or ())
+        for name in type(value).model_fields:
+            yield from _unknown(getattr(value, name), f"{place}{name}.")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown(item, f"{place}{index}.")

@@ -1,0 +1,327 @@
+"""Which files a start command runs, as far as its words tell.
+
+Start commands are shell, and only a shell knows for sure what they do. This reads the plain cases
+(``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``) and says nothing about the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Literal, Protocol
+
+from api_client.submission.findings import Finding
+from api_client.submission.preflight.job_request import JobRequest
+
+SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
+SOURCING = frozenset({"source", "."})
+LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "uv", "mpirun", "srun", "poetry"})
+WRAPPERS = frozenset(
+    {"exec", "sudo", "nohup", "time", "env", "stdbuf", "nice", "then", "do", "else", "!", "{"}
+)
+HARMLESS = frozenset(
+    {
+        "pip", "pip3", "uv", "apt", "apt-get", "conda", "mamba", "export", "set", "unset", "ulimit", "echo",
+        "printf", "mkdir", "ls", "pwd", "cat", "date", "hostname", "sleep", "wait", "true", "nvidia-smi",
+        "df", "free", "id", "which", "trap", "umask", "fi", "done", "}",
+    }
+)  # fmt: skip
+"""Commands that leave the working directory's scripts as they are."""
+BRINGS_FILES = frozenset(
+    {
+        "git", "wget", "curl", "cp", "mv", "ln", "tar", "unzip", "aws", "gsutil", "gcloud", "rsync", "hf",
+        "huggingface-cli", "s5cmd", "rclone", "tee", "touch", "install", "make", "cmake", "dd", "base64",
+    }
+)  # fmt: skip
+"""Commands after which the working directory may well hold files that no archive brought."""
+CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
+"""Words after which nobody can tell what is run at all."""
+WORKDIR = PurePosixPath("/b10/workspace")
+"""Where the archive lands with ``enable_baseten_workdir`` (API facts, 5)."""
+
+_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
+_HERE_DOCUMENT = "<<"
+_REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", "<<<", ">|", _HERE_DOCUMENT})
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_PYTHON = re.compile(r"python[0-9.]*")
+_DYNAMIC = re.compile(r"[$`*?\[\]{}~]")
+_SCRIPT = re.compile(r".+\.(py|sh|bash)")
+_GIVES_EXECUTION = re.compile(r"([ugoa]*\+[rwst]*x[rwxst]*)|([0-7]*[1357][0-7]*)")
+
+Doubt = Literal["none", "some", "much"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptUse:
+    """A file that a command runs.
+
+    ``path`` is relative to the archive's root; ``executes`` says that the file itself must be executable;
+    ``doubt`` how likely it is that an earlier command makes the file, or that it is not run at all.
+    """
+
+    path: str
+    executes: bool
+    doubt: Doubt = "none"
+
+
+@dataclass(slots=True)
+class _Place:
+    """What the commands so far have done to the working directory; a folder of None is unknown."""
+
+    folder: PurePosixPath | None = field(default_factory=PurePosixPath)
+    doubt: Doubt = "none"
+    made_executable: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+
+
+def script_uses(commands: tuple[str, ...]) -> list[ScriptUse]:
+    """The files that start commands run, in order. One shell runs all commands, so a ``cd`` lasts."""
+    place = _Place()
+    uses: list[ScriptUse] = []
+    for command in commands:
+        for words in _simple_commands(command):
+            uses.extend(_read(words, place))
+    return uses
+
+
+def _simple_commands(command: str) -> Iterator[list[str]]:
+    """The words of each simple command, as far as the text is plain shell."""
+    pending = ""
+    for line in command.replace("\\\n", " ").split("\n"):
+        pending += line
+        try:
+            tokens = _tokens(pending)
+        except ValueError:  # a quote is still open: it goes on in the next line
+            pending += "\n"
+            continue
+        pending = ""
+        words: list[str] = []
+        for token in [*tokens, ";"]:
+            if token not in _SEPARATORS:
+                words.append(token)
+            elif words:
+                yield words
+                words = []
+        if _HERE_DOCUMENT in tokens:
+            return  # what follows is a file's content until some word
+
+
+def _tokens(line: str) -> list[str]:
+    reader = shlex.shlex(line, posix=True, punctuation_chars=True)
+    reader.whitespace_split = True
+    return list(reader)
+
+
+def _read(words: list[str], place: _Place) -> Iterator[ScriptUse]:
+    """The file that one simple command runs, if any; ``place`` learns what the command does."""
+    words = _without_redirections(words, place)
+    while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in WRAPPERS or words[0].startswith("-")):
+        words = words[1:]
+    if not words:
+        return
+    name = words[0]
+    if name == "cd":
+        place.folder = _joined(place.folder, words[1]) if len(words) > 1 else None
+    elif name == "chmod":
+        _note_chmod(words[1:], place)
+    elif name in BRINGS_FILES or name in CONDITIONS:
+        place.doubt = "much"
+    else:
+        script, executes = _script_of(words)
+        path = _joined(place.folder, script) if script else None
+        if path is not None and str(path) not in place.written:
+            needs_mode = executes and not _is_made_executable(str(path), place)
+            yield ScriptUse(str(path), needs_mode, place.doubt)
+        if place.doubt == "none" and (script is not None or name not in HARMLESS):
+            place.doubt = "some"
+
+
+def _script_of(words: list[str]) -> tuple[str | None, bool]:
+    """The file that a command runs, and whether it is run by itself."""
+    name, arguments = PurePosixPath(words[0]).name, words[1:]
+    if name in SOURCING or name in LAUNCHERS:
+        return next((each for each in arguments if _SCRIPT.fullmatch(each)), None), False
+    if name in SHELLS or _PYTHON.fullmatch(name):
+        return _interpreted(arguments), False
+    in_environment = PurePosixPath(words[0]).parent.name == "bin"  # .venv/bin/pip: made on the spot
+    return (words[0], True) if "/" in words[0] and not in_environment else (None, False)
+
+
+def _interpreted(arguments: list[str]) -> str | None:
+    """The file that a shell or Python is told to run."""
+    for argument in arguments:
+        if argument == "-m":  # python -m torch.distributed.run … train.py launches a script as well
+            return next((each for each in arguments if each.endswith(".py")), None)
+        if argument in ("-c", "-"):
+            return None
+        if not argument.startswith("-"):
+            return argument if _SCRIPT.fullmatch(argument) or "/" in argument else None
+    return None
+
+
+def _without_redirections(words: list[str], place: _Place) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for index, word in enumerate(words):
+        if skip:
+            skip = False
+        elif word in _REDIRECTIONS:
+            skip = True
+            if ">" in word and index + 1 < len(words):
+                written = _joined(place.folder, words[index + 1])
+                if written is not None:
+                    place.written.add(str(written))
+        else:
+            kept.append(word)
+    return kept
+
+
+def _note_chmod(arguments: list[str], place: _Place) -> None:
+    plain = [each for each in arguments if not each.startswith("-")]
+    if plain and _GIVES_EXECUTION.fullmatch(plain[0]):
+        for each in plain[1:]:
+            # A pattern or a whole folder: whatever it is, somebody has thought of it.
+            path = _joined(place.folder, each)
+            place.made_executable.add(str(path) if path is not None else "*")
+
+
+def _is_made_executable(path: str, place: _Place) -> bool:
+    parents = [str(parent) for parent in PurePosixPath(path).parents]
+    return bool({path, "*", *parents} & place.made_executable)
+
+
+def _joined(folder: PurePosixPath | None, path: str) -> PurePosixPath | None:
+    """The path from the archive's root; None where nobody can tell, or where it leads outside."""
+    if folder is None or _DYNAMIC.search(path):
+        return None
+    given = PurePosixPath(path)
+    if given.is_absolute():
+        if not given.is_relative_to(WORKDIR):
+            return None
+        folder, given = PurePosixPath(), given.relative_to(WORKDIR)
+    parts = list(folder.parts)
+    for part in given.parts:
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        else:
+            parts.append(part)
+    return PurePosixPath(*parts)
+
+
+LARGEST_ARCHIVE_BYTES = 5 * 1024**3
+"""What the platform takes (API facts, 3.5)."""
+NEAR_LIMIT_BYTES = LARGEST_ARCHIVE_BYTES * 9 // 10
+NAMES_SHOWN = 5
+FIRST_LINE_BYTES = 256
+_SHELL_SUFFIXES = (".sh", ".bash")
+_EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+
+class ArchiveListing(Protocol):
+    """What would be uploaded: (file on disk, name in the archive, size in bytes) and what is left out."""
+
+    @property
+    def files(self) -> Sequence[tuple[Path, str, int]]:
+        """The files."""
+        ...
+
+    @property
+    def dropped(self) -> Sequence[tuple[str, str]]:
+        """Name and reason of what is left out; a folder stands for all below it."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the archive."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What was odd while the files were listed."""
+        ...
+
+
+def archive_findings(request: JobRequest, plan: ArchiveListing) -> Iterator[Finding]:
+    """Findings about scripts, size and what is left out."""
+    on_disk = {name: path for path, name, _size in plan.files}
+    seen = set()
+    for use in script_uses(request.start_commands):
+        if use not in seen:
+            seen.add(use)
+            yield from _script_findings(use, request, plan, on_disk)
+    yield from _size_findings(plan)
+    for warning in plan.warnings:
+        yield Finding("warning", "archive", warning)
+    yield from _dropped_findings(plan)
+
+
+def _script_findings(
+    use: ScriptUse, request: JobRequest, plan: ArchiveListing, on_disk: dict[str, Path]
+) -> Iterator[Finding]:
+    field = "runtime.start_commands"
+    path = on_disk.get(use.path)
+    if path is None:
+        yield _missing(use, request, plan, field)
+        return
+    if use.executes and not _is_executable(path):
+        remedy = f"chmod +x {use.path}, or start it with: bash {use.path}"
+        yield Finding("error", field, f"{use.path} is not executable", remedy)
+    if use.path.endswith(_SHELL_SUFFIXES) and _has_windows_lines(path):
+        problem = f"{use.path} has Windows line endings (CRLF), which shells on Linux stumble over"
+        yield Finding("warning", field, problem, "save it with LF line endings")
+
+
+def _missing(use: ScriptUse, request: JobRequest, plan: ArchiveListing, field: str) -> Finding:
+    problem = f"{use.path} is not in the archive"
+    for name, reason in plan.dropped:
+        if use.path == name or use.path.startswith(name.rstrip("/") + "/"):
+            remedy = "a .truss_ignore file of your own replaces the built-in ignore rules"
+            return Finding("error", field, f"{problem}: {reason}", remedy)
+    if use.doubt == "much":
+        return Finding("info", field, f"{problem}; an earlier command has to bring it")
+    if use.doubt == "some":
+        return Finding("warning", field, f"{problem}, unless an earlier command makes it")
+    if not request.uses_workdir:
+        remedy = "check that the image has it in its working directory"
+        return Finding("warning", field, problem, remedy)
+    return Finding("error", field, problem, "put it beside the config, or correct the command")
+
+
+def _size_findings(plan: ArchiveListing) -> Iterator[Finding]:
+    size_gib = plan.size_bytes / 1024**3
+    if plan.size_bytes > LARGEST_ARCHIVE_BYTES:
+        remedy = "keep data in an object store or in the cache, and exclude it here"
+        yield Finding("error", "archive", f"{size_gib:.2f} GiB: the platform takes at most 5 GiB", remedy)
+    elif plan.size_bytes > NEAR_LIMIT_BYTES:
+        remedy = "keep data in an object store or in the cache"
+        yield Finding("warning", "archive", f"{size_gib:.2f} GiB is close to the limit of 5 GiB", remedy)
+
+
+def _dropped_findings(plan: ArchiveListing) -> Iterator[Finding]:
+    """What is left out is never left out silently."""
+    names = [name for name, _reason in plan.dropped]
+    if names:
+        more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+        yield Finding("info", "archive", f"left out: {', '.join(names[:NAMES_SHOWN])}{more}")
+
+
+def _is_executable(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & _EXECUTABLE) or os.name == "nt"  # Windows has no such bit
+    except OSError:
+        return True  # packing will say what is wrong with it
+
+
+def _has_windows_lines(path: Path) -> bool:
+    try:
+        with path.open("rb") as opened:
+            return opened.readline(FIRST_LINE_BYTES).endswith(b"\r\n")
+    except OSError:
+        return False

@@ -1,0 +1,92 @@
+"""What the request tells by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from api_client.clock import Clock, SystemClock
+from api_client.definitions import TrainingProject
+from api_client.submission.findings import Finding, gravest_first
+from api_client.submission.payload import job_payload, unknown_fields
+from api_client.submission.preflight.account import (
+    AccountFacts,
+    AccountReader,
+    account_findings,
+    fetch_account_facts,
+)
+from api_client.submission.preflight.archive_rules import ArchiveListing, archive_findings
+from api_client.submission.preflight.job_request import JobRequest, read_job_request
+
+SESSION_ON_STARTUP = "on_startup"
+
+
+def config_findings(request: JobRequest, unknown_fields: Iterable[str]) -> Iterator[Finding]:
+    """Findings that need neither the archive nor the account."""
+    yield from _nothing_to_run(request)
+    yield from _without_checkpoints(request)
+    for field in unknown_fields:
+        problem = "the API knows no such field; it is sent, and most likely ignored"
+        yield Finding("warning", field, problem, "check the spelling, or remove it")
+
+
+def _nothing_to_run(request: JobRequest) -> Iterator[Finding]:
+    if any(command.strip() for command in request.start_commands):
+        return
+    field = "runtime.start_commands"
+    if request.session_trigger == SESSION_ON_STARTUP:
+        problem = "empty: the job ends as soon as it starts, and its session with it"
+        yield Finding("warning", field, problem, "keep it alive: start_commands=['sleep infinity']")
+    else:
+        yield Finding("error", field, "empty: there is nothing to run", "say what to run, as ['./run.sh']")
+
+
+def _without_checkpoints(request: JobRequest) -> Iterator[Finding]:
+    if request.checkpointing:
+        return
+    remedy = "CheckpointingConfig(enabled=True), and write to $BT_CHECKPOINT_DIR"
+    field = "runtime.checkpointing_config"
+    if request.spot:
+        problem = "checkpointing is off, and a spot job can be preempted: its results would be lost"
+        yield Finding("warning", field, problem, remedy)
+    elif request.node_count > 1 or request.total_gpus > 1:
+        problem = f"checkpointing is off for {request.machine}: if the job fails, its results are lost"
+        yield Finding("warning", field, problem, remedy)
+
+
+async def preflight(
+    client: AccountReader, project: TrainingProject, plan: ArchiveListing, *, clock: Clock | None = None
+) -> tuple[Finding, ...]:
+    """Everything worth knowing about ``project`` before it is submitted, the gravest first.
+
+    Only reads from the server. Raises Unreachable, and Unauthorized for a wrong key; any other fact that
+    cannot be had becomes a finding of its own.
+    """
+    request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
+    facts = await fetch_account_facts(client, request, project_name=project.name, team_name=project.team_name)
+    return check(project, plan, facts, now=(clock or SystemClock()).now())
+
+
+def check(
+    project: TrainingProject,
+    plan: ArchiveListing,
+    facts: AccountFacts | None = None,
+    *,
+    now: datetime | None = None,
+) -> tuple[Finding, ...]:
+    """What ``preflight`` finds, from facts at hand; without ``facts`` only what the files tell.
+
+    The gravest first; ``now`` is aware. Asks no server, and reads scripts of the plan's files alone. A fact
+    that is missing costs the findings that need it.
+    """
+    return gravest_first(_all(project, plan, facts, now or datetime.now(UTC)))
+
+
+def _all(
+    project: TrainingProject, plan: ArchiveListing, facts: AccountFacts | None, now: datetime
+) -> Iterator[Finding]:
+    request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
+    yield from config_findings(request, unknown_fields(project))
+    yield from archive_findings(request, plan)
+    if facts is not None:
+        yield from account_findings(request, facts, team_name=project.team_name, now=now)

@@ -1,0 +1,298 @@
+"""Which files an archive leaves out: the official built-in rules, or a ``.truss_ignore`` instead of them.
+
+Source: API facts, 3.5. The syntax is that of ``.gitignore``, read by the same library as the official
+client uses, so that both agree on every odd pattern.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from pathspec import PathSpec
+from pathspec.patterns.gitignore import GitIgnorePatternError
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+from api_client.errors import ArchiveError
+
+IGNORE_FILE = ".truss_ignore"
+"""Lies at the root of what is archived; its rules replace the built-in ones as a whole."""
+
+_COMPILED = ("__pycache__/", "*.py[cod]", "*$py.class", "*.so", "cython_debug/")
+_PACKAGED = (
+    ".Python", "build/", "develop-eggs/", "dist/", "downloads/", "eggs/", ".eggs/", "lib/", "lib64/",
+    "parts/", "sdist/", "var/", "wheels/", "share/python-wheels/", "*.egg-info/", ".installed.cfg",
+    "*.egg", "MANIFEST", "*.manifest", "*.spec", "pip-log.txt", "pip-delete-this-directory.txt",
+)  # fmt: skip
+_TESTED = (
+    "htmlcov/", ".tox/", ".nox/", ".coverage", ".coverage.*", ".cache", "nosetests.xml", "coverage.xml",
+    "*.cover", "*.py,cover", ".hypothesis/", ".pytest_cache/", "cover/",
+)  # fmt: skip
+_FRAMEWORKS = (
+    "*.mo", "*.pot", "*.log", "local_settings.py", "db.sqlite3", "db.sqlite3-journal", "instance/",
+    ".webassets-cache", ".scrapy", "docs/_build/", ".pybuilder/", "target/", ".ipynb_checkpoints",
+    "profile_default/", "ipython_config.py", ".pdm.toml", "__pypackages__/", "celerybeat-schedule",
+    "celerybeat.pid", "*.sage.py",
+)  # fmt: skip
+_ENVIRONMENTS = (".env", ".venv", "env/", "venv/", "ENV/", "env.bak/", "venv.bak/")
+_TOOLS = (
+    ".spyderproject", ".spyproject", ".ropeproject", ".mypy_cache/", ".dmypy.json", "dmypy.json",
+    ".ruff_cache/", ".pyre/", ".pytype/", ".DS_Store", ".git", "*.tmp", "*.swp",
+)  # fmt: skip
+
+BUILT_IN_RULES = (*_COMPILED, *_PACKAGED, *_TESTED, *_FRAMEWORKS, *_ENVIRONMENTS, *_TOOLS)
+"""The official client's own list. None of them negates another, so their order means nothing."""
+
+SURPRISING_RULES = frozenset(
+    {"build/", "dist/", "downloads/", "instance/", "lib/", "lib64/", "parts/", "sdist/", "target/", "var/",
+     "wheels/", "eggs/", "cover/", "*.so", "*.spec", "*.manifest", "MANIFEST", "local_settings.py"}
+)  # fmt: skip
+"""Built-in rules that drop what people write by hand; worth a warning, not only a line in a list."""
+
+
+class IgnoreRules:
+    """Compiled rules. ``is_built_in`` says whether they are the official list."""
+
+    def __init__(self, patterns: tuple[str, ...], *, is_built_in: bool) -> None:
+        self.patterns = patterns
+        self.is_built_in = is_built_in
+        # Not the fastest backend there happens to be: RE2's refuses names that are no UTF-8.
+        self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, patterns, backend="simple")
+
+    def rule_against(self, name: str, *, is_folder: bool) -> str | None:
+        """The rule that drops this name (relative to the root, ``/`` between parts), or None.
+
+        A dropped folder is not entered, so a later ``!`` cannot bring back what is in it.
+        """
+        for candidate in (name, name + "/") if is_folder else (name,):
+            found = self._spec.check_file(candidate)
+            if found.include and found.index is not None:
+                return self.patterns[found.index]
+        return None
+
+
+def built_in_rules() -> IgnoreRules:
+    """The official list, compiled."""
+    return IgnoreRules(BUILT_IN_RULES, is_built_in=True)
+
+
+def read_ignore_rules(root: Path) -> IgnoreRules:
+    """The rules for an archive of ``root``. Raises ArchiveError for an unusable ``.truss_ignore``."""
+    path = root / IGNORE_FILE
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    except FileNotFoundError:
+        return built_in_rules()
+    except OSError as error:
+        raise ArchiveError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
+    # Spaces around a rule mean nothing to the official client, unlike to git.
+    lines = [line.strip() for line in text.splitlines()]
+    patterns = tuple(line for line in lines if line and not line.startswith("#"))
+    try:
+        return IgnoreRules(patterns, is_built_in=False)
+    except GitIgnorePatternError as error:
+        raise ArchiveError(f"{path} has a rule that is no pattern: {error}") from None
+
+
+class WorkspaceSettings(Protocol):
+    """The three fields of ``definitions.Workspace``; paths are relative to the config's folder."""
+
+    workspace_root: str | None
+    external_dirs: list[str]
+    exclude_dirs: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceLayout:
+    """``root`` is archived as the working directory, each of ``externals`` under its own name in it.
+
+    ``excluded`` are names at the top of ``root`` that stay out. ``follows_links``: a workspace is
+    archived as if it had been copied, links resolved; a plain config folder keeps its links.
+    """
+
+    root: Path
+    externals: tuple[Path, ...] = ()
+    excluded: frozenset[str] = frozenset()
+    follows_links: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def lay_out(config_dir: Path, workspace: WorkspaceSettings | None) -> WorkspaceLayout:
+    """Work out what to archive. Raises ArchiveError naming the setting that cannot be used."""
+    config_dir = Path(os.path.abspath(config_dir))  # noqa: PTH100 – links in the path stay as they are
+    if not config_dir.is_dir():
+        raise ArchiveError(f"{config_dir} is not a folder")
+    if workspace is None or not (
+        workspace.workspace_root or workspace.external_dirs or workspace.exclude_dirs
+    ):
+        return WorkspaceLayout(config_dir)
+    config_dir = config_dir.resolve()
+    root = (config_dir / (workspace.workspace_root or ".")).resolve()
+    if not config_dir.is_relative_to(root):
+        raise ArchiveError(f"workspace_root: {root} does not contain the config's folder {config_dir}")
+    excluded = frozenset(_excluded_name(text, config_dir, root) for text in workspace.exclude_dirs)
+    externals, warnings = _externals(workspace.external_dirs, config_dir, root, excluded)
+    return WorkspaceLayout(root, externals, excluded, follows_links=True, warnings=warnings)
+
+
+def _excluded_name(text: str, config_dir: Path, root: Path) -> str:
+    path = (config_dir / text).resolve()
+    if path.parent != root or path == root:
+        raise ArchiveError(
+            f"exclude_dirs: '{text}' is {path}, not directly inside the workspace's root {root};"
+            " only what lies at its top can be excluded"
+        )
+    return path.name
+
+
+def _externals(
+    texts: list[str], config_dir: Path, root: Path, excluded: frozenset[str]
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """The folders from outside, and warnings for those that are not outside."""
+    taken = {entry.name for entry in root.iterdir()} - excluded if texts else set()
+    kept: list[Path] = []
+    warnings: list[str] = []
+    for text in texts:
+        path = (config_dir / text).resolve()
+        if path.is_relative_to(root):
+            warnings.append(f"external_dirs: '{text}' lies inside the workspace's root already; skipped")
+            continue
+        if not path.is_dir():
+            problem = "is not a folder" if path.exists() else "does not exist"
+            raise ArchiveError(f"external_dirs: '{text}' ({path}) {problem}")
+        if path.name in taken:
+            raise ArchiveError(
+                f"external_dirs: '{text}' would be '{path.name}' in the archive, and there is one already"
+            )
+        taken.add(path.name)
+        kept.append(path)
+    return tuple(kept), tuple(warnings)
+
+
+class ArchivedFile(NamedTuple):
+    """A file of the plan: where it lies, its name in the archive, its bytes. A link has none."""
+
+    path: Path
+    name: str
+    size_bytes: int
+
+
+class DroppedEntry(NamedTuple):
+    """Something that stays out, and why. The name of a folder ends with ``/``."""
+
+    name: str
+    reason: str
+
+
+class _Folder(NamedTuple):
+    """A folder still to be walked: where it lies, its name in the archive, the real paths above it."""
+
+    path: str
+    prefix: str
+    above: frozenset[str]
+
+
+class Survey:
+    """Walks folders and sorts what it finds into ``files`` and ``dropped``.
+
+    ``surprising``: names that a built-in rule drops although people write such things by hand.
+    """
+
+    def __init__(self, rules: IgnoreRules, layout: WorkspaceLayout) -> None:
+        self._rules = rules
+        self._layout = layout
+        self._real_root = layout.root.resolve()
+        self.files: list[ArchivedFile] = []
+        self.dropped: list[DroppedEntry] = []
+        self.surprising: list[str] = []
+        self.warnings: list[str] = []
+
+    def walk(self, folder: Path, prefix: str) -> None:
+        """Take in a folder; ``prefix`` is its name in the archive, with a slash at its end, or empty."""
+        waiting = [_Folder(str(folder), prefix, frozenset({os.path.realpath(folder)}))]
+        while waiting:
+            here = waiting.pop()
+            for entry in self._entries(here):
+                name = here.prefix + entry.name
+                if not here.prefix and entry.name in self._layout.excluded:
+                    self._drop(name + "/" * entry.is_dir(), "excluded by exclude_dirs")
+                elif entry.is_symlink():
+                    self._take_link(entry, name, here, waiting)
+                elif entry.is_dir():
+                    if self.is_kept(name, is_folder=True):
+                        # Only links can lead back up.
+                        real = {os.path.realpath(entry.path)} if self._layout.follows_links else set()
+                        waiting.append(_Folder(entry.path, name + "/", here.above | real))
+                elif self.is_kept(name, is_folder=False):
+                    self._take_file(Path(entry.path), name, entry.stat())
+
+    def is_kept(self, name: str, *, is_folder: bool) -> bool:
+        """Whether no rule drops it; notes it if one does."""
+        rule = self._rules.rule_against(name, is_folder=is_folder)
+        if rule is None:
+            return True
+        shown = name + "/" * is_folder
+        origin = "the built-in rule" if self._rules.is_built_in else f"the {IGNORE_FILE} rule"
+        self._drop(shown, f"ignored by {origin} {rule}")
+        if self._rules.is_built_in and rule in SURPRISING_RULES:
+            self.surprising.append(shown)
+        return False
+
+    def _entries(self, folder: _Folder) -> list[os.DirEntry[str]]:
+        prefix = folder.prefix
+        try:
+            with os.scandir(folder.path) as found:
+                entries = list(found)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            if not prefix:
+                raise ArchiveError(f"{folder.path} cannot be read: {reason}") from None
+            self._drop(prefix, f"cannot be read: {reason}")
+            self.warnings.append(f"{prefix} is not in the archive: it cannot be read ({reason})")
+            return []
+        if not entries and prefix:
+            self._drop(prefix, "an empty folder, and archives hold files only")
+        return entries
+
+    def _take_link(self, entry: os.DirEntry[str], name: str, here: _Folder, waiting: list[_Folder]) -> None:
+        """A link: followed in a workspace; in a plain folder kept if it leads to a file."""
+        try:
+            is_folder, found = entry.is_dir(), entry.stat()
+        except OSError:
+            if self.is_kept(name, is_folder=False):
+                self._drop(name, "a link that leads to nothing")
+            return
+        # Where links are kept, one to a folder is the link's own name to the rules, as it is to git.
+        if not self.is_kept(name, is_folder=is_folder):
+            return
+        real = os.path.realpath(entry.path)
+        if self._layout.follows_links:
+            if not is_folder:
+                self._take_file(Path(real), name, found)
+            elif real in here.above:
+                self._drop(name, "a link to a folder that it lies in")
+            else:
+                waiting.append(_Folder(entry.path, name + "/", here.above | {real}))
+        elif is_folder:
+            self._drop(name, "a link to a folder, which archives do not follow")
+        elif not stat.S_ISREG(found.st_mode):
+            self._drop(name, "not a plain file")
+        else:
+            self.files.append(ArchivedFile(Path(entry.path), name, 0))
+            target = Path(entry.path).readlink()
+            if target.is_absolute() or not Path(real).is_relative_to(self._real_root):
+                self.warnings.append(
+                    f"{name} is a link to {target}: it is kept as a link, and leads out of the archive"
+                )
+
+    def _take_file(self, path: Path, name: str, found: os.stat_result) -> None:
+        if stat.S_ISREG(found.st_mode):
+            self.files.append(ArchivedFile(path, name, found.st_size))
+        else:
+            self._drop(name, "not a plain file")
+
+    def _drop(self, name: str, reason: str) -> None:
+        self.dropped.append(DroppedEntry(name, reason))

@@ -1,0 +1,218 @@
+"""A job's archive → a folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from api_client.archives import MAX_BYTES, BadArchive, Unpacker
+from api_client.clock import Clock
+from api_client.errors import NotFound
+from api_client.files import TEMPORARY_PREFIX
+from api_client.http.retry import RetryPolicy
+from api_client.models import CheckpointFile
+from api_client.models.checkpoints import ROOT_CHECKPOINT
+from api_client.resources.checkpoints import Checkpoints
+from api_client.resources.jobs import Jobs
+from api_client.transfers.file_names import safe_component
+from api_client.transfers.objects import Objects
+from api_client.transfers.part_file import translated
+from api_client.transfers.planning import (
+    ARCHIVE,
+    ListedFile,
+    UrlBook,
+    as_listed,
+    as_listed_again,
+    as_planned,
+    chosen,
+    list_again,
+    looked_at,
+    make_plan,
+    plain_checkpoint,
+)
+from api_client.transfers.records import (
+    DestinationExists,
+    DownloadError,
+    DownloadPlan,
+    DownloadReport,
+    Existing,
+    NoArchive,
+    OnProgress,
+)
+from api_client.transfers.running import Run
+
+ROOM_LEFT_BYTES = 64 * 1024**2
+"""What unpacking leaves free on the disk."""
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpack a tar archive into ``folder``, which must not exist; it appears whole or not at all.
+
+    Raises DestinationExists, and DownloadError for an archive that is damaged, too large, or has a member
+    that is refused. The archive itself stays.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise DestinationExists(folder)
+    with translated(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = folder.parent / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        draft.mkdir()
+        try:
+            max_bytes = min(MAX_BYTES, shutil.disk_usage(draft).free - ROOM_LEFT_BYTES)
+            with Unpacker(draft, max_bytes=max_bytes) as unpacker:
+                unpacker.add(archive)
+            draft.rename(folder)
+        except BadArchive as error:
+            raise DownloadError(f"{archive.name} is not unpacked: {error}") from None
+        finally:
+            if draft.exists():
+                shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+NO_ARCHIVE = "the job has no archive of code"
+
+
+class Downloads:
+    """Downloads of checkpoints, single files and the job's code.
+
+    Layout: ``<folder>/<checkpoint>/…``, and below ``rank-<n>/`` where several nodes have files, so that
+    equal names do not meet. Planning asks the server and looks at the disk, and writes nothing.
+    Every method raises RequestError; running raises DownloadError's kinds too.
+    """
+
+    def __init__(
+        self, objects: Objects, jobs: Jobs, checkpoints: Checkpoints, clock: Clock, retry: RetryPolicy
+    ) -> None:
+        self._objects = objects
+        self._jobs = jobs
+        self._checkpoints = checkpoints
+        self._clock = clock
+        self._retry = retry
+
+    async def plan_checkpoints(
+        self,
+        project_id: str,
+        job_id: str,
+        folder: Path,
+        *,
+        checkpoints: Sequence[str] | None = None,
+        files: Sequence[str] | None = None,
+    ) -> DownloadPlan:
+        """Plan the files of those checkpoints (None: of all) whose names match one of the globs ``files``.
+
+        A glob is tried on the whole name (``checkpoint-40/*``), on the name within the checkpoint
+        (``tokenizer/*``), and on the file's own (``*.json``).
+        """
+        listed = await self._listing(project_id, job_id)
+        by_rank = any(file.key.node_rank for file in listed)
+        others: set[str] = set()
+        if ROOT_CHECKPOINT in map(plain_checkpoint, checkpoints or ()):
+            others = {one.checkpoint_id for one in await self._checkpoints.list(project_id, job_id)}
+        wanted = chosen(listed, checkpoints, files, others)
+        plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, wanted, by_rank=by_rank)
+        absent = [name for name in checkpoints or () if not chosen(listed, [name], None, others)]
+        return replace(plan, absent=tuple(dict.fromkeys(absent)))
+
+    async def plan_files(
+        self,
+        project_id: str,
+        job_id: str,
+        folder: Path,
+        files: Sequence[CheckpointFile],
+        *,
+        by_rank: bool | None = None,
+    ) -> DownloadPlan:
+        """Plan chosen files of a listing; asks the server nothing.
+
+        ``by_rank`` says whether other nodes of the job have files too (None: if one of these is not
+        node 0's), so that a selection lands where the whole would.
+        """
+        listed = [as_listed(file) for file in files]
+        by_rank = any(file.node_rank for file in files) if by_rank is None else by_rank
+        return await asyncio.to_thread(make_plan, project_id, job_id, folder, listed, by_rank=by_rank)
+
+    async def plan_archive(
+        self, project_id: str, job_id: str, folder: Path, *, project_name: str = "", unpack: bool = False
+    ) -> DownloadPlan:
+        """Plan the archive of the job's code: ``<project>_<job>.tgz``, as the official CLI names it.
+
+        With ``unpack`` its content in the folder ``<project>_<job>`` instead. Raises DestinationExists if
+        that is there, and NoArchive if the job has none.
+        """
+        name = safe_component(f"{project_name or project_id}_{job_id}")
+        target = folder / (name if unpack else f"{name}.tgz")
+        if target.exists() or target.is_symlink():
+            raise DestinationExists(target)
+        path = folder / f".{name}.tgz" if unpack else target
+        try:
+            urls = await self._jobs.download_urls(project_id, job_id)
+        except NotFound as error:
+            raise NoArchive(f"{NO_ARCHIVE}: {error}") from error
+        if not urls:
+            raise NoArchive(f"{NO_ARCHIVE}: nothing was submitted with it")
+        # The size stands in no listing; the first answer tells it.
+        file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
+        return await asyncio.to_thread(
+            looked_at,
+            DownloadPlan(
+                project_id, job_id, folder, (file,), is_archive=True, unpack_to=target if unpack else None
+            ),
+        )
+
+    async def run(
+        self, plan: DownloadPlan, *, on_progress: OnProgress | None = None, existing: Existing = Existing.SKIP
+    ) -> DownloadReport:
+        """Fetch what the plan names. Cancelling leaves parts with which the next run goes on.
+
+        A file that does not arrive is told in the report, and keeps no other from arriving. Raises
+        FilesExist (with ``Existing.ASK``) and NoRoom, before or in the middle.
+        """
+        renew = self._renewed_archive if plan.is_archive else self._renewed_files
+        urls = UrlBook([as_listed_again(file) for file in plan.files], partial(renew, plan))
+        run = Run(
+            plan,
+            self._objects,
+            urls,
+            clock=self._clock,
+            retry=self._retry,
+            on_progress=on_progress,
+            # A hidden archive that an earlier run did not come to unpack is no file of anybody's.
+            existing=Existing.OVERWRITE if plan.unpack_to else existing,
+        )
+        report = await run.run()
+        if plan.unpack_to is None or not report.is_complete:
+            return report
+        return await self._unpacked(report, plan.unpack_to)
+
+    async def _unpacked(self, report: DownloadReport, target: Path) -> DownloadReport:
+        """The archive's content in its folder; an archive that cannot be unpacked is kept beside it."""
+        archive = report.files[0].path
+        try:
+            await asyncio.to_thread(unpack, archive, target)
+        except DownloadError as error:
+            kept = target.with_name(target.name + ".tgz")
+            if kept.exists():
+                raise
+            archive.rename(kept)
+            raise DownloadError(f"{error} (the archive is kept: {kept})") from error
+        archive.unlink(missing_ok=True)
+        return replace(report, unpacked_to=target)
+
+    async def _listing(self, project_id: str, job_id: str) -> list[ListedFile]:
+        listed: list[ListedFile] = []
+        async for file in self._checkpoints.files(project_id, job_id):
+            listed.append(as_listed(file, len(listed)))
+        return listed
+
+    async def _renewed_files(self, plan: DownloadPlan, stale: ListedFile) -> list[ListedFile]:
+        return await list_again(self._checkpoints, plan.project_id, plan.job_id, stale)
+
+    async def _renewed_archive(self, plan: DownloadPlan, _stale: ListedFile) -> list[ListedFile]:
+        urls = await self._jobs.download_urls(plan.project_id, plan.job_id)
+        return [ListedFile(ARCHIVE, url, None, "") for url in urls[:1]]

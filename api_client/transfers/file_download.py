@@ -1,0 +1,405 @@
+"""Who fetches what of a file: stretches that are handed out once each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from api_client.clock import Clock
+from api_client.errors import InvalidAnswer, RequestError, Unreachable, UrlExpired
+from api_client.http.retry import RetryPolicy
+from api_client.transfers.object_connection import ObjectHead
+from api_client.transfers.objects import Objects
+from api_client.transfers.part_file import Identity, PartFile, Promises, Span, read_promise
+from api_client.transfers.planning import ListedFile, UrlBook, modified
+from api_client.transfers.records import DownloadError
+
+STRETCH_BYTES = 32 * 1024 * 1024
+"""What one request asks for of a larger file: the time of a request is little beside its bytes."""
+
+
+class Stretches:
+    """Hands out what is missing, and remembers who is at it."""
+
+    def __init__(self) -> None:
+        self._claimed: set[Span] = set()
+
+    def claim(self, part: PartFile) -> Span | None:
+        """The next stretch that is missing and that nobody fetches; (0, -1) for a file of unknown end."""
+        size_bytes = part.size_bytes
+        if size_bytes is None or size_bytes == 0:
+            # Nothing is known of its end but that it comes, or is here at once: one request finds out.
+            span = (part.done_bytes, -1)
+            if span in self._claimed:
+                return None
+            self._claimed.add(span)
+            return span
+        taken = [(start, end if end >= 0 else size_bytes) for start, end in self._claimed]
+        for start, end in part.gaps(size_bytes):
+            cursor = start
+            while cursor < end:
+                span = (cursor, min(end, cursor + STRETCH_BYTES))
+                blocking = next((each for each in taken if each[0] < span[1] and cursor < each[1]), None)
+                if blocking is None:
+                    self._claimed.add(span)
+                    return span
+                cursor = blocking[1]
+        return None
+
+    def release(self, span: Span) -> None:
+        """Nobody fetches it any more."""
+        self._claimed.discard(span)
+
+
+STRETCHES_AT_ONCE = 4
+"""Requests for one file at the same time. On loopback one is as fast; far stores need several."""
+
+SWIFT_RETRY_BYTES = 64 * 1024
+"""A connection that brought so much before it broke is replaced at once."""
+
+MAX_RENEWALS_IN_VAIN = 2
+"""Fresh URLs that bring nothing: then the store means it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Who hears of a file.
+
+    ``on_arrival`` of new bytes and of all, from threads; on the event loop ``on_word`` of waits and
+    renewals, and ``on_size`` of the size when it is known.
+    """
+
+    on_arrival: Callable[[int, int], object]
+    on_word: Callable[[str], object]
+    on_size: Callable[[int], object]
+
+
+class Changed(Exception):
+    """The object is another one than that of which there are bytes."""
+
+
+class _WholeOnly(Exception):
+    """The server ignores ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What every file of a run shares. ``requests`` bounds the requests under way."""
+
+    objects: Objects
+    urls: UrlBook
+    requests: asyncio.Semaphore
+    clock: Clock
+    retry: RetryPolicy
+    random: Random
+
+
+class Filling:
+    """One attempt to fill a part file: one stretch first, which tells what the server can do, then several.
+
+    ``promises`` hears of the digests in the answers; ``listed`` is the file as it was last listed.
+    """
+
+    def __init__(
+        self,
+        means: Means,
+        part: PartFile,
+        listed: ListedFile,
+        job_id: str,
+        promises: Promises,
+        hooks: Hooks,
+    ) -> None:
+        self._means = means
+        self._part = part
+        self.listed = listed
+        self._job_id = job_id
+        self._promises = promises
+        self._hooks = hooks
+        self._stretches = Stretches()
+        self._is_whole_only = False
+        self._may_spread = asyncio.Event()
+
+    async def fill(self) -> None:
+        """Do it. Raises Changed, DownloadError, RequestError and its kinds; what has arrived stays."""
+        part = self._part
+        leader_done = False
+
+        async def lead() -> None:
+            nonlocal leader_done
+            try:
+                await self._work()
+            finally:
+                leader_done = True
+                self._may_spread.set()
+
+        async def help_out() -> None:
+            await self._may_spread.wait()
+            if not leader_done and not self._is_whole_only:
+                await self._work()
+
+        is_large = part.size_bytes is None or part.size_bytes - part.done_bytes > STRETCH_BYTES
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(lead())
+                for _ in range(STRETCHES_AT_ONCE - 1 if is_large else 0):
+                    group.create_task(help_out())
+        except* (Changed, DownloadError, RequestError) as failures:
+            first = failures
+        else:
+            return
+        error: BaseException = first
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error
+
+    async def _work(self) -> None:
+        part = self._part
+        while (span := self._stretches.claim(part)) is not None:
+            try:
+                await self._fetch_span(*span)
+            finally:
+                self._stretches.release(span)
+            if part.size_bytes is None or (part.size_bytes == 0 and not part.done_bytes):
+                return
+
+    async def _fetch_span(self, start: int, end: int) -> None:
+        """Fetch one stretch, however often it is cut. An ``end`` below zero: to the end of the file."""
+        part = self._part
+        failures = renewals = 0
+        while end < 0 or start < end:
+            position = start
+            listed = self.listed = self._means.urls[self.listed.key]
+
+            def take(offset: int, chunk: bytes) -> None:
+                nonlocal position
+                size_bytes = part.size_bytes
+                if size_bytes is not None and offset + len(chunk) > size_bytes:
+                    raise InvalidAnswer("the store sends more of the file than there is of it")
+                part.write(offset, chunk)
+                position = offset + len(chunk)
+                self._hooks.on_arrival(len(chunk), part.done_bytes)
+
+            try:
+                await self._request(listed, start, end, take)
+                if end < 0 or self._is_whole_only:
+                    return
+                start = position
+                failures = 0
+                continue
+            except _WholeOnly:
+                continue
+            except UrlExpired as error:
+                problem: RequestError = error
+            except RequestError as error:
+                problem = error
+            arrived_bytes = position - start
+            start = position
+            if arrived_bytes:
+                failures = renewals = 0
+            if isinstance(problem, UrlExpired):
+                renewals += 1
+                if renewals > MAX_RENEWALS_IN_VAIN:
+                    raise problem
+                self._hooks.on_word("its URL has expired; asking for a fresh one")
+                await self._means.urls.renewed(listed)
+                continue
+            if arrived_bytes >= SWIFT_RETRY_BYTES and problem.retryable:
+                self._hooks.on_word(f"{problem}; going on from there")
+                continue
+            failures += 1
+            await self._wait(problem, failures)
+
+    async def _wait(self, problem: RequestError, failures: int) -> None:
+        """Wait before the next try, or raise the problem if there is none."""
+        delay_s = self._means.retry.delay_s(
+            problem, attempt=failures, idempotent=True, arrived=True, random=self._means.random
+        )
+        if delay_s is None:
+            problem.attempts = failures
+            raise problem
+        self._hooks.on_word(f"{problem}; trying again in {delay_s:.1f} s")
+        await self._means.clock.sleep(delay_s)
+
+    async def _request(
+        self, listed: ListedFile, start: int, end: int, take: Callable[[int, bytes], None]
+    ) -> None:
+        """One request. Raises Changed, _WholeOnly, RequestError."""
+        from api_client.transfers.object_connection import RangeOutside
+
+        part = self._part
+        is_whole = start == 0 and (end < 0 or end == part.size_bytes)
+        asks_range = not is_whole and not self._is_whole_only
+        loop = asyncio.get_running_loop()
+
+        def meet(head: ObjectHead) -> None:
+            self._meet(head, asks_range=asks_range)
+            loop.call_soon_threadsafe(self._met, part.size_bytes)
+
+        async with self._means.requests:
+            try:
+                head = await self._means.objects.fetch(
+                    listed.url,
+                    # A server that ignores ranges sends all of it; what is there already is overwritten.
+                    start=start if asks_range or start else 0,
+                    end=end if asks_range and end >= 0 else None,
+                    on_head=meet,
+                    on_chunk=take,
+                )
+            except RangeOutside as error:
+                if error.total_bytes == start == 0 or (end < 0 and error.total_bytes == start):
+                    self._settle(start)
+                    return
+                raise Changed("the file is shorter than it was") from None
+        if head.total_bytes is None:
+            self._settle_unknown(end)
+
+    def _meet(self, head: ObjectHead, *, asks_range: bool) -> None:
+        """Look at an answer before its bytes are taken. In a thread."""
+        if asks_range and not head.is_partial:
+            self._is_whole_only = True
+            raise _WholeOnly
+        part = self._part
+        size_bytes = part.size_bytes
+        if not head.is_partial and "html" in head.content_type and head.total_bytes != size_bytes:
+            raise InvalidAnswer("a web page came in the place of the file")
+        if head.total_bytes is not None and size_bytes is not None and head.total_bytes != size_bytes:
+            raise Changed(f"it has {head.total_bytes:,} bytes and not the {size_bytes:,} that were listed")
+        self._promises.hear(head)
+        promise = self._promises.strongest()
+        seen = replace(
+            identity_of_listed(self.listed, self._job_id),
+            size_bytes=head.total_bytes,
+            etag=head.etag,
+            last_modified=head.last_modified,
+            digest=":".join(promise) if promise else "",
+        )
+        if not part.identify(seen):
+            raise Changed("the file was replaced by another")
+
+    def _met(self, size_bytes: int | None) -> None:
+        """An answer has begun: the size is known, and whether ranges are served."""
+        if size_bytes is not None:
+            self._hooks.on_size(size_bytes)
+        self._may_spread.set()
+
+    def _settle(self, size_bytes: int) -> None:
+        """The file has turned out to have so many bytes."""
+        if not self._part.identify(
+            replace(identity_of_listed(self.listed, self._job_id), size_bytes=size_bytes)
+        ):
+            raise Changed(f"it has {size_bytes:,} bytes and not those that were listed")
+        self._hooks.on_size(size_bytes)
+
+    def _settle_unknown(self, end: int) -> None:
+        """A body without an announced length has come to its end: that is the end of the file."""
+        part = self._part
+        if part.size_bytes is None:
+            self._settle(part.done_bytes)
+            return
+        is_last = end < 0 or self._is_whole_only or end == part.size_bytes
+        if is_last and part.gaps(part.size_bytes if end < 0 else end):
+            raise Unreachable("the store broke off the file in the middle", method="GET")
+
+
+def identity_of_listed(listed: ListedFile, job_id: str) -> Identity:
+    """What a listing tells of a file's identity."""
+    return Identity(job_id, listed.key.name, listed.key.node_rank, listed.last_modified, listed.size_bytes)
+
+
+MAX_FRESH_STARTS = 2
+"""How often a file that changed, or arrived damaged, is begun anew."""
+
+
+class FileDownload:
+    """Fetches one file into its part file and checks it. The caller gives it its name.
+
+    ``verified_by`` names what vouches for the bytes of a complete file: ``size``, or a digest's algorithm.
+    """
+
+    def __init__(self, means: Means, listed: ListedFile, job_id: str, hooks: Hooks) -> None:
+        self._means = means
+        self._listed = listed
+        self._job_id = job_id
+        self._hooks = hooks
+        self._promises = Promises()
+        self.verified_by = "size"
+
+    async def fetch(self, path: Path, root: Path, *, on_open: Callable[[int], object]) -> PartFile:
+        """Open the part file below ``root`` and fill it; the caller closes it.
+
+        ``on_open`` is called with how much is there already. Raises DownloadError, RequestError and its
+        kinds; what has arrived is kept then.
+        """
+        part = await self._opened(path, root)
+        try:
+            on_open(part.done_bytes)
+            await self._fetch_sound(part)
+        except BaseException:
+            # Whatever happens to this task, the thread goes through with it.
+            await asyncio.shield(asyncio.to_thread(part.close))
+            raise
+        return part
+
+    async def _opened(self, path: Path, root: Path) -> PartFile:
+        identity = identity_of_listed(self._listed, self._job_id)
+        opening = asyncio.ensure_future(
+            asyncio.to_thread(PartFile, path, root, identity, self._means.clock.monotonic)
+        )
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_unwanted)
+            raise
+
+    async def _fetch_sound(self, part: PartFile) -> None:
+        """Fill the part file, and again if it turns out to be another's, or damaged."""
+        fresh_starts = 0
+        while True:
+            reason = ""
+            try:
+                await self._fill(part)
+            except Changed as error:
+                reason = str(error)
+            else:
+                promise = self._promises.strongest() or read_promise(part.identity.digest)
+                if promise is None:
+                    return
+                # The disk takes the last bytes while they are summed up.
+                digest, _ = await asyncio.gather(
+                    asyncio.to_thread(part.digest, promise[0]), asyncio.to_thread(part.save)
+                )
+                if digest == promise[1]:
+                    self.verified_by = promise[0]
+                    return
+                reason = f"its bytes do not have the {promise[0]} that the server promises"
+            fresh_starts += 1
+            if fresh_starts > MAX_FRESH_STARTS:
+                # Nothing of it is worth going on with.
+                await asyncio.to_thread(part.start_over, identity_of_listed(self._listed, self._job_id))
+                raise DownloadError(reason)
+            self._hooks.on_word(f"{reason}; starting over")
+            # What the listing says may be as old as the bytes.
+            self._listed = await self._means.urls.renewed(self._listed)
+            self._promises = Promises()
+            await asyncio.to_thread(part.start_over, identity_of_listed(self._listed, self._job_id))
+            self._hooks.on_arrival(0, 0)
+
+    @property
+    def modified_s(self) -> float | None:
+        """The time that the listing gives the file, in epoch seconds."""
+        return modified(self._listed.last_modified)
+
+    async def _fill(self, part: PartFile) -> None:
+        filling = Filling(self._means, part, self._listed, self._job_id, self._promises, self._hooks)
+        try:
+            await filling.fill()
+        finally:
+            self._listed = filling.listed
+
+
+def _close_unwanted(opening: asyncio.Future[PartFile]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

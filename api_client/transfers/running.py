@@ -1,0 +1,373 @@
+"""How far a run is: told to a listener a few times a second, at every change of a file's state."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from api_client.clock import Clock
+from api_client.errors import RequestError
+from api_client.http.retry import RetryPolicy
+from api_client.transfers.file_download import FileDownload, Hooks, Means
+from api_client.transfers.objects import Objects
+from api_client.transfers.planning import UrlBook, as_listed_again, is_taken, is_there, looked_at
+from api_client.transfers.records import (
+    DownloadError,
+    DownloadPlan,
+    DownloadProgress,
+    DownloadReport,
+    Existing,
+    FileProgress,
+    FilesExist,
+    FileState,
+    NoRoom,
+    OnProgress,
+    PlannedFile,
+)
+
+TELL_EVERY_S = 0.2
+SPEED_OVER_S = 5.0
+STALLED_AFTER_S = 3.0
+"""So long without a byte is worth telling."""
+NOTED_FOR_S = 3.0
+"""A wait or a renewal is told of so long after bytes have come again."""
+
+
+class Meter:
+    """Counts bytes, from any thread; tells on the event loop. ``monotonic`` in seconds."""
+
+    def __init__(
+        self,
+        files: Sequence[FileProgress],
+        on_progress: OnProgress | None,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._files = list(files)
+        self._on_progress = on_progress
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self.fetched_bytes = 0
+        self._resumed_bytes = 0
+        self._note = ""
+        self._noted_at_s = self._arrived_at_s = monotonic()
+        self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
+        self._told_at_s = float("-inf")
+
+    @property
+    def files(self) -> tuple[FileProgress, ...]:
+        """How far each file is."""
+        with self._lock:
+            return tuple(self._files)
+
+    def change(self, place: int, **news: Any) -> None:
+        """Something about a file is new; ``note`` is the run's latest too."""
+        with self._lock:
+            before = self._files[place]
+            self._files[place] = replace(before, **news)
+            if news.get("note"):
+                self._note, self._noted_at_s = news["note"], self._monotonic()
+            if "state" in news:
+                self._arrived_at_s = self._monotonic()  # a file that has just begun has not stalled
+        self.tell(urgent=news.get("state", before.state) is not before.state)
+
+    def settle(self, place: int, **news: Any) -> None:
+        """The same before anything has begun: nobody is told."""
+        with self._lock:
+            self._files[place] = replace(self._files[place], **news)
+
+    def resumed(self, place: int, done_bytes: int) -> None:
+        """So many bytes of a file are here already."""
+        with self._lock:
+            self._resumed_bytes += done_bytes
+            self._files[place] = replace(self._files[place], done_bytes=done_bytes)
+
+    def arrived(self, place: int, size_bytes: int, done_bytes: int) -> None:
+        """``size_bytes`` more have crossed the network, and ``done_bytes`` of the file are here."""
+        with self._lock:
+            self.fetched_bytes += size_bytes
+            self._arrived_at_s = now_s = self._monotonic()
+            file = self._files[place]
+            is_old = now_s - self._noted_at_s > NOTED_FOR_S
+            if is_old:
+                self._note = ""
+            note = "" if is_old else file.note
+            self._files[place] = replace(file, done_bytes=done_bytes, note=note)
+
+    def is_due(self) -> bool:
+        """Whether the listener would hear something by now."""
+        return self._on_progress is not None and self._monotonic() - self._told_at_s >= TELL_EVERY_S
+
+    def tell(self, *, urgent: bool = False) -> None:
+        """Tell the listener, unless it heard a moment ago. On the event loop only.
+
+        What is urgent waits half as long: hundreds of small files a second are no news each.
+        """
+        if self._on_progress is None:
+            return
+        since_s = self._monotonic() - self._told_at_s
+        if since_s >= (TELL_EVERY_S / 2 if urgent else TELL_EVERY_S):
+            self._told_at_s = self._monotonic()
+            self._on_progress(self.progress())
+
+    def finish(self) -> None:
+        """Tell how it ended."""
+        if self._on_progress is not None:
+            self._on_progress(self.progress())
+
+    def progress(self) -> DownloadProgress:
+        """How far the whole is."""
+        with self._lock:
+            files = tuple(self._files)
+            counted = [file for file in files if file.state is not FileState.SKIPPED]
+            done_bytes = sum(file.done_bytes for file in counted)
+            total_bytes = sum(max(file.size_bytes or 0, file.done_bytes) for file in counted)
+            speed = self._speed()
+            # What failed will not arrive in this run.
+            left_bytes = sum(
+                max(0, (file.size_bytes or 0) - file.done_bytes)
+                for file in counted
+                if not file.state.is_final
+            )
+            is_known = all(file.size_bytes is not None or file.state.is_final for file in counted)
+            return DownloadProgress(
+                files=files,
+                done_bytes=done_bytes,
+                total_bytes=total_bytes,
+                resumed_bytes=self._resumed_bytes,
+                speed_bytes_per_s=speed,
+                eta_s=left_bytes / speed if speed and is_known else None,
+                files_done=sum(file.state in (FileState.DONE, FileState.SKIPPED) for file in files),
+                files_failed=sum(file.state is FileState.FAILED for file in files),
+                stalled_s=self._stalled_s(files),
+                note=self._note,
+            )
+
+    def _stalled_s(self, files: Sequence[FileProgress]) -> float:
+        states = {file.state for file in files}
+        if FileState.ACTIVE not in states or FileState.VERIFYING in states:
+            return 0.0
+        silent_s = self._monotonic() - self._arrived_at_s
+        return silent_s if silent_s >= STALLED_AFTER_S else 0.0
+
+    def _speed(self) -> float:
+        """Bytes a second over the last seconds."""
+        now_s = self._monotonic()
+        samples = self._samples
+        samples.append((now_s, self.fetched_bytes))
+        while len(samples) > 2 and samples[1][0] <= now_s - SPEED_OVER_S:
+            samples.popleft()
+        began_s, before = samples[0]
+        return (self.fetched_bytes - before) / (now_s - began_s) if now_s > began_s else 0.0
+
+
+_MAX_RENAMES = 10_000
+
+
+def free_name(file: PlannedFile) -> tuple[Path, bool]:
+    """A name beside the file's own that nothing has, or that has this very file (then True)."""
+    stem, ending = file.path.stem, file.path.suffix
+    for number in range(1, _MAX_RENAMES):
+        candidate = file.path.with_name(f"{stem}.{number}{ending}")
+        if is_there(file, candidate):
+            return candidate, True
+        if not is_taken(candidate):
+            return candidate, False
+    raise DownloadError(f"{file.path.name}: there are too many files of this name already")
+
+
+FILES_AT_ONCE = 4
+REQUESTS_AT_ONCE = 4
+"""Over all files together; more were measured to be slower."""
+
+FAILURES_IN_A_ROW = 8
+"""After so many files that all failed the rest is not tried: nobody waits out 5,000 timeouts."""
+
+BEAT_S = 1.0
+"""How often the listener hears something even while nothing arrives."""
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One file to settle: where it goes, or why there is nothing to do."""
+
+    place: int
+    file: PlannedFile
+    path: Path
+    note: str = ""
+    is_needed: bool = True
+
+
+class Run:
+    """Carries out one plan, once."""
+
+    def __init__(
+        self,
+        plan: DownloadPlan,
+        objects: Objects,
+        urls: UrlBook,
+        *,
+        clock: Clock,
+        retry: RetryPolicy,
+        on_progress: OnProgress | None,
+        existing: Existing,
+    ) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._existing = existing
+        requests = asyncio.Semaphore(REQUESTS_AT_ONCE)
+        self._means = Means(objects, urls, requests, clock, retry, Random())
+        self._meter = Meter(
+            [FileProgress(file.name, file.path, size_bytes=file.size_bytes) for file in plan.files],
+            on_progress,
+            clock.monotonic,
+        )
+        self._failed_in_a_row = 0
+        self._last_error = ""
+
+    async def run(self) -> DownloadReport:
+        """Do it. Raises FilesExist and NoRoom; anything else that goes wrong is a file's own."""
+        began_s = self._clock.monotonic()
+        plan = await asyncio.to_thread(looked_at, self._plan)
+        tasks = await asyncio.to_thread(self._tasks, plan)
+        self._settle_skipped(tasks)
+        todo = [task for task in tasks if task.is_needed]
+        self._check_room(plan, todo)
+        waiting = iter(todo)
+        workers = range(min(FILES_AT_ONCE, len(todo)))
+        failure: NoRoom | None = None
+        telling = asyncio.create_task(self._keep_telling())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in workers:
+                    group.create_task(self._work(waiting))
+        except* NoRoom as errors:
+            failure = _first(errors)
+        finally:
+            telling.cancel()
+            self._meter.finish()
+        if failure is not None:
+            raise failure
+        return DownloadReport(
+            folder=plan.folder,
+            files=self._meter.files,
+            refused=plan.refused,
+            fetched_bytes=self._meter.fetched_bytes,
+            elapsed_s=self._clock.monotonic() - began_s,
+            finished_at=self._clock.now(),
+        )
+
+    async def _keep_telling(self) -> None:
+        """While nothing arrives the speed falls all the same, and the listener hears that."""
+        while True:
+            await self._clock.sleep(BEAT_S)
+            self._meter.tell()
+
+    def _tasks(self, plan: DownloadPlan) -> list[_Task]:
+        """What is to be done about each file. Raises FilesExist where somebody must be asked."""
+        if plan.conflicts and self._existing is Existing.ASK:
+            names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:3])
+            more = f" and {len(plan.conflicts) - 3} more" if len(plan.conflicts) > 3 else ""
+            raise FilesExist(f"other files are there already: {names}{more}", plan.conflicts)
+        return [self._task(place, file) for place, file in enumerate(plan.files)]
+
+    def _task(self, place: int, file: PlannedFile) -> _Task:
+        if is_there(file):
+            return _Task(place, file, file.path, "the same file is there already", is_needed=False)
+        if not is_taken(file.path) or self._existing is Existing.OVERWRITE:
+            return _Task(place, file, file.path)
+        if self._existing is Existing.RENAME:
+            path, is_same = free_name(file)
+            return _Task(place, file, path, is_needed=not is_same)
+        return _Task(place, file, file.path, "another file is there; left as it is", is_needed=False)
+
+    def _settle_skipped(self, tasks: list[_Task]) -> None:
+        for task in tasks:
+            news = {"path": task.path, "note": task.note}
+            if not task.is_needed:
+                news["state"] = FileState.SKIPPED
+            self._meter.settle(task.place, **news)
+
+    def _check_room(self, plan: DownloadPlan, todo: list[_Task]) -> None:
+        needed_bytes = sum(max(0, (task.file.size_bytes or 0) - task.file.part_bytes) for task in todo)
+        if plan.free_bytes is not None and needed_bytes > plan.free_bytes:
+            raise NoRoom(
+                f"{plan.folder} has room for {plan.free_bytes / MIB:,.0f} MiB,"
+                f" and {needed_bytes / MIB:,.0f} MiB are to be downloaded; nothing was fetched"
+            )
+
+    async def _work(self, waiting: Iterator[_Task]) -> None:
+        for task in waiting:
+            if self._failed_in_a_row >= FAILURES_IN_A_ROW:
+                reason = f"not tried, as {FAILURES_IN_A_ROW} others failed: {self._last_error}"
+                self._fail(task, reason, is_retryable=True)
+                continue
+            try:
+                await self._settle(task)
+            except NoRoom as error:
+                self._fail(task, str(error))
+                raise
+            except (DownloadError, RequestError) as error:
+                self._failed_in_a_row += 1
+                self._last_error = str(error)
+                self._fail(task, str(error), is_retryable=isinstance(error, RequestError) and error.retryable)
+            else:
+                self._failed_in_a_row = 0
+
+    def _fail(self, task: _Task, error: str, *, is_retryable: bool = False) -> None:
+        self._meter.change(task.place, state=FileState.FAILED, error=error, is_retryable=is_retryable)
+
+    async def _settle(self, task: _Task) -> None:
+        """Bring one file home."""
+        place, meter, loop = task.place, self._meter, asyncio.get_running_loop()
+
+        def arrived(new_bytes: int, done_bytes: int) -> None:
+            meter.arrived(place, new_bytes, done_bytes)
+            if meter.is_due():
+                loop.call_soon_threadsafe(meter.tell)
+
+        meter.change(place, state=FileState.ACTIVE)
+        download = FileDownload(
+            self._means,
+            self._means.urls[as_listed_again(task.file).key],
+            self._plan.job_id,
+            Hooks(
+                on_arrival=arrived,
+                on_word=lambda word: meter.change(place, note=word),
+                on_size=lambda size_bytes: meter.change(place, size_bytes=size_bytes),
+            ),
+        )
+        part = await download.fetch(task.path, self._plan.folder, on_open=partial(meter.resumed, place))
+        try:
+            meter.change(place, state=FileState.VERIFYING)
+            if self._existing is not Existing.OVERWRITE and await asyncio.to_thread(is_taken, task.path):
+                raise DownloadError(f"{task.path.name} appeared meanwhile; it is left as it is")
+            if await asyncio.to_thread(task.path.is_dir):
+                raise DownloadError(f"{task.path} is a directory; it is left as it is")
+            await asyncio.to_thread(part.finish, download.modified_s)
+        finally:
+            await asyncio.shield(asyncio.to_thread(part.close))
+        meter.change(
+            place,
+            state=FileState.DONE,
+            done_bytes=part.done_bytes,
+            size_bytes=part.done_bytes,
+            verified_by=download.verified_by,
+            note="",
+        )
+
+
+def _first(errors: BaseExceptionGroup[NoRoom]) -> NoRoom:
+    found: BaseException = errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, NoRoom)
+    return found

@@ -1,1 +1,0 @@
-"""S3-compatible uploads in parts: the store, its addresses, its signatures."""

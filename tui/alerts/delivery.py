@@ -1,0 +1,197 @@
+"""The terminal's title and its notifications as escape sequences, with nothing of the text left to obey.
+
+OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) notify. tmux and screen hand only what is wrapped
+to the terminal around them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from api_client.addresses import is_loopback
+from tui.alerts.alert import Alert
+from tui.system.process import without_keys
+from tui.text.sanitize import clip, inert
+
+ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
+TITLE_CELLS = 80
+NOTICE_CELLS = 200
+SAVE_TITLE, RESTORE_TITLE = f"{ESC}[22;2t", f"{ESC}[23;2t"
+"""xterm's stack of titles; other terminals ignore it."""
+
+OscKind = Literal["off", "9", "777"]
+_SPEAK_777 = ("rxvt", "foot")
+
+
+def title_sequence(text: str) -> str:
+    """Set the terminal's title (a pane's, in tmux)."""
+    return f"{ESC}]2;{_safe(text, TITLE_CELLS)}{BEL}"
+
+
+def notification_sequence(kind: OscKind, title: str, text: str, environ: Mapping[str, str]) -> str:
+    """A notification of the desktop; empty for ``off``."""
+    if kind == "off":
+        return ""
+    if kind == "777":
+        # Semicolons part the fields.
+        head, body = (_safe(part, NOTICE_CELLS).replace(";", ",") for part in (title, text))
+        sequence = f"{ESC}]777;notify;{head};{body}{BEL}"
+    else:
+        words = _safe(f"{title}: {text}", NOTICE_CELLS)
+        if words[:1].isdigit():
+            words = f"– {words}"  # ConEmu's and others' own commands begin with a number
+        sequence = f"{ESC}]9;{words}{BEL}"
+    return through_multiplexer(sequence, environ)
+
+
+def through_multiplexer(sequence: str, environ: Mapping[str, str]) -> str:
+    """The sequence wrapped for tmux (``allow-passthrough``) or GNU screen, where one of them runs."""
+    if environ.get("TMUX"):
+        return f"{ESC}Ptmux;{sequence.replace(ESC, ESC + ESC)}{ST}"
+    if environ.get("STY"):
+        return f"{ESC}P{sequence}{ST}"
+    return sequence
+
+
+def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, str]) -> OscKind:
+    """What the terminal understands: OSC 9 unless it wants 777; those that know neither ignore it."""
+    if wanted != "auto":
+        return wanted
+    terminal = environ.get("TERM", "")
+    if terminal in ("dumb", "linux"):
+        return "off"
+    if terminal.startswith(_SPEAK_777) or environ.get("VTE_VERSION"):
+        return "777"
+    return "9"
+
+
+def _safe(text: str, cells: int) -> str:
+    return "".join(letter for letter in clip(inert(text), cells) if letter.isprintable())
+
+
+COMMAND_TIMEOUT_S = 10.0
+WEBHOOK_TIMEOUT_S = 10.0
+RETRY_PAUSE_S = 2.0
+MOST_WAITING = 100
+"""Alerts that wait for a slow program or webhook; the oldest give way."""
+REASON_CELLS = 160
+
+SERVER_ERROR = 500
+
+
+class NotDelivered(Exception):
+    """Why an alert did not get through, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Where alerts go beside the screen: a program's words, and a URL."""
+
+    command: Sequence[str] = ()
+    webhook: str | None = None
+
+
+class OutsideWays:
+    """Delivers alerts one after the other, a task for each way; ``fail`` hears of each way's trouble once."""
+
+    def __init__(self, outside: Outside, fail: Callable[[str], object], environ: Mapping[str, str]) -> None:
+        self._outside = outside
+        self._fail = fail
+        self._environ = without_keys(environ)
+        self._waiting: dict[str, asyncio.Queue[bytes]] = {}
+        if outside.command:
+            self._waiting["command"] = asyncio.Queue(MOST_WAITING)
+        if outside.webhook:
+            self._waiting["webhook"] = asyncio.Queue(MOST_WAITING)
+        self._told: set[str] = set()
+
+    def send(self, alert: Alert) -> None:
+        """Deliver it soon; never waits."""
+        for queue in self._waiting.values():
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(alert.as_json())
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for way, queue in self._waiting.items():
+                tasks.create_task(self._deliver(way, queue))
+
+    async def _deliver(self, way: str, queue: asyncio.Queue[bytes]) -> None:
+        while True:
+            body = await queue.get()
+            try:
+                if way == "command":
+                    await run_command(self._outside.command, body, self._environ)
+                elif self._outside.webhook:
+                    await post(self._outside.webhook, body, RETRY_PAUSE_S)
+            except NotDelivered as problem:
+                if way not in self._told:
+                    self._told.add(way)
+                    self._fail(
+                        f"The {way} for notifications failed: {clip(inert(str(problem)), REASON_CELLS)}"
+                    )
+
+
+async def run_command(
+    command: Sequence[str], body: bytes, environ: Mapping[str, str], timeout_s: float = COMMAND_TIMEOUT_S
+) -> None:
+    """Run a program, without a shell, with the JSON on its standard input. Raises NotDelivered.
+
+    What it prints is not shown; after the time it is killed with all that it started.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=dict(environ),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise NotDelivered(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        await asyncio.wait_for(process.communicate(body + b"\n"), timeout_s)
+    except TimeoutError:
+        raise NotDelivered(f"{command[0]} had not ended after {timeout_s:g} s") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode:
+        raise NotDelivered(f"{command[0]} ended with exit code {process.returncode}")
+
+
+async def post(url: str, body: bytes, pause_s: float) -> None:
+    """POST the JSON, once more if that fails; follows no redirect. Raises NotDelivered, without the URL."""
+    import httpx
+
+    problem = ""
+    for attempt in range(2):
+        if attempt:
+            await asyncio.sleep(pause_s)
+        try:
+            # No proxy sees a webhook on this machine.
+            direct = is_loopback(httpx.URL(url).host)
+            async with httpx.AsyncClient(
+                timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False, trust_env=not direct
+            ) as client:
+                answer = await client.post(url, content=body, headers={"content-type": "application/json"})
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            problem = type(error).__name__
+            continue
+        if answer.is_success:
+            return
+        problem = f"HTTP {answer.status_code}"
+        if answer.status_code < SERVER_ERROR:
+            break
+    raise NotDelivered(problem)

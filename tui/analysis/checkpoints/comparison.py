@@ -1,0 +1,131 @@
+"""Two checkpoints side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from api_client.models import Checkpoint, CheckpointFile
+from api_client.models.checkpoints import name_inside
+from tui.analysis.checkpoints.facts import CheckpointFacts
+from tui.text.units import UNKNOWN, bytes_iec, count, number
+
+LONGEST_VALUE = 500
+"""Characters of a setting's value that are compared and shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedLine:
+    """One property of both; the texts are not inert. ``differs`` says whether to look at it."""
+
+    what: str
+    left: str
+    right: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two are not the same."""
+        return self.left != self.right
+
+
+def compare_checkpoints(
+    left: CheckpointFacts,
+    right: CheckpointFacts,
+    *,
+    left_files: Sequence[CheckpointFile] | None = None,
+    right_files: Sequence[CheckpointFile] | None = None,
+) -> list[ComparedLine]:
+    """Step, type, size, score, files where they are known, and every setting of the adapters.
+
+    Files count as the same when name (without the checkpoint's own), rank and size are.
+    """
+    one, other = left.checkpoint, right.checkpoint
+    lines = [
+        ComparedLine("step", count(left.step), count(right.step)),
+        ComparedLine("type", left.kind, right.kind),
+        ComparedLine("base model", one.base_model or UNKNOWN, other.base_model or UNKNOWN),
+        ComparedLine("size", *_whole_sizes(one, other)),
+        ComparedLine(_score_name(left, right), _score(left), _score(right)),
+        ComparedLine("written", _written(one), _written(other)),
+        ComparedLine("storage", left.sync, right.sync),
+    ]
+    if left.fault is not None or right.fault is not None:
+        lines.append(ComparedLine("loss broke", _fault(left), _fault(right)))
+    if left_files is not None and right_files is not None:
+        lines += _compared_files(left, right, left_files, right_files)
+    return lines + _compared_adapters(one.lora_adapter_config, other.lora_adapter_config)
+
+
+def _whole_sizes(one: Checkpoint, other: Checkpoint) -> tuple[str, str]:
+    left, right = _two_sizes(one.size_bytes, other.size_bytes)
+    return UNKNOWN if one.size_bytes is None else left, UNKNOWN if other.size_bytes is None else right
+
+
+def _written(checkpoint: Checkpoint) -> str:
+    return checkpoint.created_at.strftime("%Y-%m-%d %H:%M:%S UTC") if checkpoint.created_at else UNKNOWN
+
+
+def _fault(facts: CheckpointFacts) -> str:
+    if facts.fault is None:
+        return "no" if facts.is_judged else UNKNOWN
+    since = facts.fault.since
+    return facts.fault.mark + (f", {since:%m-%d %H:%M} UTC" if since is not None else "")
+
+
+def _score_name(left: CheckpointFacts, right: CheckpointFacts) -> str:
+    score = left.score or right.score
+    return score.name if score else "loss"
+
+
+def _score(facts: CheckpointFacts) -> str:
+    return number(facts.score.value) if facts.score else UNKNOWN
+
+
+def _compared_files(
+    left: CheckpointFacts,
+    right: CheckpointFacts,
+    left_files: Sequence[CheckpointFile],
+    right_files: Sequence[CheckpointFile],
+) -> list[ComparedLine]:
+    ours, theirs = _by_name(left.name, left_files), _by_name(right.name, right_files)
+    lines = [ComparedLine("files", count(len(ours)), count(len(theirs)))]
+    for key in sorted(ours.keys() | theirs.keys()):
+        if ours.get(key) != theirs.get(key):
+            name, rank = key
+            what = f"{name} (rank {rank})" if rank else name
+            lines.append(ComparedLine(what, *_two_sizes(ours.get(key), theirs.get(key))))
+    return lines
+
+
+def _two_sizes(left: int | None, right: int | None) -> tuple[str, str]:
+    """Sizes in words that differ where the sizes do: to the byte if need be."""
+    one, other = ("not there" if size is None else bytes_iec(size) for size in (left, right))
+    if one == other and left != right:
+        return f"{left:,} B", f"{right:,} B"
+    return one, other
+
+
+def _by_name(checkpoint: str, files: Sequence[CheckpointFile]) -> dict[tuple[str, int], int]:
+    return {
+        (name_inside(file.relative_file_name, checkpoint), file.node_rank): file.size_bytes for file in files
+    }
+
+
+def _compared_adapters(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ComparedLine]:
+    ours, theirs = left or {}, right or {}
+    return [
+        ComparedLine(f"adapter {name}", _setting(ours, name), _setting(theirs, name))
+        for name in sorted(ours.keys() | theirs.keys())
+    ]
+
+
+def _setting(settings: Mapping[str, Any], name: str) -> str:
+    if name not in settings:
+        return UNKNOWN
+    value = settings[name]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = sorted(value)  # peft writes target_modules, a set, in any order
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text[:LONGEST_VALUE]

@@ -1,0 +1,368 @@
+"""Runs side by side: what they ended with, where they differ, and their curves over each other. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from api_client.models import TrainingJob
+from tui.analysis.export import ExportTable, Value, iso_time, records
+from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, over_steps
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.analysis.series import EMPTY, Series
+from tui.analysis.status import status_view
+from tui.text.sanitize import inert
+from tui.text.units import UNKNOWN, count, duration, money, number, significant
+
+MOST_COMPARED = 8
+"""As many as there are colours to tell lines apart."""
+
+State = Literal["waiting", "reading", "read", "gone", "failed"]
+Axis = Literal["step", "elapsed", "clock"]
+AXES: tuple[Axis, ...] = ("step", "elapsed", "clock")
+Measure = Literal["loss", "eval loss", "throughput"]
+MEASURES: tuple[Measure, ...] = ("loss", "eval loss", "throughput")
+Better = Literal["less", "more", ""]
+
+_SPEEDS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
+    ("tok/s", lambda told: told.tokens_per_s_series),
+    ("samples/s", lambda told: told.samples_per_s_series),
+    ("it/s", lambda told: told.rate_series),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One of the runs: what is known of it, and how far its log has been read.
+
+    ``run`` is None until something was read. ``part`` is how much of the log has been, by time, and
+    ``gap_count`` how many stretches of it could not be. ``error`` says why it failed (not inert).
+    """
+
+    job: TrainingJob
+    state: State = "waiting"
+    run: RunSnapshot | None = None
+    part: float | None = None
+    error: str = ""
+    gap_count: int = 0
+
+    @property
+    def progress(self) -> ProgressSnapshot:
+        """What the log told."""
+        return (self.run.progress if self.run is not None else None) or ProgressSnapshot()
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether the log told of a training."""
+        told = self.progress
+        return bool(len(told.loss_series) or len(told.step_series))
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One property of all runs: ``values`` for files, ``shown`` for people, both in the runs' order.
+
+    ``differs`` says that they do not all read the same. ``best`` are the places of the best
+    value, where one is better than another. ``shown`` is inert.
+    """
+
+    id: str
+    title: str
+    values: tuple[Value, ...]
+    shown: tuple[str, ...]
+    differs: bool
+    best: frozenset[int] = frozenset()
+
+
+def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
+    """What runs are called: their names, with the id where two have one name. Inert."""
+    names = [inert(one.job.name or one.job.id) for one in runs]
+    return tuple(
+        f"{name} {one.job.id}" if names.count(name) > 1 and name != one.job.id else name
+        for name, one in zip(names, runs, strict=True)
+    )
+
+
+def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
+    """Every property that any of the runs has, in one order for all."""
+    speeds, unit = _speeds(runs)
+    rows = [
+        _row("status", "status", [one.job.current_status for one in runs], _status),
+        _row("project", "project", [_project(one.job) for one in runs], _text),
+        _row("instance", "instance", [one.job.instance_type.name or None for one in runs], _text),
+        _row("gpu_type", "GPU", [one.job.instance_type.gpu_type for one in runs], _text),
+        _row(
+            "nodes", "nodes", [one.run.node_count if one.run else one.job.node_count for one in runs], _count
+        ),
+        _row("gpus", "GPUs in all", [_gpus(one) for one in runs], _count),
+        _row(
+            "availability",
+            "capacity",
+            [(one.job.availability_model or "").lower() or None for one in runs],
+            _text,
+        ),
+        _row("created_at", "created", [one.job.created_at for one in runs], _moment),
+        _row("duration_s", "duration", [_duration(one) for one in runs], _seconds, relative=True),
+        _row("gpu_hours", "GPU-hours", [_cost(one, "gpu_hours") for one in runs], _figure, relative=True),
+        _row("cost_usd", "cost, est.", [_cost(one, "usd") for one in runs], _money, relative=True),
+        _row("step", "step", [one.progress.step for one in runs], _count),
+        _row("total_steps", "of steps", [one.progress.total_steps for one in runs], _count),
+        _row("epoch", "epoch", [one.progress.epoch for one in runs], _figure),
+        _row("final_loss", "final loss", [one.progress.loss for one in runs], _number, "less", relative=True),
+        _row(
+            "best_loss",
+            "best loss",
+            [_best(one.progress.loss_series) for one in runs],
+            _number,
+            "less",
+            relative=True,
+        ),
+        _row("best_loss_step", "  at step", [_best_step(one.progress) for one in runs], _count),
+        _row(
+            "eval_loss", "eval loss", [one.progress.eval_loss for one in runs], _number, "less", relative=True
+        ),
+        _row(
+            "best_eval_loss",
+            "best eval",
+            [_best(one.progress.eval_loss_series) for one in runs],
+            _number,
+            "less",
+            relative=True,
+        ),
+        _row(
+            "throughput", f"median {unit}", [_median(one) for one in speeds], _figure, "more", relative=True
+        ),
+        _row("learning_rate", "last lr", [one.progress.learning_rate for one in runs], _number),
+        _row("checkpoints", "checkpoints", [_checkpoint_count(one) for one in runs], _count),
+        _row("last_checkpoint", "last one", [_last_checkpoint(one) for one in runs], _text),
+        _row("restarts", "restarts", [len(one.progress.restarts) or None for one in runs], _count),
+        _row("errors", "error lines", [one.progress.errors.count or None for one in runs], _count),
+        _row("error_message", "message", [one.job.error_message or None for one in runs], _text),
+    ]
+    return tuple(row for row in rows if any(value is not None for value in row.values))
+
+
+def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
+    """The rows for a file: a line a property, a column a run, by its id."""
+    names = [one.job.name for one in runs]
+    rows: list[tuple[Value, ...]] = [("name", len(set(names)) > 1, *names)]
+    found: list[tuple[Value, ...]] = [(row.id, row.differs, *row.values) for row in comparison_rows(runs)]
+    found.append(("throughput_unit", False, *([throughput_unit(runs)] * len(runs))))
+    return ExportTable("comparison", ("property", "differs", *(one.job.id for one in runs)), (*rows, *found))
+
+
+def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
+    """A run an object, ready for JSON; properties are those of ``comparison_rows``, all of them."""
+    found = comparison_rows(runs)
+    values: list[tuple[Value, ...]] = [
+        ("job_id", *(one.job.id for one in runs)),
+        ("name", *(one.job.name for one in runs)),
+        *((row.id, *row.values) for row in found),
+        ("throughput_unit", *([throughput_unit(runs)] * len(runs))),
+        ("log_gaps", *(one.gap_count for one in runs)),
+    ]
+    columns = tuple(str(one[0]) for one in values)
+    rows = tuple(tuple(one[place + 1] for one in values) for place in range(len(runs)))
+    return records(ExportTable("jobs", columns, rows))
+
+
+def curves_table(runs: Sequence[ComparedRun], axis: Axis) -> ExportTable:
+    """All curves as one long table: the samples as they are drawn, not smoothed."""
+    rows: list[tuple[Value, ...]] = []
+    for measure in MEASURES:
+        unit = throughput_unit(runs) if measure == "throughput" else ""
+        for line in curves(runs, measure, axis):
+            for x, value in zip(line.times, line.values, strict=True):
+                time: Value = iso_time(x) if axis == "clock" else (x if axis == "elapsed" else None)
+                rows.append((measure, line.name, time, int(x) if axis == "step" else None, value, unit))
+    return ExportTable("curves", ("chart", "series", "time", "step", "value", "unit"), tuple(rows))
+
+
+def curves(runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
+    """A line a run that has one, named as in ``labels``.
+
+    ``times`` are steps, seconds since the run began, or epoch seconds.
+    """
+    speeds, _unit = _speeds(runs)
+    found = []
+    for place, (one, name) in enumerate(zip(runs, labels(runs), strict=True)):
+        if measure == "loss":
+            series = _loss(one.progress, axis)
+        else:
+            told = one.progress.eval_loss_series if measure == "eval loss" else speeds[place]
+            series = over_steps(told, one.progress) if axis == "step" else told
+        if axis == "elapsed" and len(series):
+            begin = began_at(one)
+            series = Series("", tuple(time - begin for time in series.times), series.values)
+        if len(series):
+            found.append(Series(name, series.times, series.values))
+    return tuple(found)
+
+
+def throughput_unit(runs: Sequence[ComparedRun]) -> str:
+    """The unit in which all runs tell their speed."""
+    return _speeds(runs)[1]
+
+
+def began_at(one: ComparedRun) -> float:
+    """When a run began (epoch s): by its history of statuses, else with the first line of its log."""
+    run = one.run
+    ran = run.running_time if run is not None else None
+    if ran is not None and ran.measured and ran.since is not None:
+        return ran.since.timestamp()
+    if one.progress.first_line_at_ns is not None:
+        return one.progress.first_line_at_ns / NANOSECONDS
+    return one.job.created_at.timestamp() if one.job.created_at else 0.0
+
+
+def _loss(told: ProgressSnapshot, axis: Axis) -> Series:
+    if axis != "step":
+        return told.loss_series
+    if told.loss_by_step:
+        return Series(
+            "loss",
+            tuple(float(step) for step, _ in told.loss_by_step),
+            tuple(value for _, value in told.loss_by_step),
+        )
+    return over_steps(told.loss_series, told)
+
+
+def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
+    """The speeds of all runs in one unit: the best that every run with a speed at all tells."""
+    moving = [one.progress for one in runs if len(one.progress.throughput_series[0])]
+    for unit, pick in _SPEEDS:
+        if moving and all(len(pick(told)) for told in moving):
+            return tuple(pick(one.progress) for one in runs), unit
+    # No unit is told by all of them: the one that most tell.
+    unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](told))) for told in moving))
+    return tuple(pick(one.progress) if moving else EMPTY for one in runs), unit
+
+
+def _row(
+    row_id: str,
+    title: str,
+    values: Sequence[Value],
+    show: Callable[[Value], str],
+    better: Better = "",
+    *,
+    relative: bool = False,
+) -> ComparisonRow:
+    shown = [show(value) if value is not None else UNKNOWN for value in values]
+    differs = len(set(shown)) > 1  # what reads the same is the same
+    best = _best_places(values, better) if differs else frozenset()
+    if relative:
+        shown = [
+            text + _change(values[0], value, place)
+            for place, (text, value) in enumerate(zip(shown, values, strict=True))
+        ]
+    return ComparisonRow(row_id, title, tuple(values), tuple(shown), differs, best)
+
+
+def _change(first: Value, value: Value, place: int) -> str:
+    """`` −12 %``: against the first run."""
+    if not place or not isinstance(first, int | float) or not isinstance(value, int | float):
+        return ""
+    if not math.isfinite(first) or not math.isfinite(value) or first == 0:
+        return ""
+    change = (value - first) / abs(first)
+    return "" if abs(change) < 0.005 else f" {'+' if change > 0 else '−'}{_share(abs(change))}"
+
+
+def _share(change: float) -> str:
+    return f"{change:.0%}".replace("%", " %") if change < 10 else f"×{change + 1:.0f}"
+
+
+def _best_places(values: Sequence[Value], better: Better) -> frozenset[int]:
+    known = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    if not better or len(known) < 2 or min(known) == max(known):
+        return frozenset()
+    best = min(known) if better == "less" else max(known)
+    return frozenset(place for place, value in enumerate(values) if value == best)
+
+
+def _project(job: TrainingJob) -> str | None:
+    return (job.training_project.name if job.training_project else "") or job.project_id or None
+
+
+def _gpus(one: ComparedRun) -> int | None:
+    nodes = one.run.node_count if one.run else one.job.node_count
+    per_node = one.job.instance_type.gpu_count
+    return per_node * nodes if nodes and per_node else None
+
+
+def _duration(one: ComparedRun) -> float | None:
+    ran = one.run.running_time if one.run else None
+    return ran.seconds if ran is not None and (ran.seconds or ran.measured) else None
+
+
+def _cost(one: ComparedRun, name: Literal["gpu_hours", "usd"]) -> float | None:
+    return None if one.run is None else getattr(one.run.cost, name)
+
+
+def _best(series: Series) -> float | None:
+    finite = [value for value in series.values if math.isfinite(value)]
+    return min(finite) if finite else None
+
+
+def _best_step(told: ProgressSnapshot) -> int | None:
+    finite = [(value, step) for step, value in told.loss_by_step if math.isfinite(value)]
+    return min(finite)[1] if finite else None
+
+
+def _median(series: Series) -> float | None:
+    values = sorted(value for value in series.values if math.isfinite(value))
+    return values[len(values) // 2] if values else None
+
+
+def _checkpoint_count(one: ComparedRun) -> int | None:
+    if one.run is None or one.run.checkpoints is None:
+        return None
+    return len(one.run.checkpoints)
+
+
+def _last_checkpoint(one: ComparedRun) -> str | None:
+    listed = one.run.checkpoints if one.run else None
+    if listed:
+        return max(
+            listed, key=lambda found: found.created_at.timestamp() if found.created_at else 0.0
+        ).checkpoint_id
+    told = one.progress.last_checkpoint
+    return told[0] if told else None
+
+
+def _status(value: Value) -> str:
+    view = status_view(str(value))
+    return f"{view.sign} {view.word}"
+
+
+def _text(value: Value) -> str:
+    return inert(str(value))
+
+
+def _count(value: Value) -> str:
+    return count(value) if isinstance(value, int | float) else UNKNOWN
+
+
+def _seconds(value: Value) -> str:
+    return duration(value) if isinstance(value, int | float) else UNKNOWN
+
+
+def _money(value: Value) -> str:
+    return f"≈ {money(value)}" if isinstance(value, int | float) else UNKNOWN
+
+
+def _number(value: Value) -> str:
+    return number(value) if isinstance(value, int | float) else UNKNOWN
+
+
+def _figure(value: Value) -> str:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return UNKNOWN
+    return count(value) if abs(value) >= 1000 else significant(value)
+
+
+def _moment(value: Value) -> str:
+    return value.astimezone().strftime("%Y-%m-%d %H:%M") if isinstance(value, datetime) else iso_time(0.0)

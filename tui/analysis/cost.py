@@ -1,0 +1,187 @@
+"""What a run costs: GPU-hours always, money where a price is known. Estimates, and said to be.
+
+A node is billed by the minute while it is up; waiting, pulling and draining are free (API facts, 2.3).
+The API names neither the start nor the end of a run: the status history does, where one may read it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from api_client.models import RUNNABLE_STATUSES, JobStatus, QueueEvent, TrainingJob
+
+_SECONDS_PER_MINUTE = 60.0
+_SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTime:
+    """Seconds that a job has run, since when, and whether the status history says so.
+
+    Without the history it is the time since the job was created: too much by what it waited.
+    """
+
+    seconds: float
+    since: datetime | None
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """GPU-hours and money so far, to the expected end, and for each checkpoint.
+
+    ``None`` is what cannot be told: money without a price, an end without an ETA. ``price_per_minute``
+    is USD for one node; ``of`` says what the money is an estimate of.
+    """
+
+    gpu_hours: float | None = None
+    usd: float | None = None
+    gpu_hours_to_end: float | None = None
+    usd_to_end: float | None = None
+    usd_to_end_low: float | None = None
+    usd_to_end_high: float | None = None
+    gpu_hours_per_checkpoint: float | None = None
+    usd_per_checkpoint: float | None = None
+    price_per_minute: float | None = None
+    of: str = ""
+
+
+def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime) -> RunningTime:
+    """How long a job has run, by its own changes of status (oldest first, empty if unreadable).
+
+    ``now`` is aware. A job that was stopped and started again counts each time that it ran.
+    """
+    own = [event for event in history if event.created is not None and event.training_job_id == job.id]
+    finished = job.updated_at if job.is_finished else None
+    end = finished or now
+    if not own:
+        waiting = not job.is_finished and job.current_status != JobStatus.RUNNING
+        if job.created_at is None or waiting:
+            return RunningTime(0.0, None, measured=False)
+        return RunningTime(max(0.0, (end - job.created_at).total_seconds()), job.created_at, measured=False)
+    seconds, since = 0.0, None
+    for place, event in enumerate(own):
+        if event.status != JobStatus.RUNNING or event.created is None:
+            continue
+        since = since or event.created
+        following = own[place + 1].created if place + 1 < len(own) else end
+        seconds += max(0.0, ((following or end) - event.created).total_seconds())
+    return RunningTime(seconds, since, measured=True)
+
+
+def price_of(
+    job: TrainingJob, listed: Mapping[str, float], overrides: Mapping[str, float] | None = None
+) -> float | None:
+    """USD a minute for one node: the user's own price, else the listed one, by instance id or name."""
+    machine = job.instance_type
+    own = listed_price(machine.id, machine.name, overrides or {})
+    return own if own is not None else listed_price(machine.id, machine.name, listed)
+
+
+def listed_price(machine_id: str, machine_name: str, prices: Mapping[str, float]) -> float | None:
+    """USD a minute for one such machine, by its id, else by its name."""
+    for name in (machine_id, machine_name):
+        if name and name in prices:
+            return prices[name]
+    return None
+
+
+def cost_of(
+    job: TrainingJob,
+    ran: RunningTime,
+    *,
+    node_count: int,
+    price_per_minute: float | None = None,
+    left_s: tuple[float, float, float] | None = None,
+    checkpoints: int = 0,
+) -> Cost:
+    """The cost of one run on ``node_count`` nodes; ``left_s`` is what is left: low, likely and high."""
+    gpus = max(0, job.instance_type.gpu_count or 0) * node_count
+    gpu_hours = gpus * ran.seconds / _SECONDS_PER_HOUR if gpus else None
+    usd_per_s = None if price_per_minute is None else price_per_minute * node_count / _SECONDS_PER_MINUTE
+    usd = None if usd_per_s is None else usd_per_s * ran.seconds
+    ends = None if left_s is None or job.is_finished else [ran.seconds + each for each in left_s]
+    money = [None] * 3 if usd_per_s is None or ends is None else [usd_per_s * each for each in ends]
+    return Cost(
+        gpu_hours=gpu_hours,
+        usd=usd,
+        gpu_hours_to_end=gpus * ends[1] / _SECONDS_PER_HOUR if gpus and ends else None,
+        usd_to_end_low=money[0],
+        usd_to_end=money[1],
+        usd_to_end_high=money[2],
+        gpu_hours_per_checkpoint=gpu_hours / checkpoints if gpu_hours is not None and checkpoints else None,
+        usd_per_checkpoint=usd / checkpoints if usd is not None and checkpoints else None,
+        price_per_minute=price_per_minute,
+        of=_of(ran, node_count, price_per_minute),
+    )
+
+
+def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
+    counted = "while it ran" if ran.measured else "since it was created"
+    nodes = f"{node_count} node" + ("s" if node_count != 1 else "")
+    if price_per_minute is None:
+        return f"{nodes}, {counted}; no price is known"
+    return f"estimate: ${price_per_minute:g} a minute and node (list price) × {nodes}, {counted}"
+
+
+@dataclass(frozen=True, slots=True)
+class TotalCost:
+    """Of several jobs. ``unpriced`` jobs ran without a known price: ``usd`` leaves them out."""
+
+    jobs: int = 0
+    gpu_hours: float = 0.0
+    usd: float | None = None
+    unpriced: int = 0
+
+
+class Machine(NamedTuple):
+    """A kind of instance: what a price is found by, and how many GPUs one has."""
+
+    id: str
+    name: str
+    gpu_count: int
+
+
+Charge = tuple[Machine, float]
+"""A job's machine, and the seconds of all its nodes together."""
+
+
+def charge(job: TrainingJob, now: datetime) -> Charge | None:
+    """What a job has used so far, at most; None if it has not run yet.
+
+    A list of jobs does not tell when they began to run, so that the time since each was created counts, to
+    its last change if it has ended: too much by what it waited.
+    """
+    lives = job.current_status in RUNNABLE_STATUSES
+    if job.created_at is None or (lives and job.current_status != JobStatus.RUNNING):
+        return None
+    end = job.updated_at if not lives and job.updated_at is not None else now
+    kind = job.instance_type
+    seconds = max(0.0, (end - job.created_at).total_seconds())
+    return Machine(kind.id, kind.name, kind.gpu_count or 0), seconds * (job.node_count or 1)
+
+
+def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:
+    """GPU-hours and money of all these charges: at most so much; see ``charge``.
+
+    Summed up by machine, as there may be ten thousand jobs. Jobs that have not run yet, None, count nothing.
+    """
+    machines: defaultdict[Machine, list[float]] = defaultdict(list)
+    for charged in charges:
+        if charged is not None:
+            machines[charged[0]].append(charged[1])
+    count = unpriced = 0
+    gpu_hours, usd = 0.0, None
+    for machine, seconds in machines.items():
+        whole_s, price = sum(seconds), listed_price(machine.id, machine.name, prices)
+        count += len(seconds)
+        gpu_hours += machine.gpu_count * whole_s / _SECONDS_PER_HOUR
+        if price is None:
+            unpriced += len(seconds)
+        else:
+            usd = (usd or 0.0) + price * whole_s / _SECONDS_PER_MINUTE
+    return TotalCost(count, gpu_hours, usd, unpriced)

@@ -1,0 +1,125 @@
+"""Tables for files: CSV that spreadsheets read without running anything in it, and JSON that is JSON.
+
+Controls and escape sequences are text there too: somebody will read the file with ``cat``, and JSON has the
+exact text. A cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end would be run as a
+formula by spreadsheets: an apostrophe before it makes it text. Numbers stay as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tui.analysis.series import Series
+from tui.text.sanitize import inert
+
+Value = str | int | float | bool | datetime | None
+"""What a cell of a table can be."""
+
+FORMULA_SIGNS = "=+-@\t\r\n"
+METRIC_UNITS = frozenset({"fraction", "bytes", "cores"})
+"""Units of what the platform samples, where NaN stands for a gap."""
+_DELETE = "\x7f"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTable:
+    """A table by the names of its columns; ``name`` says what it is."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+def harmless(text: str) -> str:
+    """The text as a spreadsheet shows it, without running it."""
+    return (
+        f"'{text}" if text[:1] and (text[0] in FORMULA_SIGNS or text.lstrip()[:1] in tuple("=+-@")) else text
+    )
+
+
+def iso_time(moment: datetime | float) -> str:
+    """A moment, or epoch seconds, as UTC in ISO 8601 with milliseconds where there are any."""
+    if not isinstance(moment, datetime):
+        moment = datetime.fromtimestamp(moment, UTC)
+    moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds").replace(
+        "+00:00", "Z"
+    )
+
+
+def json_number(value: float | None) -> float | str | None:
+    """A number as JSON can hold it: ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are texts there."""
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _csv_cell(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return iso_time(value)
+    return harmless(inert(value)) if isinstance(value, str) else str(value)
+
+
+def _json_cell(value: Value) -> str | int | float | bool | None:
+    if isinstance(value, datetime):
+        return iso_time(value)
+    if isinstance(value, float):
+        return json_number(value)
+    return value
+
+
+def csv_lines(rows: Iterable[Sequence[Value]]) -> str:
+    """Rows as CSV, every line ended by a line feed."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([_csv_cell(value) for value in row] for row in rows)
+    return buffer.getvalue()
+
+
+def csv_text(tables: Sequence[ExportTable]) -> str:
+    """One table with its heading; several with an empty line between them."""
+    return "\n".join(csv_lines([table.columns, *table.rows]) for table in tables)
+
+
+def records(table: ExportTable) -> list[dict[str, object]]:
+    """A table's rows as objects, ready for JSON."""
+    return [
+        {name: _json_cell(value) for name, value in zip(table.columns, row, strict=True)}
+        for row in table.rows
+    ]
+
+
+def json_text(tables: Sequence[ExportTable]) -> str:
+    """An object with a list of objects for each table, by its name; one table alone is that list."""
+    value: object = {table.name: records(table) for table in tables}
+    if len(tables) == 1:
+        value = records(tables[0])
+    return json.dumps(value, indent=2, ensure_ascii=True).replace(_DELETE, "\\u007f") + "\n"
+
+
+def table_of_series(name: str, charts: Iterable[tuple[str, str, str, Sequence[Series]]]) -> ExportTable:
+    """Charts as one long table: chart, series, time or step, value, unit.
+
+    A chart is its title, its unit, "time" (epoch seconds) or "step", and its lines. The NaN of a metric is a
+    gap and left out; a loss that is NaN was printed so, and stays.
+    """
+    return ExportTable(name, ("chart", "series", "time", "step", "value", "unit"), tuple(_samples(charts)))
+
+
+def _samples(charts: Iterable[tuple[str, str, str, Sequence[Series]]]) -> Iterator[tuple[Value, ...]]:
+    for title, unit, axis, lines in charts:
+        for line in lines:
+            for x, value in zip(line.times, line.values, strict=True):
+                if math.isnan(value) and unit in METRIC_UNITS:
+                    continue
+                time, step = (None, x) if axis == "step" else (iso_time(x), None)
+                yield (title, line.name, time, step, value, unit)

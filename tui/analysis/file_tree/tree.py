@@ -1,0 +1,298 @@
+"""Work in steps: a generator that pauses often and returns its result."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+Result = TypeVar("Result")
+
+Steps = Generator[float, None, Result]
+"""Yields how much is done, from 0 to 1, every few milliseconds; returns the result."""
+
+STEP_ITEMS = 500
+"""Items between two pauses: a few milliseconds of the slowest kind of work here."""
+
+
+def finish(steps: Steps[Result]) -> Result:
+    """Run all steps and return the result, for callers that nobody waits for."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+
+DIRECTORY_KINDS = frozenset({"directory", "dir", "folder"})
+
+
+class FileEntry(NamedTuple):
+    """A listed path: whatever the server sent, nothing cleaned.
+
+    ``modified_s`` is epoch seconds, None where unknown. ``kind`` is the server's word (``file``,
+    ``directory``, ``symlink`` …). ``size_bytes`` of a directory's own entry is not part of any total.
+    """
+
+    path: str
+    size_bytes: int = 0
+    modified_s: float | None = None
+    kind: str = "file"
+    permissions: str = ""
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether the server calls it a directory."""
+        return self.kind.lower() in DIRECTORY_KINDS
+
+
+ROOT = 0
+"""The node above all others; it has no name and no row."""
+
+NO_ENTRY = -1
+_LONGEST_SUFFIX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FileTree:
+    """A built tree. Nodes are numbers; a parent's is always smaller than its children's.
+
+    ``names`` are the server's own and not inert. ``sizes`` (bytes), ``file_counts`` and ``newest_s`` (epoch
+    seconds, None where unknown) of a directory are totals of the files below it. ``children`` is None for
+    what is not a directory. ``entries`` are the records it was built from, ``entry_of`` a node's place in
+    them or ``NO_ENTRY`` for directories that only occur in other paths.
+    """
+
+    entries: Sequence[FileEntry]
+    names: list[str]
+    parents: list[int]
+    depths: list[int]
+    sizes: list[int]
+    file_counts: list[int]
+    newest_s: list[float | None]
+    entry_of: list[int]
+    children: list[list[int] | None]
+
+    def __len__(self) -> int:
+        """How many nodes there are, the root included."""
+        return len(self.names)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was listed."""
+        return len(self.names) == 1
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all files."""
+        return self.sizes[ROOT]
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are, directories not counted."""
+        return self.file_counts[ROOT]
+
+    def is_directory(self, node: int) -> bool:
+        """Whether the node can hold others."""
+        return self.children[node] is not None
+
+    def entry(self, node: int) -> FileEntry | None:
+        """What was listed for the node, if it was."""
+        place = self.entry_of[node]
+        return None if place == NO_ENTRY else self.entries[place]
+
+    def path(self, node: int) -> str:
+        """The path as the server wrote it; of an unlisted directory, the names that lead to it."""
+        entry = self.entry(node)
+        if entry is not None:
+            return entry.path
+        names = []
+        while node != ROOT:
+            names.append(self.names[node])
+            node = self.parents[node]
+        return "/".join(reversed(names))
+
+    def type_of(self, node: int) -> str:
+        """``directory``, what the server calls a thing that is no plain file, or else the name's ending."""
+        if self.children[node] is not None:
+            return "directory"
+        entry = self.entry(node)
+        if entry is not None and entry.kind.lower() not in ("file", ""):
+            return entry.kind
+        stem, dot, suffix = self.names[node].rpartition(".")
+        return suffix.lower() if dot and stem and suffix.isalnum() and len(suffix) <= _LONGEST_SUFFIX else ""
+
+    def share_of_parent(self, node: int) -> float:
+        """Its part of its directory's bytes, from 0 to 1."""
+        whole = self.sizes[self.parents[node]]
+        return self.sizes[node] / whole if whole else 0.0
+
+    def share_of_total(self, node: int) -> float:
+        """Its part of all bytes, from 0 to 1."""
+        return self.sizes[node] / self.total_bytes if self.total_bytes else 0.0
+
+    def ancestors(self, node: int) -> list[int]:
+        """The directories that lead to the node, the nearest first, without the root."""
+        found = []
+        node = self.parents[node]
+        while node > ROOT:
+            found.append(node)
+            node = self.parents[node]
+        return found
+
+    def files_below(self, node: int) -> list[int]:
+        """All files of a directory and of those in it, or the file itself; in no particular order."""
+        found, waiting = [], [node]
+        while waiting:
+            each = waiting.pop()
+            below = self.children[each]
+            if below is None:
+                found.append(each)
+            else:
+                waiting.extend(below)
+        return found
+
+    def node_of(self, path: str) -> int | None:
+        """The first node of that path (as ``path`` gives it), to find one's place again; None if gone."""
+        # A look through all paths: 100,000 of them take some 20 ms, and it is asked for once a refresh.
+        for node in range(1, len(self.names)):
+            if path.endswith(self.names[node]) and self.path(node) == path:
+                return node
+        return None
+
+    def largest_directories(self, limit: int) -> list[int]:
+        """Where the room goes: directories that hold most, none of which is merely another's only content.
+
+        A directory whose bytes nearly all lie in one directory below it is left out for that one.
+        """
+        candidates = []
+        for node in range(1, len(self.names)):
+            below = self.children[node]
+            if below is None or not self.sizes[node]:
+                continue
+            if not any(self.children[child] is not None and self._fills(child, node) for child in below):
+                candidates.append(node)
+        candidates.sort(key=lambda node: -self.sizes[node])
+        return candidates[:limit]
+
+    def _fills(self, child: int, node: int) -> bool:
+        return self.sizes[child] * 10 >= self.sizes[node] * 9
+
+
+NAMELESS = ""
+_IGNORED = ("", ".")
+
+
+class TreeBuilder:
+    """Adds paths one after the other.
+
+    A path is data: its parts are names, ``..`` included, and lead nowhere but down the tree. Empty parts and
+    ``.`` are left out. A path listed twice, or as a file and as a directory, gives two nodes.
+    """
+
+    def __init__(self, entries: Sequence[FileEntry]) -> None:
+        self._entries = entries
+        self._names = [NAMELESS]
+        self._parents = [ROOT]
+        self._depths = [-1]
+        self._entry_of = [NO_ENTRY]
+        self._children: list[list[int] | None] = [[]]
+        self._by_name: dict[tuple[int, str], int] = {}
+        self._by_path: dict[str, int] = {"": ROOT}
+
+    def add(self, place: int) -> None:
+        """Put the entry at that place of the list into the tree."""
+        entry = self._entries[place]
+        folder, _, name = entry.path.rpartition("/")
+        if entry.is_directory:
+            node = self._directory(entry.path)
+            if node != ROOT and self._entry_of[node] == NO_ENTRY:
+                self._entry_of[node] = place
+            return
+        if name in _IGNORED:  # no file can be called so; it is listed all the same, and shown
+            name = entry.path
+        parent = self._by_path.get(folder)
+        self._append(self._directory(folder) if parent is None else parent, name, place, None)
+
+    def _directory(self, path: str) -> int:
+        known = self._by_path.get(path)
+        if known is not None:
+            return known
+        node = ROOT
+        for name in path.split("/"):
+            if name in _IGNORED:
+                continue
+            key = (node, name)
+            child = self._by_name.get(key)
+            if child is None:
+                child = self._append(node, name, NO_ENTRY, [])
+                self._by_name[key] = child
+            node = child
+        self._by_path[path] = node
+        return node
+
+    def _append(self, parent: int, name: str, place: int, children: list[int] | None) -> int:
+        node = len(self._names)
+        self._names.append(name)
+        self._parents.append(parent)
+        self._depths.append(self._depths[parent] + 1)
+        self._entry_of.append(place)
+        self._children.append(children)
+        siblings = self._children[parent]
+        assert siblings is not None
+        siblings.append(node)
+        return node
+
+    def totals(self) -> Steps[FileTree]:
+        """Add everything up, children before parents."""
+        size = len(self._names)
+        sizes, counts = [0] * size, [0] * size
+        newest: list[float | None] = [None] * size
+        entries, entry_of, parents, children = self._entries, self._entry_of, self._parents, self._children
+        for node in range(size - 1, ROOT - 1, -1):
+            if children[node] is None:
+                entry = entries[entry_of[node]]
+                sizes[node], counts[node], newest[node] = max(0, entry.size_bytes), 1, entry.modified_s
+            if node != ROOT:
+                parent = parents[node]
+                sizes[parent] += sizes[node]
+                counts[parent] += counts[node]
+                time_s, other_s = newest[node], newest[parent]
+                if time_s is not None and (other_s is None or time_s > other_s):
+                    newest[parent] = time_s
+            if node % STEP_ITEMS == 0:
+                yield 1 - node / size
+        return FileTree(
+            entries=entries,
+            names=self._names,
+            parents=parents,
+            depths=self._depths,
+            sizes=sizes,
+            file_counts=counts,
+            newest_s=newest,
+            entry_of=entry_of,
+            children=children,
+        )
+
+
+def build_steps(entries: Sequence[FileEntry]) -> Steps[FileTree]:
+    """The tree of these files, in steps; ``entries`` must not change afterwards."""
+    builder = TreeBuilder(entries)
+    half = 2 * max(1, len(entries))
+    for place in range(len(entries)):
+        builder.add(place)
+        if place % STEP_ITEMS == 0:
+            yield place / half
+    totals = builder.totals()
+    while True:
+        try:
+            yield 0.5 + next(totals) / 2
+        except StopIteration as end:
+            tree: FileTree = end.value
+            return tree
+
+
+def build(entries: Sequence[FileEntry]) -> FileTree:
+    """The tree of these files, at once."""
+    return finish(build_steps(entries))

@@ -1,0 +1,132 @@
+"""One wish for several jobs: which of them it fits, how to ask, and how to tell what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from api_client.models import TrainingJob
+from tui.text.sanitize import inert
+
+NAMES_SHOWN = 6
+FAILURES_SHOWN = 4
+
+
+class Verb(StrEnum):
+    """What can be done to several jobs at once."""
+
+    STOP = "stop"
+    RECREATE = "recreate"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    ask: str
+    consequence: str
+    yes: str
+    done: str
+    not_done: str
+    unfit: str
+
+
+_WORDS: dict[Verb, _Words] = {
+    Verb.STOP: _Words(
+        "Stop",
+        "They end now. Their logs and the checkpoints that they have stored are kept.",
+        "Stop",
+        "being stopped",
+        "Not stopped",
+        "ended already",
+    ),
+    Verb.RECREATE: _Words(
+        "Run again",
+        "New jobs with the same code and configuration start, and use the same hardware.",
+        "Run again",
+        "run again",
+        "Not run again",
+        "",
+    ),
+    Verb.DELETE: _Words(
+        "Delete",
+        "Gone for good, with their logs and those checkpoints that are not deployed.",
+        "Delete",
+        "deleted",
+        "Not deleted",
+        "not ended: stop first what is to be deleted",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The jobs that a verb fits, and those that it does not."""
+
+    verb: Verb
+    jobs: tuple[TrainingJob, ...]
+    unfit: tuple[TrainingJob, ...] = ()
+
+    @property
+    def question(self) -> str:
+        """``Stop 3 jobs?``; a single one by its name and id."""
+        ask = _WORDS[self.verb].ask
+        if len(self.jobs) == 1:
+            job = self.jobs[0]
+            return f"{ask} {name_of(job)} ({job.id})?"
+        return f"{ask} {len(self.jobs)} jobs?"
+
+    @property
+    def consequence(self) -> str:
+        """Whom it is about, what follows, and who is left out."""
+        words = _WORDS[self.verb]
+        parts = [names_of(self.jobs)] if len(self.jobs) > 1 else []
+        parts.append(words.consequence)
+        if self.unfit:
+            parts.append(f"Left out, {words.unfit}: {names_of(self.unfit)}")
+        return "\n".join(parts)
+
+    @property
+    def yes(self) -> str:
+        """The button's words."""
+        number = f" all {len(self.jobs)}" if len(self.jobs) > 1 else ""
+        return f"{_WORDS[self.verb].yes}{number}"
+
+    @property
+    def nothing_fits(self) -> str:
+        """What to say where no job is left."""
+        return f"{_WORDS[self.verb].not_done}, {_WORDS[self.verb].unfit}: {names_of(self.unfit)}"
+
+    def outcome(self, failures: Sequence[tuple[TrainingJob, str]]) -> tuple[str, str]:
+        """Title and text of what came of it; each failure by its job's name (the first few of many)."""
+        words = _WORDS[self.verb]
+        failed = {job.id for job, _ in failures}
+        done = [job for job in self.jobs if job.id not in failed]
+        lines = [f"{names_of(done)}: {words.done}."] if done else []
+        lines += [f"✗ {name_of(job)}: {inert(why)}" for job, why in failures[:FAILURES_SHOWN]]
+        rest = len(failures) - FAILURES_SHOWN
+        if rest > 0:
+            lines.append(f"… and {rest} more")
+        title = f"{words.not_done}: {len(failures)} of {len(self.jobs)}" if failures else ""
+        return title, "\n".join(lines)
+
+
+def batch_of(verb: Verb, jobs: Sequence[TrainingJob]) -> Batch:
+    """Part the jobs: only those that go on can be stopped, only those that have ended deleted."""
+
+    def fits(job: TrainingJob) -> bool:
+        return verb is Verb.RECREATE or job.is_finished is (verb is Verb.DELETE)
+
+    return Batch(verb, tuple(job for job in jobs if fits(job)), tuple(job for job in jobs if not fits(job)))
+
+
+def name_of(job: TrainingJob) -> str:
+    """What people call a job, inert."""
+    return inert(job.name or job.id)
+
+
+def names_of(jobs: Sequence[TrainingJob]) -> str:
+    """The names, the first few of many."""
+    names = ", ".join(name_of(job) for job in jobs[:NAMES_SHOWN])
+    rest = len(jobs) - NAMES_SHOWN
+    return f"{names} and {rest} more" if rest > 0 else names

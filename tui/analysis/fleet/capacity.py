@@ -1,0 +1,211 @@
+"""How many GPUs there are, who uses them, and who waits: the capacity screen's snapshot. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from api_client.models import WAITING_STATUSES, GpuCapacity, TeamGpuCapacity, TrainingCapacity, TrainingJob
+from tui.analysis.export import ExportTable
+from tui.analysis.status import status_view
+
+CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "failed"]
+"""``absent``: the server has no such route; ``forbidden``: this key may not read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRow:
+    """GPUs of one type, of the organisation (``team`` is empty) or of a team. Names are not inert.
+
+    ``on_demand`` and ``spot`` are GPUs in use. A server that does not part them tells them all as
+    on-demand, as the official client does. The limit is told against on-demand use: spot may exceed it
+    (API facts, 2.2), so that ``share`` and ``free`` leave it out and together make the whole limit.
+    """
+
+    team: str
+    gpu_type: str
+    baseline: int
+    limit: int
+    on_demand: int
+    spot: int
+    team_id: str = ""
+
+    @property
+    def in_use(self) -> int:
+        """All that are in use."""
+        return self.on_demand + self.spot
+
+    @property
+    def free(self) -> int:
+        """What a new on-demand job may still have."""
+        return max(0, self.limit - self.on_demand)
+
+    @property
+    def share(self) -> float:
+        """On-demand use against the limit, 0 to 1 and more; 1 where none is allowed and some are used."""
+        return self.on_demand / self.limit if self.limit else float(self.on_demand > 0)
+
+    @property
+    def key(self) -> str:
+        """Tells rows apart."""
+        return f"{self.team_id or self.team}/{self.gpu_type}"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuHolder:
+    """A job that has GPUs, or waits for them. ``place`` counts those that wait from 1, of one GPU type."""
+
+    job: TrainingJob
+    gpu_type: str
+    gpus: int
+    age_s: float
+    waits: bool
+    place: int = 0
+
+    @property
+    def key(self) -> str:
+        """The job's id."""
+        return self.job.id
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityView:
+    """Rows of the organisation first, then teams by name; who waits in the order of the queue; who holds.
+
+    ``at`` is when the rows were read last, or the jobs where the server tells no rows. ``error`` and
+    ``jobs_error`` are why the last try of each brought nothing, and empty if it did; what was known is kept.
+    """
+
+    state: CapacityState = "loading"
+    rows: tuple[CapacityRow, ...] = ()
+    waiting: tuple[GpuHolder, ...] = ()
+    holding: tuple[GpuHolder, ...] = ()
+    at: datetime | None = None
+    error: str = ""
+    jobs_known: bool = False
+    jobs_error: str = ""
+
+
+def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
+    """The rows of an answer."""
+    own = [_row(one) for one in capacity.gpu_capacities]
+    teams = [_row(one) for one in capacity.team_gpu_capacities]
+    own.sort(key=lambda row: row.gpu_type)
+    teams.sort(key=lambda row: (row.team.lower(), row.gpu_type))
+    return (*own, *teams)
+
+
+def _row(one: GpuCapacity) -> CapacityRow:
+    team = one if isinstance(one, TeamGpuCapacity) else None
+    parted = one.dedicated_usage_count is not None or one.spot_usage_count is not None
+    return CapacityRow(
+        team=(team.team_name or team.team_id) if team else "",
+        team_id=team.team_id if team else "",
+        gpu_type=one.gpu_type,
+        baseline=one.baseline,
+        limit=one.limit,
+        on_demand=(one.dedicated_usage_count or 0) if parted else one.usage_count,
+        spot=one.spot_usage_count or 0,
+    )
+
+
+def gpus_of(job: TrainingJob) -> int:
+    """All GPUs of all nodes."""
+    return (job.instance_type.gpu_count or 0) * (job.node_count or 1)
+
+
+def holders(
+    jobs: Iterable[TrainingJob], now: datetime
+) -> tuple[tuple[GpuHolder, ...], tuple[GpuHolder, ...]]:
+    """Who waits, in the order of the queue (priority, then age), and who holds GPUs, the most first.
+
+    Jobs without a GPU are in neither. The order of the queue is the documented one; who really comes
+    next, the server decides.
+    """
+    found = [_holder(job, now) for job in jobs if not job.is_finished and gpus_of(job)]
+    waiting = sorted(
+        (one for one in found if one.waits),
+        key=lambda one: (one.gpu_type, -(one.job.priority or 0), -one.age_s, one.job.id),
+    )
+    places: dict[str, int] = {}
+    placed = []
+    for one in waiting:
+        places[one.gpu_type] = place = places.get(one.gpu_type, 0) + 1
+        placed.append(GpuHolder(one.job, one.gpu_type, one.gpus, one.age_s, True, place))
+    holding = sorted(
+        (one for one in found if not one.waits), key=lambda one: (one.gpu_type, -one.gpus, one.job.id)
+    )
+    return tuple(placed), tuple(holding)
+
+
+def _holder(job: TrainingJob, now: datetime) -> GpuHolder:
+    age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
+    waits = job.current_status in WAITING_STATUSES
+    return GpuHolder(job, job.instance_type.gpu_type or "GPU", gpus_of(job), age_s, waits)
+
+
+def is_waited_for(view: CapacityView, row: CapacityRow) -> int:
+    """How many GPUs of the row's type are waited for, in all."""
+    return sum(one.gpus for one in view.waiting if one.gpu_type == row.gpu_type)
+
+
+def capacity_table(rows: Sequence[CapacityRow]) -> ExportTable:
+    """The rows for a file."""
+    columns = ("scope", "team", "gpu_type", "baseline", "limit", "on_demand", "spot", "in_use", "free")
+    return ExportTable(
+        "capacity",
+        columns,
+        tuple(
+            (
+                "team" if row.team else "organization",
+                row.team or None,
+                row.gpu_type,
+                row.baseline,
+                row.limit,
+                row.on_demand,
+                row.spot,
+                row.in_use,
+                row.free,
+            )
+            for row in rows
+        ),
+    )
+
+
+def queue_table(view: CapacityView) -> ExportTable:
+    """Who waits and who holds, for a file."""
+    columns = (
+        "state",
+        "place",
+        "job_id",
+        "name",
+        "project",
+        "user",
+        "gpu_type",
+        "gpus",
+        "priority",
+        "status",
+        "age_s",
+    )
+    return ExportTable(
+        "jobs",
+        columns,
+        tuple(
+            (
+                "waiting" if one.waits else "holding",
+                one.place or None,
+                one.job.id,
+                one.job.name,
+                one.job.training_project.name if one.job.training_project else one.job.project_id,
+                one.job.user.email if one.job.user else None,
+                one.gpu_type,
+                one.gpus,
+                one.job.priority,
+                status_view(one.job.current_status).word,
+                round(one.age_s),
+            )
+            for one in (*view.waiting, *view.holding)
+        ),
+    )

@@ -1,0 +1,241 @@
+"""The filter language of job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
+
+Terms are joined by and; a comma inside a field's value means or; ``-`` or ``!`` before a term negates it.
+Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
+Nothing a person types is an error: what cannot be understood is left out and said in ``problems``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from api_client.models.status import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
+from tui.analysis.status import StatusView
+from tui.text.units import DAY_S, HOUR_S, MINUTE_S
+
+FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
+"""The fields a term may name."""
+
+TRAITS = ("bookmarked", "alarmed", "spot")
+"""What ``is:`` may ask for; a row that cannot tell has none of them."""
+
+_SHORTEST_FUZZY = 3  # shorter words would match ids, and names letter by letter, almost anywhere
+
+_TERM = re.compile(
+    r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
+)
+_AGE = re.compile(r"(?P<amount>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhdw])")
+_UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
+
+
+class QueryRow(Protocol):
+    """What a row must tell to be filtered. ``status`` in the API's or the short spelling, or its view."""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        ...
+
+    @property
+    def project_id(self) -> str:
+        """The project's id."""
+        ...
+
+    @property
+    def project(self) -> str:
+        """The project's name."""
+        ...
+
+    @property
+    def status(self) -> str | StatusView:
+        """The job's status."""
+        ...
+
+    @property
+    def gpu(self) -> str:
+        """The GPUs, such as ``4×8 H100``."""
+        ...
+
+    @property
+    def user(self) -> str:
+        """Who started the job."""
+        ...
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the job was created."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition: a field's (or, with ``field`` empty, a loose) match, or a comparison of ages."""
+
+    field: str
+    sign: str
+    values: tuple[str, ...]
+    negated: bool = False
+
+    def matches(self, row: QueryRow) -> bool:
+        """Whether the row meets the condition."""
+        if self.field == "age":
+            met = any(_compare(row.age_s, self.sign, value) for value in self.values)
+        elif self.field == "is":
+            met = any(getattr(row, value, False) is True for value in self.values)
+        elif self.field == "status":
+            met = any(_status_matches(_status_name(row), value) for value in self.values)
+        elif self.field:
+            texts = [getattr(row, self.field), row.project_id if self.field == "project" else ""]
+            met = any(value in (text or "").lower() for value in self.values for text in texts)
+        else:
+            met = any(_loosely(row, value) for value in self.values)
+        return met != self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed filter: all ``terms`` must match; ``problems`` say what was left out and why."""
+
+    text: str = ""
+    terms: tuple[Term, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def matches(self, row: QueryRow) -> bool:
+        """Whether the row is to be shown."""
+        return all(term.matches(row) for term in self.terms)
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+
+def parse(text: str, statuses: Collection[str] | None = None) -> Query:
+    """Return the query of a text. Never raises.
+
+    ``statuses`` are those that jobs have, which may be more than this version knows; with them a status that
+    is neither is a problem.
+    """
+    terms: list[Term] = []
+    problems: list[str] = []
+    for match in _TERM.finditer(text):
+        if match.group():
+            _take(match, statuses, terms, problems)
+    return Query(text, tuple(terms), tuple(problems))
+
+
+def _take(
+    match: re.Match[str], statuses: Collection[str] | None, terms: list[Term], problems: list[str]
+) -> None:
+    field, sign, value = (match["field"] or "").lower(), match["sign"] or ":", match["value"]
+    negated = bool(match["no"])
+    if field and field not in FIELDS:
+        if sign in ":=":
+            problems.append(f"no field {field!r}; there are {', '.join(FIELDS)}")
+        else:
+            problems.append(f"only age can be compared, not {field!r}")
+        return
+    if not field:
+        plain = _unquoted(value).lower()
+        if plain:
+            terms.append(Term("", ":", (plain,), negated))
+        return
+    values = tuple(part for part in (_unquoted(part).lower() for part in _split(value)) if part)
+    if not values:
+        problems.append(f"{field}{sign} needs a value")
+    elif field == "age":
+        bad = [part for part in values if _AGE.fullmatch(part) is None]
+        if bad:
+            problems.append(f"{bad[0]!r} is no age; write 30m, 12h or 2d")
+        else:
+            # "age:2d" and "age=2d" mean: no older than that.
+            terms.append(Term(field, "<=" if sign in ":=" else sign, values, negated))
+    elif sign not in ":=":
+        problems.append(f"only age can be compared, not {field!r}")
+    elif field == "is" and not set(values) <= set(TRAITS):
+        trait = next(part for part in values if part not in TRAITS)
+        problems.append(f"unknown is:{trait}; use {', '.join(TRAITS)}")
+    elif field == "status" and (unknown := _unknown_status(values, statuses)) is not None:
+        known = ", ".join((*map(short_status, JobStatus), *_STATUS_GROUPS))
+        problems.append(f"unknown status {unknown!r}; use {known}")
+    else:
+        terms.append(Term(field, ":", values, negated))
+
+
+def _unknown_status(values: Sequence[str], statuses: Collection[str] | None) -> str | None:
+    """The first value that neither a known status nor one of ``statuses`` is found by."""
+    if statuses is None:
+        return None
+    present = [*JobStatus, *statuses]
+    return next(
+        (
+            value
+            for value in values
+            if value not in _STATUS_GROUPS and not any(_status_matches(one, value) for one in present)
+        ),
+        None,
+    )
+
+
+def _split(value: str) -> list[str]:
+    """The alternatives of a value; commas in quotes do not part them."""
+    return re.findall(r"""(?:"[^"]*"?|[^,"])+""", value)
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] == "'":
+        return value[1:-1]
+    return value.replace('"', "")
+
+
+def _compare(age_s: float, sign: str, value: str) -> bool:
+    match = _AGE.fullmatch(value)
+    if match is None or math.isnan(age_s):
+        return False
+    bound_s = float(match["amount"]) * _UNIT_S[match["unit"]]
+    return {"<": age_s < bound_s, "<=": age_s <= bound_s, ">": age_s > bound_s, ">=": age_s >= bound_s}[sign]
+
+
+_STATUS_GROUPS: dict[str, Callable[[str], bool]] = {
+    "active": lambda status: status in RUNNABLE_STATUSES,
+    "waiting": lambda status: status in WAITING_STATUSES,
+    "finished": lambda status: status not in RUNNABLE_STATUSES,
+    "done": lambda status: status not in RUNNABLE_STATUSES,
+}
+
+
+def _status_name(row: QueryRow) -> str:
+    return row.status.name if isinstance(row.status, StatusView) else row.status or ""
+
+
+def _status_matches(status: str, wanted: str) -> bool:
+    """``run`` finds running; ``failed`` finds failed alone, ``deploy`` both that begin with it."""
+    full = full_status(status)
+    group = _STATUS_GROUPS.get(wanted)
+    if group is not None:
+        return group(full)
+    return short_status(full).startswith(short_status(full_status(wanted)))
+
+
+def _loosely(row: QueryRow, word: str) -> bool:
+    name = (row.name or "").lower()
+    if word in name:
+        return True
+    texts = (row.project, row.user, row.gpu, short_status(_status_name(row)))
+    if any(word in (text or "").lower() for text in texts):
+        return True
+    if len(word) < _SHORTEST_FUZZY:
+        return False
+    return any(word in text.lower() for text in (row.id, row.project_id)) or _letters_in_order(word, name)
+
+
+def _letters_in_order(word: str, text: str) -> bool:
+    letters = iter(text)
+    return all(letter in letters for letter in word)

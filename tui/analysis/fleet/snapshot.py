@@ -1,0 +1,340 @@
+"""What of the fleet belongs to a team: teams have projects, and projects have jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import takewhile
+from operator import attrgetter
+from typing import Any
+
+from api_client.models import WAITING_STATUSES, JobStatus, TrainingJob
+from tui.analysis.cost import Charge, charge
+from tui.analysis.export import ExportTable, Value
+from tui.analysis.fleet.query import Query
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.run.finding import NODE_CHARACTERS, Finding, FindingKind
+from tui.analysis.status import StatusView, status_view
+from tui.text.names import middle
+from tui.text.sanitize import inert
+from tui.text.units import UNKNOWN, age, count, duration
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRow:
+    """A team that is to be chosen, with what is below it."""
+
+    name: str
+    projects: int
+    jobs: int
+    running: int
+
+    @property
+    def about(self) -> str:
+        """The figures in words."""
+        projects = "1 project" if self.projects == 1 else f"{self.projects} projects"
+        return f"{projects}, {self.jobs} jobs, {self.running} running"
+
+
+def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
+    """The teams that have projects, by name."""
+    found: dict[str, TeamRow] = {}
+    for project in projects:
+        if project.team:
+            team = found.get(project.team, TeamRow(project.team, 0, 0, 0))
+            found[project.team] = replace(
+                team,
+                projects=team.projects + 1,
+                jobs=team.jobs + project.jobs,
+                running=team.running + project.running,
+            )
+    return tuple(found[name] for name in sorted(found, key=str.lower))
+
+
+def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
+    """The projects and jobs of that team alone; everything for "", and for a team that has no project."""
+    projects: Sequence[ProjectRow] = [one for one in fleet.projects if one.team == team]
+    if not team or not projects:
+        return fleet
+    ids = {project.id for project in projects}
+    jobs = tuple(row for row in fleet.jobs if row.job.project_id in ids)
+    return replace(fleet, projects=tuple(projects), jobs=jobs)
+
+
+_OUT_OF_MEMORY = re.compile(r"(?:CUDA )?out of memory|OutOfMemory", re.IGNORECASE)
+_EXIT_CODE = re.compile(r"exit(?:ed with)?(?: code)? (\d+)", re.IGNORECASE)
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+_RANK = attrgetter("rank")
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A quick look at a running job: its progress, and its recent GPU use (0–1, oldest first)."""
+
+    progress: ProgressSnapshot | None = None
+    trace: tuple[float | None, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+UNSEEN = Glance()
+"""Of a job that nobody has looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as Home shows it. All text is inert; ``job`` is what the API said, ``marked`` what people did.
+
+    Rows that are equal look alike: what moves with every second, and is not shown as it is, does not count.
+    """
+
+    job: TrainingJob = field(compare=False)
+    id: str
+    project_id: str
+    rank: tuple[int, float]
+    """Running first, then the newest."""
+    name: str
+    project: str
+    status: StatusView
+    gpu: str
+    gpu_count: int
+    charge: Charge | None = field(compare=False)
+    """What counts towards its cost so far; None while it has not run yet."""
+    note: str
+    note_tone: str
+    progress_fraction: float
+    steps: str
+    trace: tuple[float | None, ...]
+    age: str
+    age_s: float = field(compare=False)
+    running: bool
+    user: str
+    priority: int
+    spot: bool
+    alarmed: bool
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    judged: bool = field(default=False, compare=False)
+    """Whether anybody has looked for findings yet."""
+    marked: bool = False
+    bookmarked: bool = False
+
+    @property
+    def created_at(self) -> datetime:
+        """When the job was created; jobs without a stamp count as oldest."""
+        return self.job.created_at or _OLDEST
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRow:
+    """A project as Home lists it."""
+
+    id: str
+    name: str
+    team: str
+    jobs: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """Everything Home shows, as of ``at``."""
+
+    projects: tuple[ProjectRow, ...]
+    jobs: tuple[JobRow, ...]
+    at: datetime
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """USD a minute and node, by instance; empty where none is known."""
+
+    @property
+    def running(self) -> int:
+        """How many jobs run: they come first."""
+        return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
+
+
+def job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
+    """A job as Home shows it at that moment."""
+    age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
+    note, tone = _note(job, glance, age_s, now)
+    per_node = job.instance_type.gpu_count or 0
+    status = status_view(job.current_status)
+    return JobRow(
+        job=job,
+        id=job.id,
+        project_id=job.project_id,
+        rank=(status.order, -(job.created_at or _OLDEST).timestamp()),
+        name=inert(job.name or job.id),
+        project=inert(job.training_project.name if job.training_project else "") or job.project_id,
+        status=status,
+        gpu=hardware(job),
+        gpu_count=per_node * (job.node_count or 1),
+        charge=charge(job, now),
+        note=note,
+        note_tone=tone,
+        progress_fraction=(glance.progress.fraction if glance.progress else None) or 0.0,
+        steps=_steps(glance.progress),
+        trace=glance.trace,
+        age=age(age_s) if job.created_at else UNKNOWN,
+        age_s=age_s,
+        running=job.current_status == JobStatus.RUNNING,
+        user=inert((job.user.email if job.user else None) or ""),
+        priority=job.priority or 0,
+        spot=(job.availability_model or "").lower() == "spot",
+        alarmed=bool(glance.findings) and not job.is_finished,
+        findings=() if job.is_finished else glance.findings,
+        judged=glance is not UNSEEN,
+    )
+
+
+def older_row(row: JobRow, now: datetime) -> JobRow:
+    """The row of an ended job at a later moment: nothing moves but its age."""
+    created_at = row.job.created_at
+    if created_at is None:
+        return row
+    age_s = max(0.0, (now - created_at).total_seconds())
+    return replace(row, age=age(age_s), age_s=age_s)
+
+
+def silenced(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:
+    """The row without an alarm if all that is found of its job is snoozed (job's id and finding's key)."""
+    if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
+        return row
+    return replace(row, alarmed=False, note=f"z {row.note.removeprefix('▲ ')}", note_tone="muted")
+
+
+def hardware(job: TrainingJob) -> str:
+    """``4×8 H100`` for four nodes of eight; ``8 H100`` where there is one node, or none is told of."""
+    per_node, gpu = job.instance_type.gpu_count or 0, inert(job.instance_type.gpu_type or "")
+    nodes = job.node_count or 1
+    if not per_node and not job.instance_type.name:
+        return UNKNOWN
+    machine = f"{per_node} {gpu}".strip() if per_node else "CPU"
+    return f"{nodes}×{machine}" if nodes > 1 else machine
+
+
+def _note(job: TrainingJob, glance: Glance, age_s: float, now: datetime) -> tuple[str, str]:
+    """The one thing worth saying about a job, and its tone."""
+    if job.current_status in WAITING_STATUSES:
+        return f"waiting {duration(age_s)}", "muted"
+    if job.is_finished:
+        if job.current_status == JobStatus.COMPLETED:
+            return f"took {duration(_lifetime_s(job))}", "muted"
+        words = short_reason(inert(job.error_message or ""))
+        lifetime_s = _lifetime_s(job)
+        return words or (f"after {duration(lifetime_s)}" if lifetime_s else ""), "muted"
+    worst = next(iter(glance.findings), None)
+    if worst is not None:
+        return f"▲ {brief(worst, now)}", "warn" if worst.severity == "warning" else "bad"
+    progress = glance.progress
+    if progress is None or progress.step is None:
+        return (
+            ("up " + duration(age_s), "muted") if job.current_status == JobStatus.RUNNING else ("", "muted")
+        )
+    if progress.fraction is None:
+        return f"step {count(progress.step)}", "plain"
+    left = f"  {duration(progress.eta_s)} left" if progress.eta_s is not None else ""
+    return f"{progress.fraction:.0%}{left}", "plain"
+
+
+def _steps(progress: ProgressSnapshot | None) -> str:
+    if progress is None or progress.step is None:
+        return ""
+    return count(progress.step) + (f"/{count(progress.total_steps)}" if progress.total_steps else "")
+
+
+def brief(finding: Finding, now: datetime) -> str:
+    """A finding in two or three words, for a narrow column: ``stalled 17m``, ``node-2 slow``."""
+    since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
+    node = middle(inert(finding.node or ""), NODE_CHARACTERS)
+    match finding.kind:
+        case FindingKind.STALLED:
+            return f"stalled{since}"
+        case FindingKind.LOSS_NOT_FINITE:
+            return f"loss is NaN{since}"
+        case FindingKind.LOSS_EXPLODING:
+            return f"loss explodes{since}"
+        case FindingKind.GPU_IDLE:
+            told = inert(finding.short).replace(" for ", " ")  # all of them, a node's, or some of a node
+            return told.replace(inert(finding.node), node) if finding.node else told
+        case FindingKind.STRAGGLER:
+            return f"{node or 'a node'} slow"
+        case FindingKind.NODE_MISSING:
+            return f"{node or 'a node'} missing"
+        case FindingKind.METRICS_MISSING:
+            return f"{node or 'job'}: no metrics{since}"
+        case FindingKind.GPU_MEMORY:
+            return "GPU memory full"
+        case FindingKind.MEMORY_LEAK:
+            return "memory leaks"
+        case FindingKind.DISK_FILLING:
+            return "disk fills up"
+        case FindingKind.CACHE_FILLING:
+            return "cache fills up"
+        case FindingKind.CHECKPOINT_OVERDUE:
+            return "checkpoint overdue"
+        case FindingKind.RESTARTS:
+            return "restarts"
+        case FindingKind.ERRORS:
+            return f"errors{since}"
+        case _:
+            return inert(finding.text)
+
+
+def short_reason(message: str) -> str:
+    """The cause first: ``node-0: exit code 1: torch.OutOfMemoryError: CUDA out of memory`` → the memory."""
+    if _OUT_OF_MEMORY.search(message):
+        exit_code = _EXIT_CODE.search(message)
+        return "CUDA out of memory" + (f", exit {exit_code[1]}" if exit_code else "")
+    return message
+
+
+def _lifetime_s(job: TrainingJob) -> float:
+    """Creation to last change: the API has no start and end times."""
+    if job.created_at is None or job.updated_at is None:
+        return 0.0
+    return max(0.0, (job.updated_at - job.created_at).total_seconds())
+
+
+SortKey = Callable[[JobRow], Any]
+
+_SORT_KEYS: dict[str, SortKey] = {
+    "status": _RANK,
+    "name": lambda row: row.name.lower(),
+    "gpus": lambda row: (row.gpu_count, row.gpu),
+    "step": lambda row: row.progress_fraction,
+    "spot": lambda row: row.spot,
+    "note": lambda row: (row.progress_fraction, row.note),
+    "trace": lambda row: sum(value or 0.0 for value in row.trace),
+    "project": lambda row: (row.project.lower(), row.status.order),
+    "user": lambda row: row.user.lower(),
+    "priority": lambda row: row.priority,
+    "age": lambda row: row.age_s,
+}
+
+
+def arrange(
+    rows: Sequence[JobRow], *, project_id: str, query: Query, sort_by: str, descending: bool
+) -> tuple[JobRow, ...]:
+    """The jobs of a project (all if "") that the query lets through, in the order wished for."""
+    kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
+    if query:
+        kept = [row for row in kept if query.matches(row)]
+    return tuple(sorted(kept, key=_SORT_KEYS[sort_by], reverse=descending))
+
+
+def jobs_table(rows: Sequence[JobRow]) -> ExportTable:
+    """Rows for a file, in the order shown."""
+    columns = (
+        *("id", "name", "project", "status", "gpu_type", "gpus", "nodes", "availability", "priority", "user"),
+        *("created_at", "updated_at", "progress", "note"),
+    )
+    return ExportTable("jobs", columns, tuple(map(_exported, rows)))
+
+
+def _exported(row: JobRow) -> tuple[Value, ...]:
+    job = row.job
+    return (
+        *(job.id, job.name, row.project, job.current_status, job.instance_type.gpu_type, row.gpu_count),
+        *(job.node_count, job.availability_model, job.priority, job.user.email if job.user else None),
+        *(job.created_at, job.updated_at, row.steps, row.note),
+    )

@@ -1,0 +1,73 @@
+"""A checkpoint that should have come by the run's own rhythm."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from tui.analysis.health.context import Context, finding
+from tui.analysis.progress.snapshot import NANOSECONDS
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.text.units import duration
+
+_LOOKED_AT = 8  # the newest checkpoints say what is usual
+_LAST_NUMBER = re.compile(r"(\d{1,12})(?!.*\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    at_s: float
+    step: int | None
+
+
+def overdue_checkpoint(context: Context) -> Iterator[Finding]:
+    """No checkpoint for longer than the run's usual interval, in time and, where known, in steps.
+
+    A slow run saves late by the clock and not by its steps: both must say so.
+    """
+    rules, told = context.rules, context.progress
+    saved = _saved(context)[-_LOOKED_AT:]
+    intervals = [after.at_s - before.at_s for before, after in itertools.pairwise(saved)]
+    intervals = [interval for interval in intervals if interval > 0]
+    if len(intervals) < rules.checkpoint_intervals:
+        return
+    last = saved[-1]
+    usual_s = max(intervals)
+    if max(intervals) > 4 * median(intervals):
+        usual_s = sorted(intervals)[-2]  # one long wait is no rhythm
+    since_s = context.now_s - last.at_s
+    held = context.is_held(FindingKind.CHECKPOINT_OVERDUE)
+    factor = context.eased(rules.checkpoint_factor, 1.0, held=held)
+    if since_s <= max(factor * usual_s, usual_s + rules.checkpoint_grace_s):
+        return
+    apart = [
+        after.step - before.step
+        for before, after in itertools.pairwise(saved)
+        if before.step is not None and after.step is not None and after.step > before.step
+    ]
+    if apart and last.step is not None and told.step is not None:
+        missed = told.step - last.step
+        if missed < (1 + (factor - 1) / 2) * median(apart):
+            return
+    text = f"no checkpoint for {duration(since_s)}, usually every {duration(median(intervals))}"
+    yield finding(FindingKind.CHECKPOINT_OVERDUE, "warning", text, since_s=last.at_s + median(intervals))
+
+
+def _saved(context: Context) -> list[_Saved]:
+    """Checkpoints as the API lists them; as the log tells them where it lists none."""
+    listed = [
+        _Saved(one.created_at.timestamp(), _step(one.checkpoint_id))
+        for one in context.run.checkpoints or ()
+        if one.created_at is not None
+    ]
+    if not listed:
+        listed = [_Saved(at_ns / NANOSECONDS, _step(name)) for name, at_ns in context.progress.saves]
+    return sorted(listed, key=lambda one: one.at_s)
+
+
+def _step(name: str) -> int | None:
+    found = _LAST_NUMBER.search(name)
+    return int(found[1]) if found else None

@@ -1,0 +1,104 @@
+"""All kinds of trouble, asked in turn: what is wrong with a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from api_client.models import WAITING_STATUSES, JobStatus
+from tui.analysis.connection import LOG, METRICS
+from tui.analysis.health.checkpoints import overdue_checkpoint
+from tui.analysis.health.context import Context
+from tui.analysis.health.errors import errors, repeated_restarts
+from tui.analysis.health.idle import idle_gpus
+from tui.analysis.health.loss import broken_loss, exploding_loss
+from tui.analysis.health.memory import gpu_memory, leaks, storage
+from tui.analysis.health.missing import missing_nodes
+from tui.analysis.health.queue import waiting
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.health.stall import stall
+from tui.analysis.health.stragglers import stragglers
+from tui.analysis.run.finding import SEVERITIES, Finding, FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
+
+_ORDER = {kind: place for place, kind in enumerate(FindingKind)}
+
+
+def health(
+    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[Finding] = ()
+) -> tuple[Finding, ...]:
+    """What is wrong with a job that runs or waits, the worst first; empty for a healthy or a finished one.
+
+    Stamps of lines and samples are compared with ``run.server_now``. With the ``previous`` findings of
+    the same job, what was found stays until it is clearly over, and keeps the time since when it was.
+    """
+    context = Context(run, rules, {found.key: found for found in previous})
+    status = run.job.current_status
+    if status in WAITING_STATUSES:
+        found = list(waiting(context))
+    elif status == JobStatus.RUNNING:
+        found = _of_running(context)
+    else:
+        return ()
+    kept = [_since_earlier(one, context.held.get(one.key)) for one in found if one.kind not in rules.off]
+    return tuple(sorted(kept, key=_gravity))
+
+
+def judged(
+    run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[Finding] = ()
+) -> RunSnapshot:
+    """The run with what ``health`` finds, and by what it was judged."""
+    found = health(run, rules, previous)
+    if not run.log_read:
+        found = without_stalls(found)
+    read = ((LOG, run.log_read), (METRICS, run.vitals is not None))
+    return with_findings(replace(run, judged_by=frozenset(part for part, known in read if known)), found)
+
+
+def without_stalls(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings that hold before the whole log is read: until then a run's pauses are not known."""
+    return tuple(one for one in found if one.kind != FindingKind.STALLED)
+
+
+def with_findings(run: RunSnapshot, found: Iterable[Finding]) -> RunSnapshot:
+    """The run with these findings, the worst first, and the nodes that they name."""
+    ordered = tuple(sorted(found, key=_gravity))
+    return replace(
+        run,
+        findings=ordered,
+        slow_nodes=nodes_found(ordered, FindingKind.STRAGGLER),
+        missing_nodes=nodes_found(ordered, FindingKind.NODE_MISSING),
+    )
+
+
+def _gravity(found: Finding) -> tuple[int, int]:
+    return SEVERITIES.index(found.severity), _ORDER[found.kind]
+
+
+def nodes_found(findings: Iterable[Finding], kind: FindingKind) -> frozenset[str]:
+    """The nodes that findings of a kind name."""
+    return frozenset(found.node for found in findings if found.kind == kind and found.node is not None)
+
+
+def _of_running(context: Context) -> list[Finding]:
+    found = [*stall(context), *broken_loss(context)]
+    kinds = {one.kind for one in found}
+    if FindingKind.LOSS_NOT_FINITE not in kinds:
+        found += exploding_loss(context)
+    missing, idle = list(missing_nodes(context)), list(idle_gpus(context))
+    found += [*missing, *idle]
+    if not any(one.node is None for one in idle):
+        blamed = {one.node for one in (*missing, *idle) if one.node is not None}
+        found += stragglers(context, frozenset(blamed))
+    leaking = list(leaks(context))
+    found += [*gpu_memory(context), *leaking, *storage(context)]
+    if FindingKind.STALLED not in kinds:
+        found += overdue_checkpoint(context)
+    found += [*repeated_restarts(context), *errors(context)]
+    return found
+
+
+def _since_earlier(found: Finding, held: Finding | None) -> Finding:
+    if held is None or held.since is None or (found.since is not None and found.since <= held.since):
+        return found
+    return replace(found, since=held.since)

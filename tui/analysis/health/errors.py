@@ -1,0 +1,69 @@
+"""What the log and the platform say themselves: restarts and errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from api_client.models import JobStatus
+from tui.analysis.health.context import Context, finding
+from tui.analysis.progress.snapshot import NANOSECONDS
+from tui.analysis.run.finding import Finding, FindingKind, Severity
+from tui.text.sanitize import inert
+from tui.text.units import duration
+
+_COUNT_FIELDS = ("retry_count", "restart_count", "retries")
+"""Fields that the API may have one day (the platform counts BT_RETRY_COUNT; API facts, 4)."""
+
+_MANY_RESTARTS = 5
+_LEVEL = re.compile(r"^(?:\W{0,4}(?:ERROR|CRITICAL|FATAL|Error)\b\W{0,4})+(?=\S)")
+
+
+def repeated_restarts(context: Context) -> Iterator[Finding]:
+    """The run was started again more than once: told by the platform, by the log, or by its steps."""
+    rules, run = context.rules, context.run
+    history = [
+        event.created.timestamp()
+        for event in run.status_history
+        if event.status == JobStatus.RUNNING and event.created is not None
+    ][1:]
+    told = context.progress.restarts
+    times = max((history, list(told)), key=len)
+    counted = max((_counted(run.job.model_extra or {}), len(times)))
+    if counted < rules.restarts:
+        return
+    newest = max(times, default=None)
+    if newest is not None and context.now_s - newest > rules.restarts_within_s:
+        return
+    last = f", last {duration(context.now_s - newest)} ago" if newest is not None else ""
+    severity: Severity = "critical" if counted >= _MANY_RESTARTS else "warning"
+    text = f"restarted {counted} times{last}"
+    yield finding(FindingKind.RESTARTS, severity, text, since_s=min(times, default=None))
+
+
+def _counted(fields: dict[str, object]) -> int:
+    known = [fields.get(name) for name in _COUNT_FIELDS]
+    return max((count for count in known if isinstance(count, int)), default=0)
+
+
+def errors(context: Context) -> Iterator[Finding]:
+    """Errors in the log, a while after the newest: how many, and the newest of them."""
+    tally = context.progress.errors
+    if tally.newest is None or tally.first is None:
+        return
+    recent = [
+        error
+        for error in tally.kept
+        if context.now_s - error.at_ns / NANOSECONDS <= context.rules.errors_within_s
+    ]
+    if not recent:
+        return
+    first = recent[0]
+    words = inert(first.text)
+    number = "an error" if len(recent) == 1 else f"{len(recent)} errors"
+    ago = duration(max(0.0, context.now_s - first.at_ns / NANOSECONDS))
+    which = "" if len(recent) == 1 else "first "
+    text = f"{number} in the log, {which}{ago} ago: {words}"
+    counted = "" if len(recent) == 1 else f"{len(recent)} errors: "
+    short = f"{counted}{_LEVEL.sub('', words)}"
+    yield finding(FindingKind.ERRORS, "warning", text, short=short, since_s=first.at_ns / NANOSECONDS)

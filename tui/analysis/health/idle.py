@@ -1,0 +1,136 @@
+"""GPUs that do nothing: all of them, those of a node, or some within a node that works."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from tui.analysis.health.context import Context, began, finding
+from tui.analysis.node_metrics import NodeSnapshot
+from tui.analysis.progress.phases import LONE_PAUSE_S
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.series import Series, mean_between, value_range
+from tui.text.units import duration, percent
+
+_LATE_SAMPLES_S = 300.0  # a node that fell silent for longer may be anything but idle
+_LONELY_FACTOR = 2.0  # GPUs that never worked beside others that do may be late for so many idle times
+
+
+def idle_gpus(context: Context) -> Iterator[Finding]:
+    """GPUs that worked and now do nothing: one finding for the job when it is all of them."""
+    metrics, rules = context.metrics, context.rules
+    at = metrics.at
+    if at is None:
+        return
+    # Metrics may reach back an hour only: a run that has told a step worked, whatever they show.
+    worked = context.progress.last_step_at_ns is not None
+    idle = {
+        node.name: since
+        for node in metrics.nodes
+        if (since := _idle_since(context, node.mean_utilization, at, worked=worked)) is not None
+    }
+    told = f"below {percent(rules.idle_below)}"
+    with_gpus = sum(len(node.mean_utilization) > 0 for node in metrics.nodes)
+    if idle and len(idle) == with_gpus:
+        since = max(idle.values())
+        how_long = duration(at - since)
+        text, short = f"GPUs idle ({told}) for {how_long}", f"GPUs idle for {how_long}"
+        yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, since_s=since)
+        return
+    for name, since in idle.items():
+        how_long = duration(at - since)
+        text, short = f"{name}: GPUs idle ({told}) for {how_long}", f"{name} GPUs idle for {how_long}"
+        yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=name, since_s=since)
+    for node in metrics.nodes:
+        if node.name not in idle:
+            yield from _idle_among_busy(context, node, at)
+
+
+def _idle_since(context: Context, utilization: Series, at: float, *, worked: bool) -> float | None:
+    """Since when the GPUs have been doing nothing, if long enough and after having worked."""
+    rules = context.rules
+    times, values = utilization.times, utilization.values
+    since = _still_since(utilization, rules.idle_below, rules.active_from)
+    if (
+        since is None
+        or at - times[-1] > max(_LATE_SAMPLES_S, rules.idle_after_s)
+        or at - since < rules.idle_after_s
+        or at - since < rules.stall_pause_factor * _longest_rest(utilization, since, rules.active_from)
+    ):
+        return None
+    earlier = value_range(values[: bisect_left(times, since)])
+    if (
+        worked
+        or at - since >= rules.idle_never_s
+        or (earlier is not None and earlier[1] >= rules.active_from)
+    ):
+        return since
+    return None
+
+
+def _still_since(utilization: Series, idle_below: float, active_from: float) -> float | None:
+    """Since when the GPUs have been still, up to now; None where they are not.
+
+    A single sample that is a little higher is no work: somebody looked, a heartbeat.
+    """
+    blips = began(utilization, lambda value: value < idle_below, forgiven=1)
+    steady = began(utilization, lambda value: value < active_from)
+    return None if blips is None or steady is None else max(blips, steady)
+
+
+def _longest_rest(utilization: Series, until: float, active_from: float) -> float:
+    """The longest time without work (s) that the GPUs have come back from before: while others take a turn.
+
+    A long one that happened once is an accident, not a rhythm.
+    """
+    rests: list[float] = []
+    worked_at: float | None = None
+    rested = False
+    for time, value in zip(utilization.times, utilization.values, strict=True):
+        if time > until:
+            break
+        if value != value:
+            continue
+        if value < active_from:
+            rested = worked_at is not None
+            continue
+        if rested and worked_at is not None:
+            rests.append(time - worked_at)
+        worked_at, rested = time, False
+    rests.sort()
+    if rests and rests[-1] > LONE_PAUSE_S and (len(rests) < 2 or rests[-2] < rests[-1] / 2):
+        rests.pop()
+    return rests[-1] if rests else 0.0
+
+
+def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[Finding]:
+    """Some GPUs do nothing though their neighbours work: a rank that died, or GPUs nobody uses."""
+    rules = context.rules
+    start = at - _LONELY_FACTOR * rules.idle_after_s
+    if len(node.gpus) < 2:
+        return
+    means: dict[str, float] = {}
+    for gpu, series in zip(node.gpus, node.gpu_utilization, strict=True):
+        mean = mean_between(series, start, at)
+        if (
+            mean is not None
+            and series.times[0] <= start + rules.idle_after_s / 2
+            and series.times[-1] > start
+        ):
+            means[gpu] = mean
+    still = [gpu for gpu, mean in means.items() if mean < rules.idle_below / 2]
+    busy = [mean for mean in means.values() if mean >= rules.active_from]
+    if not still or not busy:
+        return
+    since = start
+    for gpu, series in zip(node.gpus, node.gpu_utilization, strict=True):
+        if gpu in still:
+            since = min(since, _still_since(series, rules.idle_below, rules.active_from) or since)
+    if len(still) == 1:
+        others = "another works" if len(busy) == 1 else f"{len(busy)} others work"
+        text = f"{node.name}: GPU {still[0]} does nothing while {others}"
+        short = f"{node.name} GPU {still[0]} idle for {duration(at - since)}"
+    else:
+        text = f"{node.name}: {len(still)} of {len(node.gpus)} GPUs do nothing"
+        short = f"{node.name} {len(still)} of {len(node.gpus)} GPUs idle for {duration(at - since)}"
+    yield finding(FindingKind.GPU_IDLE, "warning", text, short=short, node=node.name, since_s=since)

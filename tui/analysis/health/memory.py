@@ -1,0 +1,300 @@
+"""Whether something grows steadily, and when it will be full."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from api_client.models import JobStatus
+from tui.analysis.health.context import Context, began, finding, growth_began
+from tui.analysis.run.finding import Finding, FindingKind, Severity
+from tui.analysis.series import Series, latest, mean_between
+from tui.text.units import bytes_iec, duration, percent
+
+PARTS = 4
+"""The window is looked at in so many parts: what grows in each of them grows steadily …"""
+
+LEAST_PART = 0.4
+"""… if each adds at least that share of what a part adds on average. A burst adds it all at once."""
+
+
+def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
+    """Growth a second and the level now, of a series that grew all through the window up to ``at``.
+
+    None for one that did not, or whose samples do not cover the window.
+    """
+    if not series.times or series.times[0] > at - window_s * (1 - 0.5 / PARTS):
+        return None
+    part_s = window_s / PARTS
+    first, last = (
+        mean_between(series, at - window_s, at - window_s + part_s),
+        mean_between(series, at - part_s, at),
+    )
+    if first is None or last is None or last <= first:
+        return None  # at once, as with almost all
+    means = [
+        mean_between(series, at - (PARTS - part) * part_s, at - (PARTS - part - 1) * part_s)
+        for part in range(PARTS)
+    ]
+    known = [mean for mean in means if mean is not None]
+    if len(known) < PARTS:
+        return None
+    added = [later - earlier for earlier, later in itertools.pairwise(known)]
+    average = (known[-1] - known[0]) / len(added)
+    if average <= 0 or min(added) < LEAST_PART * average:
+        return None
+    return _line(series, at - window_s, at)
+
+
+def _line(series: Series, start: float, end: float) -> tuple[float, float] | None:
+    """Slope and end of the straight line that lies closest to the samples of a stretch of time."""
+    places = range(bisect_left(series.times, start), bisect_right(series.times, end))
+    points = [
+        (series.times[place] - end, series.values[place])
+        for place in places
+        if series.values[place] == series.values[place]
+    ]
+    count = len(points)
+    time_mean = sum(time for time, _ in points) / count
+    value_mean = sum(value for _, value in points) / count
+    spread = sum((time - time_mean) ** 2 for time, _ in points)
+    if spread <= 0:
+        return None
+    slope = sum((time - time_mean) * (value - value_mean) for time, value in points) / spread
+    return (slope, value_mean - slope * time_mean) if slope > 0 else None
+
+
+FALLEN_SHARE = 0.5
+"""It fell back where it lost at least that part of what a window adds now …"""
+
+BEYOND_SHARE = 0.5
+"""… and leaves its old swing behind that part of the swing's height above its top."""
+
+NEARLY_FULL = 0.98
+"""A fall from above that part of the limit is no comfort: perhaps it ended in a crash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swing:
+    """The highest level that a series fell back from, when, and how far it fell."""
+
+    top: float
+    at: float
+    height: float
+
+
+def earlier_swing(series: Series, since: float, until: float, *, least: float, below: float) -> Swing | None:
+    """The highest top between two times (epoch s) from which the series fell by ``least`` or more.
+
+    Tops at ``below`` or higher do not count. None where it never fell so far.
+    """
+    found: Swing | None = None
+    top = at = lowest = math.nan
+    for place in range(bisect_left(series.times, since), len(series.times)):
+        time, value = series.times[place], series.values[place]
+        if value != value:
+            continue
+        if top != top or value > top or (value - lowest >= least and top - lowest >= least):
+            # Higher than before, or risen again after a fall: another tooth.
+            if time > until:
+                break
+            top, at, lowest = value, time, value
+            continue
+        lowest = min(lowest, value)
+        if top - lowest >= least and top < below and (found is None or top >= found.top):
+            found = Swing(top, at, top - lowest)
+    return found
+
+
+def growth_beyond(
+    context: Context, series: Series, grown: tuple[float, float], window_s: float, limit: float, *, held: bool
+) -> float | None:
+    """The growth a second that is to be believed of what ``steady_growth`` found.
+
+    Less where it grew so before and fell back, None where the level is still one that it fell back from. What
+    was before the last restart does not count: a crash empties everything. For a finding that is held a fall
+    within the window is forgiven, so that steps up and half down do not come and go.
+    """
+    at, (rate, _) = context.metrics.at or 0.0, grown
+    until = at - window_s if held else at
+    least = FALLEN_SHARE * rate * window_s
+    swing = earlier_swing(series, _last_start(context), until, least=least, below=NEARLY_FULL * limit)
+    if swing is None:
+        return rate
+    since = series.values[bisect_right(series.times, swing.at) :]
+    reached = max((value for value in since if value == value), default=swing.top)
+    if reached >= swing.top + BEYOND_SHARE * swing.height:
+        return rate
+    return min(rate, (reached - swing.top) / (at - swing.at)) if reached > swing.top else None
+
+
+def _last_start(context: Context) -> float:
+    """When the run, as it is now, began (epoch s): the platform and the log may know."""
+    times = [
+        event.created.timestamp()
+        for event in context.run.status_history
+        if event.created is not None and event.status == JobStatus.RUNNING
+    ]
+    return max([*times, *context.progress.restarts], default=-math.inf)
+
+
+_LONG_WINDOWS = 4  # what grows in bursts shows over a longer time
+_URGENT_S = 3600.0
+
+
+def storage(context: Context) -> Iterator[Finding]:
+    """The disks of the nodes, and the job's cache."""
+    metrics = context.metrics
+    if metrics.at is None:
+        return
+    several = len(metrics.nodes) > 1
+    for node in metrics.nodes:
+        name = f"disk of {node.name}" if several else "disk"
+        yield from _volume(
+            context, FindingKind.DISK_FILLING, node.disk_utilization, name, node.name if several else None
+        )
+    yield from _volume(context, FindingKind.CACHE_FILLING, metrics.cache_utilization, "cache", None)
+
+
+def _volume(
+    context: Context, kind: FindingKind, utilization: Series, name: str, node: str | None
+) -> Iterator[Finding]:
+    rules, at = context.rules, context.metrics.at
+    used = latest(utilization)
+    if used is None or at is None:
+        return
+    held = context.is_held(kind, node)
+    horizon = rules.disk_full_within_s * (1 + rules.release if held else 1)
+    for window_s in (rules.disk_window_s, _LONG_WINDOWS * rules.disk_window_s):
+        grown = steady_growth(utilization, at, window_s)
+        if grown is None:
+            continue
+        line_rate, level = grown
+        rate = growth_beyond(context, utilization, grown, window_s, 1.0, held=held)
+        if rate is None:
+            continue
+        full_in_s = max(0.0, 1.0 - max(level, used)) / rate
+        least = context.eased(rules.disk_growth, 0.0, held=held)
+        if line_rate * window_s >= least and full_in_s <= horizon and not context.ends_before(full_in_s):
+            severity: Severity = "critical" if full_in_s < _URGENT_S else "warning"
+            text = f"{name} is {percent(used)} full and will be full in {duration(full_in_s)}"
+            short = f"{name} full in {duration(full_in_s)}"
+            since = growth_began(utilization, at, line_rate, level, window_s)
+            yield finding(kind, severity, text, short=short, node=node, since_s=since)
+            return
+    limit = context.eased(rules.disk_share, rules.disk_share - 0.1, held=held)
+    if used >= limit:
+        full_since = began(utilization, lambda value: value >= limit)
+        yield finding(kind, "warning", f"{name} is {percent(used)} full", node=node, since_s=full_since)
+
+
+BYTES_PER_MIB = 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class _Leak:
+    node: str
+    place: str
+    rate: float
+    full_in_s: float
+    since: float
+
+
+def gpu_memory(context: Context) -> Iterator[Finding]:
+    """GPUs whose memory has been near its limit for a while: one finding for all of them."""
+    metrics, rules = context.metrics, context.rules
+    limit = (context.run.job.instance_type.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
+    at = metrics.at
+    if not limit or at is None:
+        return
+    held = any(found.kind == FindingKind.GPU_MEMORY for found in context.held.values())
+    # Healthy is a tenth below the limit: what PyTorch's cache leaves alone.
+    threshold = limit * context.eased(rules.gpu_memory_share, 0.9, held=held)
+    start = at - rules.gpu_memory_after_s
+    near: list[tuple[float, str, str]] = []
+    since = start
+    for node in metrics.nodes:
+        for gpu, series in zip(node.gpus, node.gpu_memory, strict=True):
+            lowest = _lowest_since(series, start)
+            if lowest is not None and lowest >= threshold:
+                near.append((lowest / limit, node.name, gpu))
+                since = min(since, began(series, lambda value: value >= threshold) or since)
+    if not near:
+        return
+    share, name, gpu = max(near)
+    more = f" and {len(near) - 1} more" if len(near) > 1 else ""
+    text = f"GPU memory at {percent(share)} of {bytes_iec(limit)}: {name} GPU {gpu}{more}"
+    yield finding(
+        FindingKind.GPU_MEMORY,
+        "warning",
+        text,
+        short=f"GPU memory {percent(share)} full: {name} GPU {gpu}{more}",
+        node=name if len(metrics.nodes) > 1 and len(near) == 1 else None,
+        since_s=since,
+    )
+
+
+def leaks(context: Context) -> Iterator[Finding]:
+    """Memory of a GPU, or of a node, that grows steadily and will be full before the run ends."""
+    machine, at = context.run.job.instance_type, context.metrics.at
+    if at is None:
+        return
+    gpu_limit = (machine.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
+    host_limit = (machine.memory_limit_mib or 0) * BYTES_PER_MIB
+    found: list[_Leak] = []
+    for node in context.metrics.nodes:
+        for gpu, series in zip(node.gpus, node.gpu_memory, strict=True):
+            found += _leak(context, series, at, gpu_limit, node.name, f"GPU memory of {node.name} GPU {gpu}")
+        found += _leak(context, node.cpu_memory, at, host_limit, node.name, f"memory of {node.name}")
+    if not found:
+        return
+    worst = min(found, key=lambda leak: leak.full_in_s)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    speed = f"{bytes_iec(worst.rate * 3600)} an hour"
+    text = f"{worst.place}{more} leaks {speed}: full in {duration(worst.full_in_s)}"
+    nodes = {leak.node for leak in found}
+    only = worst.node if len(nodes) == 1 and len(context.metrics.nodes) > 1 else None
+    since = min(leak.since for leak in found)
+    short = f"{worst.place} full in {duration(worst.full_in_s)}"
+    yield finding(FindingKind.MEMORY_LEAK, "warning", text, short=short, node=only, since_s=since)
+
+
+def _leak(
+    context: Context, series: Series, at: float, limit: float, node: str, place: str
+) -> Iterator[_Leak]:
+    rules = context.rules
+    if not limit or not series.times:
+        return
+    held = any(found.kind == FindingKind.MEMORY_LEAK for found in context.held.values())
+    grown = steady_growth(series, at, rules.leak_window_s)
+    if grown is None:
+        return
+    line_rate, level = grown
+    rate = growth_beyond(context, series, grown, rules.leak_window_s, limit, held=held)
+    if rate is None:
+        return
+    full_in_s = max(0.0, limit - level) / rate
+    least = context.eased(rules.leak_share, 0.0, held=held)
+    horizon = rules.leak_full_within_s * (1 + rules.release if held else 1)
+    if (
+        line_rate * rules.leak_window_s >= least * limit
+        and full_in_s <= horizon
+        and not context.ends_before(full_in_s)
+    ):
+        since = growth_began(series, at, line_rate, level, rules.leak_window_s)
+        yield _Leak(node, place, rate, full_in_s, since)
+
+
+def _lowest_since(series: Series, start: float) -> float | None:
+    """The lowest value from a time on, if the samples reach back to it."""
+    lowest: float | None = None
+    for place in range(len(series.times) - 1, -1, -1):
+        value = series.values[place]
+        if value == value:
+            lowest = value if lowest is None else min(lowest, value)
+        if series.times[place] <= start:
+            return lowest
+    return None

@@ -1,0 +1,100 @@
+"""Stalled: no sign of life for longer than the run's own rhythm allows, whatever the GPUs seem to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tui.analysis.health.context import Context, finding
+from tui.analysis.node_metrics import mean_known
+from tui.analysis.progress.snapshot import NANOSECONDS
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.text.units import duration, percent
+
+_JUST_BEFORE_S = 60.0  # a checkpoint that is listed may be stamped so long before its step's line
+
+
+def stall(context: Context) -> Iterator[Finding]:
+    """No step and no line for far longer than usual; or lines, but no step.
+
+    A run's pauses (evaluations, checkpoints) are learnt: it may pause a little longer than it ever has. The
+    first that its log announces may take ``stall_aside_s``.
+    """
+    told, rules = context.progress, context.rules
+    if told.last_line_at_ns is None:
+        return
+    line_s = told.last_line_at_ns / NANOSECONDS
+    silent_s = context.now_s - line_s
+    if told.last_step_at_ns is None:
+        yield from _unread(context, line_s, silent_s)
+        return
+    if told.total_steps is not None and told.step is not None and told.step >= told.total_steps:
+        yield from _after_the_last_step(context, line_s, silent_s)
+        return
+    step_s = told.last_step_at_ns / NANOSECONDS
+    usual_s = told.step_interval_s or 0.0
+    sign_s = max(step_s, line_s)
+    allowed_s = max(
+        rules.stall_after_s,
+        rules.stall_steps * usual_s,
+        rules.stall_pause_factor * (told.line_pause_s or 0.0),
+        # One step makes no rhythm: one of reinforcement learning may take a quarter of an hour.
+        rules.stall_unread_s if told.step is not None and not usual_s else 0.0,
+        # The first evaluation or save has no earlier one to be measured by.
+        rules.stall_aside_s if _first_aside(context, step_s) else 0.0,
+    )
+    usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
+    if context.now_s - sign_s > allowed_s:
+        text = f"no step and no log line for {duration(context.now_s - sign_s)}{usually}{_busy(context)}"
+        short = f"no step, no log line for {duration(context.now_s - sign_s)}"
+        yield finding(FindingKind.STALLED, "critical", text, short=short, since_s=sign_s)
+        return
+    talking_s = max(
+        rules.stall_talking_s,
+        rules.stall_talking_steps * usual_s,
+        2 * rules.stall_pause_factor * (told.step_pause_s or 0.0),
+    )
+    # While its log tells how an evaluation goes on, that is what it does.
+    busy_s = step_s if told.aside is None else max(step_s, told.aside.newest)
+    if usual_s and context.now_s - busy_s > talking_s:
+        text = (
+            f"no step for {duration(context.now_s - step_s)}{usually}, though it still logs{_busy(context)}"
+        )
+        short = f"no step for {duration(context.now_s - step_s)}, still logs"
+        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=step_s)
+
+
+def _first_aside(context: Context, step_s: float) -> bool:
+    """Whether the log announced a first evaluation or save, or a first checkpoint is listed."""
+    aside = context.progress.aside
+    saved = [
+        one.created_at.timestamp() for one in context.run.checkpoints or () if one.created_at is not None
+    ]
+    return (aside is not None and aside.first) or (bool(saved) and min(saved) >= step_s - _JUST_BEFORE_S)
+
+
+def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
+    """A run whose log tells no steps, and that logged regularly before it fell silent."""
+    told, rules = context.progress, context.rules
+    if told.first_line_at_ns is None or told.line_pause_s is None:
+        return
+    logged_s = line_s - told.first_line_at_ns / NANOSECONDS
+    allowed_s = max(rules.stall_unread_s, 3 * told.line_pause_s)
+    if logged_s >= rules.stall_unread_s and silent_s > allowed_s:
+        short = f"no log line for {duration(silent_s)}"
+        yield finding(FindingKind.STALLED, "warning", short + _busy(context), short=short, since_s=line_s)
+
+
+def _after_the_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
+    """All steps are done, but the job does not end though its GPUs are busy: ranks that wait to leave."""
+    use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
+    idle = use is not None and use < context.rules.idle_below  # said by a finding of its own
+    if silent_s > context.rules.stall_unread_s and not idle:
+        text = f"all steps are done, but no log line for {duration(silent_s)}{_busy(context)}"
+        short = f"done, but does not end for {duration(silent_s)}"
+        yield finding(FindingKind.STALLED, "warning", text, short=short, since_s=line_s)
+
+
+def _busy(context: Context) -> str:
+    """What the GPUs do meanwhile: a hang in a collective looks like full work."""
+    use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
+    return f"; GPUs {percent(use)} busy" if use is not None else ""

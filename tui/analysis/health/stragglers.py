@@ -1,0 +1,355 @@
+"""Which nodes do the same work, so that one of them can be measured by the others.
+
+In reinforcement learning some nodes train while others generate, and a leader may only serve or schedule.
+Such nodes differ from the beginning on, or take turns; a node that holds the others up was one of them first.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import floor
+from statistics import median
+
+from tui.analysis.health.context import Context, finding
+from tui.analysis.node_metrics import MetricsSnapshot, NodeSnapshot
+from tui.analysis.run.finding import Finding, FindingKind
+from tui.analysis.series import Series, mean_between, value_range
+from tui.text.units import duration, percent
+
+BIN_S = 150.0
+"""Nodes are compared over that time, in which samples and phases of a step even out."""
+
+FIRST_BINS = 4
+"""So many bins in which either works say how two nodes began …"""
+
+ALIKE_BINS = 0.5
+"""… and more than that part of them must be alike for the two to do the same."""
+
+TURNS = 2
+"""Two nodes of which each was clearly busier than the other in so many bins take turns."""
+
+OTHER_MEMORY = 0.75
+"""A node whose GPU memory is below that part of the others', or the other way round, holds something else."""
+
+ALIKE_SPREAD = 0.15
+"""Nodes within that of each other all do the same: nothing needs to be looked into."""
+
+_LEAST_GROUP = 2
+
+Bins = dict[int, float]
+"""Means by the number of their bin."""
+
+
+def same_work(
+    snapshot: MetricsSnapshot,
+    *,
+    window_s: float,
+    share: float,
+    busy: float,
+    held: frozenset[str] = frozenset(),
+) -> tuple[MetricsSnapshot, ...]:
+    """The snapshot parted into groups of nodes that do the same; most often it is one.
+
+    Two nodes whose utilisations are beyond ``share`` of each other are not alike where either is ``busy``. A
+    single node that differs is one of the others none the less, unless it leads two or more of them, takes
+    turns with them, or its GPU memory shows that it holds something else. So are those in ``held``, which
+    were found slow before: what they once were may be older than the samples.
+    """
+    at = snapshot.at
+    if at is None or len(snapshot.nodes) < _LEAST_GROUP or _all_alike(snapshot.nodes, at - window_s, at):
+        return (snapshot,)
+    bins = {node.name: _bins(node.mean_utilization) for node in snapshot.nodes}
+    groups: list[list[NodeSnapshot]] = []
+    for node in snapshot.nodes:
+        for group in groups:
+            if _do_the_same(bins[group[0].name], bins[node.name], share, busy):
+                group.append(node)
+                break
+        else:
+            groups.append([node])
+
+    def differ(group: Sequence[NodeSnapshot], others: Sequence[NodeSnapshot]) -> bool:
+        if all(node.name in held for node in group):
+            return False
+        if len(group) >= _LEAST_GROUP:
+            return True
+        one = group[0]
+        turns = _take_turns(_both(bins[one.name], bins[others[0].name], busy), share)
+        leads = one is snapshot.nodes[0] and len(others) >= _LEAST_GROUP
+        return turns or leads or _holds_something_else(one, others)
+
+    groups = _joined(groups, differ)
+    return tuple(replace(snapshot, nodes=tuple(group)) for group in groups)
+
+
+def _all_alike(nodes: Sequence[NodeSnapshot], start: float, end: float) -> bool:
+    means = [mean_between(node.mean_utilization, start, end) for node in nodes]
+    between = value_range([mean for mean in means if mean is not None])
+    return between is None or between[1] - between[0] <= ALIKE_SPREAD
+
+
+def _bins(series: Series) -> Bins:
+    sums: dict[int, tuple[float, int]] = {}
+    for time, value in zip(series.times, series.values, strict=True):
+        if value == value:
+            total, count = sums.get(number := floor(time / BIN_S), (0.0, 0))
+            sums[number] = (total + value, count + 1)
+    return {number: total / count for number, (total, count) in sums.items()}
+
+
+def _do_the_same(one: Bins, other: Bins, share: float, busy: float) -> bool:
+    """Whether two nodes began alike and never took turns. They do while too little is known."""
+    worked = _both(one, other, busy)
+    began = [min(pair) >= share * max(pair) for pair in worked[:FIRST_BINS]]
+    if len(began) >= _LEAST_GROUP and sum(began) <= ALIKE_BINS * len(began):
+        return False
+    return not _take_turns(worked, share)
+
+
+def _both(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:
+    """Their means in the order of time, where both are known and either worked."""
+    common = sorted(one.keys() & other.keys())
+    return [(one[at], other[at]) for at in common if max(one[at], other[at]) >= busy]
+
+
+def _take_turns(worked: Sequence[tuple[float, float]], share: float) -> bool:
+    less = sum(a < share * b for a, b in worked)
+    more = sum(b < share * a for a, b in worked)
+    return min(less, more) >= TURNS
+
+
+def _joined(
+    groups: list[list[NodeSnapshot]],
+    differ: Callable[[Sequence[NodeSnapshot], Sequence[NodeSnapshot]], bool],
+) -> list[list[NodeSnapshot]]:
+    """The groups; they join the largest one, unless they ``differ`` by more than their use."""
+    largest = max(groups, key=len)
+    kept, others = [largest], tuple(largest)
+    for group in groups:
+        if group is largest:
+            continue
+        if differ(group, others):
+            kept.append(group)
+        else:
+            largest.extend(group)
+    return kept
+
+
+def _holds_something_else(node: NodeSnapshot, others: Sequence[NodeSnapshot]) -> bool:
+    own, theirs = _first_memory(node), [_first_memory(other) for other in others]
+    known = [memory for memory in theirs if memory is not None]
+    if own is None or not known:
+        return False
+    usual = median(known)
+    return min(own, usual) < OTHER_MEMORY * max(own, usual)
+
+
+def _first_memory(node: NodeSnapshot) -> float | None:
+    """What a node's GPUs held once it had begun: the most of its first bins."""
+    first = [mean for _, mean in sorted(_bins(node.mean_memory).items())[:FIRST_BINS]]
+    return max(first, default=None)
+
+
+WINDOW_S = 300.0
+"""How long a node has to lag before it is called slow."""
+
+MARGIN = 0.8
+"""A node is slow below that part of the other nodes' median utilisation."""
+
+BUSY = 0.2
+"""Unless the others are at least that busy, nobody waits for anybody."""
+
+WAITED_FOR = 0.5
+"""A node that the others wait for is at least that busy …"""
+
+ALIKE = 0.15
+"""… while the others are within that of each other, and three of them at least (two may be anything)."""
+
+_PARTS = 2  # the lag must show in each half of the window, or it is a passing dip
+_LEAST_WAITING = 3
+_OTHERWISE = 3  # samples in a row that show no lag: it had not begun
+_ALIGNED_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Mean utilisation of a slow node and the median of the others; ``busier`` if it is the busy one."""
+
+    own: float
+    others: float
+    busier: bool = False
+
+
+def slow_nodes(snapshot: MetricsSnapshot) -> frozenset[str]:
+    """Names of the nodes that lag by the usual thresholds."""
+    return frozenset(lagging_nodes(snapshot))
+
+
+def lagging_nodes(
+    snapshot: MetricsSnapshot,
+    *,
+    share: float = MARGIN,
+    share_held: float = MARGIN,
+    held: frozenset[str] = frozenset(),
+    window_s: float = WINDOW_S,
+    busy: float = BUSY,
+) -> dict[str, Lag]:
+    """The nodes whose GPUs were clearly off the others' all through the last ``window_s`` seconds.
+
+    With two nodes the one is measured by the other. A node that says nothing is not slow but silent.
+    Nodes in ``held`` are let go only above ``share_held``.
+    """
+    if snapshot.at is None or len(snapshot.nodes) < 2:
+        return {}
+    part_s = window_s / _PARTS
+    lagging: dict[str, Lag] | None = None
+    for part in range(_PARTS):
+        end = snapshot.at - part * part_s
+        means = {
+            node.name: mean
+            for node in snapshot.nodes
+            if (mean := mean_between(node.mean_utilization, end - part_s, end)) is not None
+        }
+        ordered = sorted(means.values())
+        found = {
+            name: lag
+            for name, own in means.items()
+            if (lag := _lag(own, ordered, share_held if name in held else share, busy)) is not None
+        }
+        if lagging is None:
+            lagging = found
+        else:
+            lagging = {
+                name: lag
+                for name, lag in lagging.items()
+                if name in found and found[name].busier == lag.busier
+            }
+    return lagging or {}
+
+
+def lag_began(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: float, busy: float) -> float:
+    """When a node that lags began to (epoch seconds): followed back through the samples that are there.
+
+    Samples that blame nobody (everybody waits: an evaluation, a checkpoint) do not end it, nor do a few
+    that say otherwise. Infinite where no sample tells.
+    """
+    node = snapshot.node(name)
+    others = [other.mean_utilization for other in snapshot.nodes if other.name != name]
+    if node is None or not others:
+        return math.inf
+    since, otherwise = math.inf, 0
+    for time, own in zip(
+        reversed(node.mean_utilization.times), reversed(node.mean_utilization.values), strict=True
+    ):
+        told = [value for series in others if (value := _value_at(series, time)) is not None]
+        if own != own or not told:
+            continue
+        found = _lag(own, sorted([own, *told]), share, busy)
+        if found is not None and found.busier == lag.busier:
+            since, otherwise = time, 0
+        elif max(own, *told) >= busy:
+            otherwise += 1
+            if otherwise > _OTHERWISE:
+                break
+    return since
+
+
+def _value_at(series: Series, time: float) -> float | None:
+    """The value of the sample at that time, or just before it."""
+    place = bisect_right(series.times, time + _ALIGNED_S) - 1
+    if place < 0 or series.times[place] < time - _ALIGNED_S:
+        return None
+    value = series.values[place]
+    return value if value == value else None
+
+
+def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | None:
+    """Whether a node is off the others; ``ordered`` are the means of all nodes, ascending."""
+    others = ordered.copy()
+    others.remove(own)
+    if not others:
+        return None
+    usual = (others[(len(others) - 1) // 2] + others[len(others) // 2]) / 2
+    if usual >= busy and own < share * usual:
+        return Lag(own, usual)
+    alike = others[-1] - others[0] <= ALIKE
+    if len(others) >= _LEAST_WAITING and alike and own >= WAITED_FOR and usual < share * own:
+        return Lag(own, usual, busier=True)
+    return None
+
+
+_LEAST_RANKS = 3  # of fewer step times none is the usual one
+
+
+def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
+    """Nodes persistently off the others, by their GPUs or by the step times that their ranks print.
+
+    ``excused`` are nodes of which something worse is known.
+    """
+    metrics, rules = context.metrics, context.rules
+    share_held = context.eased(rules.straggler_share, 1.0, held=True)
+    held = frozenset(
+        found.node
+        for found in context.held.values()
+        if found.kind == FindingKind.STRAGGLER and found.node is not None
+    )
+    named = set(excused)
+    for group in same_work(
+        metrics,
+        window_s=rules.straggler_window_s,
+        share=rules.straggler_share,
+        busy=rules.straggler_busy,
+        held=held,
+    ):
+        lagging = lagging_nodes(
+            group,
+            share=rules.straggler_share,
+            share_held=share_held,
+            held=held,
+            window_s=rules.straggler_window_s,
+            busy=rules.straggler_busy,
+        )
+        for name, lag in lagging.items():
+            if name not in named:
+                named.add(name)
+                yield _by_its_gpus(context, group, name, lag, share_held)
+    yield from _by_step_time(context, frozenset(named))
+
+
+def _by_its_gpus(context: Context, group: MetricsSnapshot, name: str, lag: Lag, share: float) -> Finding:
+    """A node that lags behind those of its group, since it began to."""
+    rules = context.rules
+    uses = f"GPUs at {percent(lag.own)}, theirs at {percent(lag.others)}"
+    how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
+    since = (group.at or 0.0) - rules.straggler_window_s
+    since = min(since, lag_began(group, name, lag, share=share, busy=rules.straggler_busy))
+    short = f"{name} is slow: {percent(lag.own)}, others {percent(lag.others)}"
+    return finding(
+        FindingKind.STRAGGLER, "warning", f"{name} {how}: {uses}", short=short, node=name, since_s=since
+    )
+
+
+def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[Finding]:
+    """Ranks that print step times of their own, far longer than the others'."""
+    own = {
+        view.replica: view.step_time_s
+        for view in context.progress.streams
+        if view.replica is not None and view.step_time_s
+    }
+    if len(own) < _LEAST_RANKS:
+        return
+    for replica, step_s in own.items():
+        usual = median(other for name, other in own.items() if name != replica)
+        limit = context.eased(
+            context.rules.straggler_step_time, 1.0, held=context.is_held(FindingKind.STRAGGLER, replica)
+        )
+        if replica not in named and step_s > limit * usual:
+            text = f"{replica} is slow: {_seconds(step_s)} a step, the others {_seconds(usual)}"
+            yield finding(FindingKind.STRAGGLER, "warning", text, node=replica)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f}s" if value < 10 else duration(value)

@@ -1,0 +1,332 @@
+"""Lines that report an error: which they are, how many, which was the first."""
+
+from __future__ import annotations
+
+import re
+from bisect import insort
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from tui.analysis.logs.levels import RANKS, level_of
+from tui.text.names import shortened
+from tui.text.sanitize import strip_ansi
+
+KEPT_ERRORS = 50
+"""The newest so many are kept, and the first."""
+
+SAME_ERROR_NS = 5_000_000_000
+"""Error lines so close together are one error: a traceback, or every rank saying the same."""
+
+TEXT_CHARACTERS = 300
+"""So much of an error's text is kept, in whole words."""
+
+MAX_CHARACTERS = 8192
+"""No more of a message is looked at."""
+
+_RAISED = re.compile(
+    r"^\s{0,4}(?:\[\w+\]: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::\s|$)"
+)
+_VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedError")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ErrorLine:
+    """An error: when it was logged (epoch ns), what it says (not inert), and whose log it is in."""
+
+    at_ns: int
+    text: str
+    replica: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTally:
+    """How many errors the log told, the first of them, and the newest (oldest first, the first included)."""
+
+    count: int = 0
+    first: ErrorLine | None = None
+    kept: tuple[ErrorLine, ...] = ()
+
+    @property
+    def newest(self) -> ErrorLine | None:
+        """The last one."""
+        return self.kept[-1] if self.kept else None
+
+
+def error_text(message: str, level: str | None) -> str | None:
+    """What an error line says, in one line; None for a line that reports no error.
+
+    Of a traceback in one message the last line counts: it names the exception.
+    """
+    if "\x1b" in message:
+        message = strip_ansi(message[:MAX_CHARACTERS])
+    if RANKS[level_of(message, level)] < RANKS["ERROR"]:
+        return None
+    lines = [line for line in message[:MAX_CHARACTERS].splitlines() if line.strip()]
+    if not lines:
+        return None
+    raised = [line for line in lines if _RAISED.match(line)]
+    return _short(raised[-1] if raised else lines[0])
+
+
+def _short(line: str) -> str:
+    return shortened(line.strip(), TEXT_CHARACTERS)
+
+
+class ErrorLines:
+    """Gathers error lines in any order; space is bounded."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first: ErrorLine | None = None
+        self._kept: list[ErrorLine] = []
+
+    def take(self, at_ns: int, message: str, level: str | None, replica: str | None) -> bool:
+        """Take a log line. Returns whether it is an error that was not told before."""
+        text = error_text(message, level)
+        if text is None:
+            return False
+        found = ErrorLine(at_ns, text, replica)
+        for place in range(len(self._kept) - 1, -1, -1):
+            held = self._kept[place]
+            if held.at_ns < at_ns - SAME_ERROR_NS:
+                break
+            if abs(held.at_ns - at_ns) <= SAME_ERROR_NS:
+                if _VAGUE.match(held.text) and not _VAGUE.match(text):
+                    self._kept[place] = ErrorLine(held.at_ns, text, held.replica)
+                    if self._first == held:
+                        self._first = self._kept[place]
+                    return True
+                return False
+        self._count += 1
+        if self._first is None or found < self._first:
+            self._first = found
+        insort(self._kept, found)
+        del self._kept[:-KEPT_ERRORS]
+        return True
+
+    def tally(self) -> ErrorTally:
+        """What was gathered."""
+        kept = self._kept
+        if self._first is not None and (not kept or kept[0] != self._first):
+            kept = [self._first, *kept]
+        return ErrorTally(self._count, self._first, tuple(kept))
+
+
+_LONGEST = 400
+"""Characters of a line that are looked at."""
+_FOREIGN_LINES = 60
+"""So many lines of others may stand among those of one traceback."""
+
+_LANE = re.compile(r"(\[[A-Za-z]{1,20}\d{1,5}\]:|\([A-Za-z_]{0,40}\s?pid=\d+[^)]{0,40}\)) ?")
+_HEADING = "Traceback ("
+_NATIVE_BEGINNINGS = (
+    "terminate called",
+    "Exception raised from",
+    "Fatal Python error",
+    "frame #0",
+    "*** Aborted at",
+    "C++ CapturedTraceback",
+)
+_SIGNAL = "received signal"
+_FAILED_RANKS = "ChildFailedError"
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_EXCEPTION = re.compile(
+    r"(?:[A-Za-z_][\w.]{0,160}+(?<=Error|ption|Group|rrupt)|SystemExit|StopIteration|GeneratorExit"
+    r"|(?:[a-z_]\w{0,40}+\.){1,8}+[A-Z]\w{0,80}+)(?::|$)"
+)
+"""By its name, or by standing in a module: ``queue.Empty``; ``Epoch: 3`` is somebody else's line."""
+_NATIVE = re.compile(
+    r"frame #\d|#\d{1,3} |what\(\): |Exception raised from|CUDA kernel errors|For debugging consider"
+    r"|Compile with|Current thread 0x|Thread 0x|\[[^\]]{1,80}\] \[ ?\d+\]|\[[^\]]{1,80}\] \*\*\*"
+    r"|PC: @|@ +0x|Extension modules:"
+)
+_TQDM = "%|"
+"""In a line of tqdm's, which begins with a space below 100 %: the run went on after the exception."""
+_RULER = 20
+"""As many equal signs make a ruler of torchrun's banner."""
+
+
+SIGNS = (_HEADING, _SIGNAL, _FAILED_RANKS, *_NATIVE_BEGINNINGS)
+"""A line with which a traceback begins holds one of these."""
+
+
+class TracebackPart(Enum):
+    """What a line is to its traceback.
+
+    Folded, ``BEGIN`` and ``END`` stay in sight: the heading, and what went wrong. Not every one has an
+    ``END``; the next ``BEGIN`` of its lane, or lines of its lane that are not of it, end it too.
+    """
+
+    BEGIN = "begin"
+    INSIDE = "inside"
+    END = "end"
+
+
+class TracebackLine(NamedTuple):
+    """A line of a traceback; lines of the same ``lane`` (a rank's prefix) belong together."""
+
+    part: TracebackPart
+    lane: str
+
+
+class _Kind(Enum):
+    PYTHON = 1
+    ENDED = 2  # its exception was named; a chained one, or more words of its message, may follow
+    NATIVE = 3
+    BANNER_AHEAD = 4
+    BANNER = 5
+
+
+@dataclass(slots=True)
+class _Open:
+    kind: _Kind
+    foreign: int = 0
+    chained: bool = False
+
+
+class TracebackReader:
+    """Reads the lines of one node in order and says which belong to a traceback."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Open] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a traceback that has begun."""
+        return bool(self._open)
+
+    def read(self, text: str) -> TracebackLine | None:
+        """What the next line is; None for one outside of any traceback.
+
+        While none is open, an ordinary line costs a few searches for a text.
+        """
+        if len(text) > _LONGEST:
+            text = text[:_LONGEST]
+        if not self._open and not _may_begin(text):
+            return None
+        lane, body = _split(text)
+        known = self._open.get(lane)
+        part = self._begin(lane, body, known) if _may_begin(body) or _FAILED_RANKS in body else None
+        if part is None and known is not None:
+            part = self._go_on(lane, body, known)
+        return None if part is None else TracebackLine(part, lane)
+
+    def _begin(self, lane: str, body: str, known: _Open | None) -> TracebackPart | None:
+        if _HEADING in body:
+            going_on = known is not None and (known.chained or body[:1].isspace())
+            if not going_on and not _heads(body):
+                return None
+            if going_on and known is not None:
+                known.kind, known.chained, known.foreign = _Kind.PYTHON, False, 0
+                return TracebackPart.INSIDE
+            self._open[lane] = _Open(_Kind.PYTHON)
+            return TracebackPart.BEGIN
+        if _FAILED_RANKS in body:
+            if known is None:
+                return None
+            known.kind, known.foreign = _Kind.BANNER_AHEAD, 0
+            return TracebackPart.END
+        if known is not None and known.kind is _Kind.NATIVE:
+            return None
+        if known is not None and known.kind is _Kind.PYTHON and body[:1].isspace():
+            return None  # a line of source that only speaks of it
+        if known is not None and known.kind is _Kind.ENDED and "terminate called" not in body:
+            known.kind, known.foreign = _Kind.NATIVE, 0
+            return TracebackPart.INSIDE
+        self._open[lane] = _Open(_Kind.NATIVE)
+        return TracebackPart.BEGIN
+
+    def _go_on(self, lane: str, body: str, known: _Open) -> TracebackPart | None:
+        part = _STEPS[known.kind](known, body)
+        if part is not None:
+            known.foreign = 0
+            if known.kind is _Kind.BANNER and part is TracebackPart.INSIDE and known.chained:
+                del self._open[lane]
+            return part
+        known.foreign += 1
+        # What has said its end, or a stack whose next line is no frame, is over; a traceback in the middle
+        # may only be interrupted by another process.
+        if known.kind is not _Kind.PYTHON or known.foreign > _FOREIGN_LINES:
+            del self._open[lane]
+        return None
+
+
+def _may_begin(text: str) -> bool:
+    if _HEADING in text or text.startswith(_NATIVE_BEGINNINGS):
+        return True
+    if text[:1] not in "[(":
+        return False
+    return _SIGNAL in text or any(beginning in text for beginning in _NATIVE_BEGINNINGS)
+
+
+def _heads(body: str) -> bool:
+    """Whether it is a heading, and not a sentence that speaks of one."""
+    before, _, after = body.partition(_HEADING)
+    return after.startswith("most recent call last):") and len(before.split()) <= 4
+
+
+def _split(text: str) -> tuple[str, str]:
+    if text[:1] not in "[(":
+        return "", text
+    lane = _LANE.match(text)
+    return (lane[1], text[lane.end() :]) if lane is not None else ("", text)
+
+
+def _in_python(known: _Open, body: str) -> TracebackPart | None:
+    if not body.strip() or body[0].isspace():
+        return TracebackPart.INSIDE
+    if body.startswith(_CHAINED):
+        known.chained = True
+        return TracebackPart.INSIDE
+    if _EXCEPTION.match(body):
+        known.kind = _Kind.ENDED
+        return TracebackPart.END
+    return None
+
+
+def _after_end(known: _Open, body: str) -> TracebackPart | None:
+    if body.startswith(_CHAINED):
+        known.chained = True
+        return TracebackPart.INSIDE
+    if not body.strip() or (body[0].isspace() and not known.chained and _TQDM not in body):
+        return TracebackPart.INSIDE
+    return None
+
+
+def _in_native(_known: _Open, body: str) -> TracebackPart | None:
+    if not body.strip() or body[0].isspace() or _NATIVE.match(body):
+        return TracebackPart.INSIDE
+    return None
+
+
+def _before_banner(known: _Open, body: str) -> TracebackPart | None:
+    if not body.strip():
+        return TracebackPart.INSIDE
+    if _is_ruler(body):
+        known.kind, known.chained = _Kind.BANNER, False
+        return TracebackPart.INSIDE
+    return None
+
+
+def _in_banner(known: _Open, body: str) -> TracebackPart | None:
+    if _is_ruler(body):
+        known.chained = True  # the second ruler closes it
+    elif not (
+        not body.strip() or body[0].isspace() or body[0] in "-[" or body.endswith(("FAILED", ":", ": "))
+    ) and not body.startswith("Root Cause"):
+        return None
+    return TracebackPart.INSIDE
+
+
+def _is_ruler(body: str) -> bool:
+    return body.startswith("=" * _RULER) and not body.strip("= ")
+
+
+_STEPS = {
+    _Kind.PYTHON: _in_python,
+    _Kind.ENDED: _after_end,
+    _Kind.NATIVE: _in_native,
+    _Kind.BANNER_AHEAD: _before_banner,
+    _Kind.BANNER: _in_banner,
+}

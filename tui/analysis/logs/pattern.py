@@ -1,0 +1,152 @@
+"""A text to look for in log lines: plain or a regular expression.
+
+Regular expressions are RE2's: whatever people type and whatever a server sends, matching takes linear
+time, where Python's own engine would stop the dashboard on ``(a+)+b`` or on a line of a megabyte. What
+RE2 leaves out for it, look-around and back-references, is told as a problem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tui.text.sanitize import strip_ansi
+
+Span = tuple[int, int]
+"""Where a match begins, and where it ends (exclusive), in characters."""
+
+_ESCAPE = "\x1b"
+_PROBLEM_CHARACTERS = 120
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class LogPattern:
+    """What people typed, and how it is meant.
+
+    Attributes:
+        text: the text, or the regular expression.
+        regex: whether it is one.
+        case: whether case matters; None lets it matter as soon as the text has a capital letter.
+    """
+
+    text: str
+    regex: bool = False
+    case: bool | None = None
+
+    def __bool__(self) -> bool:
+        """An empty pattern is none."""
+        return bool(self.text)
+
+    @property
+    def minds_case(self) -> bool:
+        """Whether case matters, the smart choice made."""
+        if self.case is not None:
+            return self.case
+        # \S, \W, \B … are capitals of the expression, not of what is looked for.
+        text = re.sub(r"\\.", "", self.text) if self.regex else self.text
+        return text != text.lower()
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the regular expression, in words; empty for a good one."""
+        if not self.regex:
+            return ""
+        compiled = _compiled(self.text, self.minds_case)
+        return compiled if isinstance(compiled, str) else ""
+
+    def matcher(self) -> Callable[[str], bool]:
+        """A function that says whether a message matches, as it is shown: without escape sequences.
+
+        One with a problem matches nothing.
+        """
+        if not self.regex:
+            return _plain_matcher(self.text, self.minds_case)
+        compiled = _compiled(self.text, self.minds_case)
+        if isinstance(compiled, str):
+            return lambda _: False
+        search = compiled.search
+
+        def matches(message: str) -> bool:
+            if _ESCAPE in message:
+                message = strip_ansi(message)
+            try:
+                return search(message) is not None
+            except UnicodeEncodeError:  # a lone surrogate
+                return search(_encodable(message)) is not None
+
+        return matches
+
+    def spans(self, text: str) -> list[Span]:
+        """Where it matches in a shown text, in order, none overlapping and none empty."""
+        if not self.text:
+            return []
+        if not self.regex:
+            return _plain_spans(self.text, self.minds_case, text)
+        compiled = _compiled(self.text, self.minds_case)
+        if isinstance(compiled, str):
+            return []
+        try:
+            found = list(compiled.finditer(text))
+        except UnicodeEncodeError:
+            found = list(compiled.finditer(_encodable(text)))
+        return [match.span() for match in found if match.end() > match.start()]
+
+
+def _plain_matcher(needle: str, minds_case: bool) -> Callable[[str], bool]:
+    if minds_case:
+
+        def holds(message: str) -> bool:
+            return needle in (strip_ansi(message) if _ESCAPE in message else message)
+
+        return holds
+    lowered = needle.lower()
+
+    def holds_lowered(message: str) -> bool:
+        return lowered in (strip_ansi(message) if _ESCAPE in message else message).lower()
+
+    return holds_lowered
+
+
+def _plain_spans(needle: str, minds_case: bool, text: str) -> list[Span]:
+    if not minds_case:
+        lowered = text.lower()
+        if len(lowered) != len(text):  # a few letters change their length in lower case
+            return [match.span() for match in re.finditer(re.escape(needle), text, re.IGNORECASE)]
+        text, needle = lowered, needle.lower()
+    spans: list[Span] = []
+    start = text.find(needle)
+    while start >= 0:
+        end = start + len(needle)
+        spans.append((start, end))
+        start = text.find(needle, end)
+    return spans
+
+
+def _encodable(text: str) -> str:
+    """The text, each lone surrogate replaced by one other character, so that positions stay."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+@lru_cache(maxsize=64)
+def _compiled(text: str, minds_case: bool) -> Any:
+    """RE2's compiled expression, or what is wrong with it."""
+    import re2  # type: ignore[import-untyped]  # only when an expression is typed
+
+    options = re2.Options()
+    options.case_sensitive = minds_case
+    options.log_errors = False  # they would be written over the screen
+    try:
+        return re2.compile(text, options)
+    except (re2.error, UnicodeError) as error:
+        told = error.args[0] if error.args else "not a regular expression"
+        if isinstance(told, bytes):
+            told = told.decode("utf-8", "replace")
+        if isinstance(error, UnicodeError):
+            told = "it holds half a character"
+        elif str(told).startswith("invalid perl operator: (?"):
+            told = "look-ahead and look-behind are not supported"
+        return str(told)[:_PROBLEM_CHARACTERS]

@@ -1,0 +1,297 @@
+"""Progress bars that were printed as lines, so that many states of one bar can be shown as one.
+
+Looks known: tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and home-made ones
+(``[===>  ]``). A terminal would have overwritten them; a log keeps each state as a line of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from tui.analysis.logs import errors, levels
+from tui.text.sanitize import last_carriage_segment, strip_ansi
+
+_LONGEST_BAR = 1024
+"""No bar is longer; of longer text only the end is looked at."""
+
+BAR_SIGNS = ("%|", "━", "╸", "[=", "[#", "[>")
+"""A bar holds one of these."""
+
+_LAST_DIGITS = re.compile(r"(\d{1,3})$")
+_PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
+_COUNT = re.compile(r"(\d[\d.,]*+)\s?([a-zA-Z]{0,3})/(\d[\d.,]*+\s?[a-zA-Z]{0,3})")
+_DRAWN = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
+_BRACKETED = re.compile(r"\[[=#>.\-\s*]{5,}+\]")
+_NUMBERS = re.compile(r"\d[\d.,:]*+")
+
+
+class BarState(NamedTuple):
+    """One state of a bar.
+
+    ``key`` is the same for all states of one bar: its title and its total. ``done`` is how far it is, in
+    percent or counts, 0 when it does not say; a smaller one than before begins the bar anew.
+    """
+
+    key: str
+    done: float
+
+
+def progress_bar(text: str) -> BarState | None:
+    """The state that a line shows; None for any other line, which costs a few searches for a text."""
+    if len(text) > _LONGEST_BAR:
+        text = text[-_LONGEST_BAR:]
+    if "%|" in text:
+        return _tqdm(_shown(text))
+    if "━" in text or "╸" in text:
+        return _drawn(_shown(text))
+    if "[=" in text or "[#" in text or "[>" in text:
+        return _bracketed(_shown(text))
+    return None
+
+
+def _shown(text: str) -> str:
+    return strip_ansi(last_carriage_segment(text))
+
+
+def _tqdm(text: str) -> BarState | None:
+    """``title:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]``."""
+    before, found, after = text.rpartition("%|")
+    percent = _LAST_DIGITS.search(before[-3:])
+    if not found or percent is None or after.count("|") < 1:
+        return None
+    title = before[: len(before) - len(percent[1])].strip(" :")
+    return BarState(_key(title, _COUNT.search(after)), float(percent[1]))
+
+
+def _drawn(text: str) -> BarState | None:
+    """Rich, pip and keras: a line of ``━``, what is done before or after it."""
+    bar = _DRAWN.search(text)
+    if bar is None:
+        return None
+    title, after = text[: bar.start()], text[bar.end() :]
+    count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(after)
+    if count is None and percent is None:
+        return None  # a ruler, or the border of a table
+    done = _number(count[1]) if count else float(percent[1]) if percent else 0.0
+    return BarState(_key(title, count), done)
+
+
+def _bracketed(text: str) -> BarState | None:
+    """``45% [=====>    ]``, ``46/938 [====>....]``."""
+    bar = _BRACKETED.search(text)
+    if bar is None:
+        return None
+    percent, count = _PERCENT.search(text), _COUNT.search(text)
+    if percent is None and count is None:
+        return None
+    done = float(percent[1]) if percent else _number(count[1]) if count else 0.0
+    return BarState(_key(text[: bar.start()], count), done)
+
+
+def _key(title: str, count: re.Match[str] | None) -> str:
+    return f"{_steady(title)}|{count[3].strip() if count else ''}"
+
+
+@lru_cache(maxsize=256)
+def _steady(title: str) -> str:
+    """A title without what changes from state to state: percents, counts, values after ``=``."""
+    title = _COUNT.sub("", title)
+    title = _PERCENT.sub("", title)
+    if "=" in title or "|" in title:  # torchtune writes its step and loss into the title: 1|40|Loss: 0.91
+        title = _NUMBERS.sub("#", title)
+    return title.strip(" :-")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.replace(",", "").rstrip("."))
+    except ValueError:
+        return 0.0
+
+
+_FEWEST_CHARACTERS = 8
+"""Shorter lines (blank ones, rulers of a few dashes) say too little to be worth folding."""
+_LONGEST = 512
+_LONGEST_AS_IT_IS = 2048
+"""Up to here, longer lines are compared as they are; beyond it, not at all."""
+
+_SPEAKER = (
+    rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
+    rb"|host)\]?[ :=#_\-]{0,3}\d+"
+)
+SIGNS = ("ank", "uda", "pid", "ode", "PU", "gpu", "orker", "evice", "ocess", "host", "RANK")
+"""A line that names who says it holds one of these."""
+_DIGITS = b"0123456789"
+_TIMED = frozenset("0123456789[IWEFD")
+"""What a line begins with that begins with a time or with a rank."""
+
+_BRACKETED_RANK = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
+_CLOCK = re.compile(
+    r"(?:[IWEFD](?=\d{4} ))?\[?(?:\d{4}-\d\d-\d\d[T ]|\d{4} )?"
+    r"\d\d:\d\d:\d\d[.,:\d]*+(?:Z|[+-]\d\d:?\d\d)?\]?\s*+"
+)
+_LINE_END, _FOR_A_LINE_END = "\n", "\x0b"
+"""Stands between the lines as they are looked at, and stands for one within a line."""
+
+
+def banner_key(text: str) -> str:
+    """What identical banners of many ranks share; empty for a line that is not worth folding.
+
+    The time at its beginning and the numbers of rank, GPU, node, process and worker do not count; all
+    other numbers do: two losses are two lines.
+    """
+    return banner_keys((text,))[0]
+
+
+def banner_keys(texts: Sequence[str]) -> list[str]:
+    """The key of each line: all of them looked at as one, in a third of the time."""
+    bodies = [
+        text if text[:1] not in _TIMED and len(text) <= _LONGEST else _without_time(text) for text in texts
+    ]
+    joined = _LINE_END.join(bodies)
+    if joined.count(_LINE_END) >= len(bodies):
+        joined = _LINE_END.join([body.replace(_LINE_END, _FOR_A_LINE_END) for body in bodies])
+    keys = [key.rstrip() for key in _without_speakers(joined).split(_LINE_END)]
+    return [
+        (key if len(key) >= _FEWEST_CHARACTERS else "") if len(text) <= _LONGEST else _as_it_is(text)
+        for key, text in zip(keys, texts, strict=False)
+    ]
+
+
+def _as_it_is(text: str) -> str:
+    return text if len(text) <= _LONGEST_AS_IT_IS else ""
+
+
+def _without_time(text: str) -> str:
+    """A line's words after its time; none for one that is compared as it is, as no banner is that long."""
+    if len(text) > _LONGEST:
+        return ""
+    clock = _CLOCK.match(text)
+    if clock is not None:
+        text = text[clock.end() :]
+    return _BRACKETED_RANK.sub(r"[\1#]", text, count=1) if text[:1] == "[" else text
+
+
+def _without_speakers(text: str) -> str:
+    """The text with a sign in place of each number of who speaks."""
+    data = text.encode("utf-8", "surrogatepass")
+    pieces: list[bytes] = []
+    done = 0
+    for found in _speakers().finditer(data):
+        begin, end = found.span()
+        pieces += (data[done:begin], data[begin:end].rstrip(_DIGITS), b"#")
+        done = end
+    if not pieces:
+        return text
+    return b"".join([*pieces, data[done:]]).decode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=1)
+def _speakers() -> Any:
+    import re2  # type: ignore[import-untyped]  # a text of a hundred thousand letters in one pass
+
+    return re2.compile(_SPEAKER)
+
+
+LARGEST = 1 << 22
+"""Characters of lines that are looked at as one; more of them are looked at one by one."""
+
+_LEVEL_BEGINNING = r"\n(?:\[|.\d{4}|..\d{4})"
+_TIME_BEGINNING = r"\n[\d\[]"
+
+
+class LinesAsOne:
+    """Which of some lines are worth a look. A line too many may be named, never one too few."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._begins: list[int] = []
+        text = "\n".join(("", *lines))
+        if len(text) > LARGEST:
+            self._text: bytes | None = None
+            self._is_ordinary = False
+        else:
+            self._text = _encoded(text)
+            self._is_ordinary = _anything().search(self._text) is None
+
+    @property
+    def may_name_speakers(self) -> bool:
+        """Whether a line may begin with a time or name a rank, so that it is not its own banner's key."""
+        if self._is_ordinary:
+            return False
+        return self._text is None or _speaker_signs().search(self._text) is not None
+
+    def that_may_tell_levels(self) -> Collection[int]:
+        """The places of the lines that may tell their level."""
+        return self._places(_levels)
+
+    def that_may_begin_tracebacks(self) -> Collection[int]:
+        """The places of the lines with which a traceback may begin."""
+        return self._places(_tracebacks)
+
+    def that_may_be_bars(self) -> Collection[int]:
+        """The places of the lines that may be a progress bar's states."""
+        return self._places(_bars)
+
+    def _places(self, signs: Any) -> Collection[int]:
+        if self._is_ordinary:
+            return ()
+        if self._text is None:
+            return range(len(self._lines))
+        found = [match.start() for match in signs().finditer(self._text)]
+        if not found:
+            return ()
+        if not self._begins:
+            self._begins = self._line_begins(self._text)
+        begins = self._begins
+        return {bisect_right(begins, position) - 1 for position in found}
+
+    def _line_begins(self, text: bytes) -> list[int]:
+        """Where each line begins, the line end before it included, which signs may begin with."""
+        lines: Sequence[str] | list[bytes] = text.split(b"\n")[1:]
+        if len(lines) > len(self._lines):  # a line holds line ends itself
+            lines = self._lines if text.isascii() else [_encoded(line) for line in self._lines]
+        return list(accumulate([len(line) + 1 for line in lines], initial=0))[:-1]
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _compiled(signs: Iterable[str], *expressions: str) -> Any:
+    import re2  # one pass for all signs, however many
+
+    any_of_them = "|".join((*map(re2.escape, signs), *expressions))
+    # The rest of a line with a sign is passed over: one is enough.
+    return re2.compile(rf"(?:{any_of_them})[^\n]*".encode())
+
+
+@lru_cache(maxsize=1)
+def _levels() -> Any:
+    return _compiled(levels.SIGNS, _LEVEL_BEGINNING)
+
+
+@lru_cache(maxsize=1)
+def _tracebacks() -> Any:
+    return _compiled(errors.SIGNS)
+
+
+@lru_cache(maxsize=1)
+def _bars() -> Any:
+    return _compiled(BAR_SIGNS)
+
+
+@lru_cache(maxsize=1)
+def _speaker_signs() -> Any:
+    return _compiled(SIGNS, _TIME_BEGINNING)
+
+
+@lru_cache(maxsize=1)
+def _anything() -> Any:
+    signs = (*levels.SIGNS, *errors.SIGNS, *BAR_SIGNS, *SIGNS)
+    return _compiled(signs, _LEVEL_BEGINNING, _TIME_BEGINNING)

@@ -1,0 +1,351 @@
+"""Samples that lie closer than asked for: a server may not know the distance that it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from api_client.models.metrics import JobMetrics, MetricSample, NodeSeries, StorageMetrics
+from tui.analysis.series import EMPTY, Series, SeriesBuffer
+from tui.text.names import natural_key
+
+Point = tuple[float, float | None]
+
+_REGULAR = 0.75  # samples at such a part of the distance asked for are as asked for
+
+Reduction = Literal["extremes", "mean"]
+"""What stands for samples that are too many: the lowest and highest, to be seen; the mean, to judge by."""
+
+
+def as_far_apart(points: Sequence[Point], step_s: float, reduction: Reduction) -> Sequence[Point]:
+    """The points (in the order of time), at most one a step on average; as they are where they are no more.
+
+    Two steps make a part, of which its extremes are kept, or its mean. Parts lie on a grid of their own, so
+    that overlapping answers are reduced alike. A gap within a part is lost, one as long as a part stays.
+    """
+    width_s = 2 * step_s
+    if step_s <= 0 or not _is_dense(points, step_s):
+        return points
+    points = tuple(dict(points).items())  # the last said of a moment holds
+    if not _is_dense(points, step_s):
+        return points
+    parts: dict[int, list[Point]] = {}
+    for point in points:
+        parts.setdefault(int(point[0] // width_s), []).append(point)
+    newest = points[-1][0]
+    kept: dict[float, float | None] = {}
+    for number, part in parts.items():
+        values = _reduced([value for _, value in part], reduction)
+        # Where in the part they were is lost: at regular times no false gap comes between them.
+        for place, value in enumerate(values):
+            kept[min(newest, (number + (2 * place + 1) / (2 * len(values))) * width_s)] = value
+    return tuple(kept.items())
+
+
+def _is_dense(points: Sequence[Point], step_s: float) -> bool:
+    return len(points) > 2 and points[-1][0] - points[0][0] < _REGULAR * (len(points) - 1) * step_s
+
+
+def _reduced(values: Sequence[float | None], reduction: Reduction) -> Sequence[float | None]:
+    """What stands for the values of a part, in their order."""
+    known = [value for value in values if value is not None and value == value]
+    if not known:
+        return (None, None)
+    if reduction == "mean":
+        return (sum(known) / len(known),)
+    low, high = min(known), max(known)
+    return (low, high) if known.index(low) <= known.index(high) else (high, low)
+
+
+LEADER = "leader"
+"""Name of the only node of an answer that names none (API facts, 2.2: its series are the leader's)."""
+
+MAX_POINTS = 1500
+"""Samples kept of each series."""
+
+FRESH_S = 90.0
+"""A series without a sample for longer than that, while others have some, says nothing about now …"""
+
+FRESH_STEPS = 4.0
+"""… unless its samples are usually further apart: then after so many of their distances."""
+
+ALIGNED_S = 10.0
+"""GPUs sampled within that time of each other count as sampled together in their mean."""
+
+
+TakePoints = Callable[[Iterable[MetricSample]], Sequence[Point]]
+"""Samples as points in the order of time, no more than wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSnapshot:
+    """One node: its series, and what is true now (``None`` where nothing recent is known).
+
+    GPU tuples are in the order of GPU ranks, whose names are in ``gpus``. Utilisations are fractions
+    0–1, CPU use is in cores, memory and disk use in bytes.
+    """
+
+    name: str
+    gpus: tuple[str, ...] = ()
+    gpu_utilization: tuple[Series, ...] = ()
+    gpu_memory: tuple[Series, ...] = ()
+    mean_utilization: Series = EMPTY
+    mean_memory: Series = EMPTY
+    cpu: Series = EMPTY
+    cpu_memory: Series = EMPTY
+    disk_usage: Series = EMPTY
+    disk_utilization: Series = EMPTY
+    gpu_utilization_now: tuple[float | None, ...] = ()
+    gpu_memory_now: tuple[float | None, ...] = ()
+    mean_utilization_now: float | None = None
+    mean_memory_now: float | None = None
+    cpu_now: float | None = None
+    cpu_memory_now: float | None = None
+    disk_usage_now: float | None = None
+    disk_utilization_now: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSnapshot:
+    """All nodes in natural order, the job's cache, and ``at``: when the newest sample was taken (epoch s).
+
+    ``step_s`` is the distance of the newest samples.
+    """
+
+    nodes: tuple[NodeSnapshot, ...] = ()
+    cache_usage: Series = EMPTY
+    cache_utilization: Series = EMPTY
+    cache_usage_now: float | None = None
+    cache_utilization_now: float | None = None
+    at: float | None = None
+    step_s: float = 0.0
+
+    def node(self, name: str) -> NodeSnapshot | None:
+        """The node of that name."""
+        return next((node for node in self.nodes if node.name == name), None)
+
+
+class MetricsFold:
+    """Folds answers of the metrics route, which may overlap, come unordered and change their nodes.
+
+    A node whose samples did not change is the same object in the next snapshot; a node that vanished
+    keeps its history and has nothing to say about now. Of samples that lie closer than ``step_s`` no more are
+    kept than were asked for (``as_far_apart``).
+    """
+
+    def __init__(
+        self, *, max_points: int = MAX_POINTS, step_s: float = 0.0, reduction: Reduction = "extremes"
+    ) -> None:
+        self._take = partial(_points, step_s=step_s, reduction=reduction)
+        self._max_points = max_points
+        self._nodes: dict[str, _Node] = {}
+        self._cache = _Storage("cache", max_points, self._take)
+        self._snapshot = MetricsSnapshot()
+
+    @property
+    def snapshot(self) -> MetricsSnapshot:
+        """The newest snapshot."""
+        return self._snapshot
+
+    def fold(self, metrics: JobMetrics) -> MetricsSnapshot:
+        """Take an answer. Returns the new snapshot, or the same one when nothing changed."""
+        changed = False
+        if metrics.per_node_metrics:
+            # The top-level series are the leader's: once nodes are named they would show it twice.
+            changed = self._nodes.pop(LEADER, None) is not None
+            for named in metrics.per_node_metrics:
+                changed |= self._node(named.node_id).take(named.metrics)
+        elif set(self._nodes) <= {LEADER} and _has_samples(metrics):
+            changed = self._node(LEADER).take(metrics)
+        changed |= self._cache.take(metrics.cache)
+        if changed:
+            self._snapshot = self._build()
+        return self._snapshot
+
+    def _node(self, name: str) -> _Node:
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = _Node(name, self._max_points, self._take)
+        return node
+
+    def _build(self) -> MetricsSnapshot:
+        newest = [node.newest for node in self._nodes.values() if node.newest is not None]
+        at = max(newest, default=self._cache.usage.newest)
+        nodes = tuple(self._nodes[name].snapshot(at) for name in sorted(self._nodes, key=natural_key))
+        return MetricsSnapshot(
+            nodes=nodes,
+            cache_usage=self._cache.usage.snapshot(),
+            cache_utilization=self._cache.utilization.snapshot(),
+            cache_usage_now=value_now(self._cache.usage.snapshot(), at),
+            cache_utilization_now=value_now(self._cache.utilization.snapshot(), at),
+            at=at,
+            step_s=_newest_step_s(nodes),
+        )
+
+
+def _newest_step_s(nodes: Iterable[NodeSnapshot]) -> float:
+    for node in nodes:
+        for series in (node.mean_utilization, node.cpu, node.cpu_memory):
+            if len(series) > 1:
+                return series.times[-1] - series.times[-2]
+    return 0.0
+
+
+def value_now(series: Series, at: float | None) -> float | None:
+    """The newest value, unless it is too old at the time ``at`` (epoch seconds) to stand for now."""
+    if at is None or not series.times:
+        return None
+    value = series.values[-1]
+    if value != value:
+        return None
+    age_s = at - series.times[-1]
+    if age_s > FRESH_S:
+        usual_s = series.times[-1] - series.times[-2] if len(series) > 1 else 0.0
+        if age_s > FRESH_STEPS * usual_s:
+            return None
+    return value
+
+
+def mean_known(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _points(samples: Iterable[MetricSample], *, step_s: float, reduction: Reduction) -> Sequence[Point]:
+    points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
+    points.sort(key=_time_of)  # stable: of a repeated moment the last said holds
+    return as_far_apart(points, step_s, reduction)
+
+
+def _time_of(point: tuple[float, float | None]) -> float:
+    return point[0]
+
+
+def _has_samples(series: NodeSeries) -> bool:
+    storage = series.ephemeral_storage
+    return bool(
+        series.gpu_utilization
+        or series.gpu_memory_usage_bytes
+        or series.cpu_usage
+        or series.cpu_memory_usage_bytes
+        or (storage is not None and (storage.usage_bytes or storage.utilization))
+    )
+
+
+class _Storage:
+    """A volume's two series."""
+
+    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
+        self._points = points
+        self.usage = SeriesBuffer(f"{name} usage", max_points=max_points)
+        self.utilization = SeriesBuffer(f"{name} utilization", max_points=max_points)
+
+    def take(self, storage: StorageMetrics | None) -> bool:
+        """Returns whether anything changed."""
+        if storage is None:
+            return False
+        usage = self.usage.extend(self._points(storage.usage_bytes))
+        utilization = self.utilization.extend(self._points(storage.utilization))
+        return bool(usage or utilization)
+
+
+class _Gpus:
+    """One measure of every GPU of a node, and its mean."""
+
+    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
+        self._points = points
+        self._max_points = max_points
+        self.buffers: dict[str, SeriesBuffer] = {}
+        self.mean = SeriesBuffer(name, max_points=max_points)
+
+    def take(self, series: dict[str, list[MetricSample]]) -> bool:
+        """Returns whether anything changed."""
+        changed: set[float] = set()
+        for gpu, samples in series.items():
+            buffer = self.buffers.get(gpu)
+            if buffer is None:
+                buffer = self.buffers[gpu] = SeriesBuffer(f"GPU {gpu}", max_points=self._max_points)
+            changed.update(buffer.extend(self._points(samples)))
+        for time in sorted(changed):
+            self.mean.add(
+                time, mean_known(buffer.value_near(time, ALIGNED_S) for buffer in self.buffers.values())
+            )
+        return bool(changed)
+
+    def shown(self, names: Iterable[str]) -> tuple[Series, ...]:
+        """The series of these GPUs; an empty one for a GPU without this measure."""
+        return tuple(
+            self.buffers[name].snapshot() if name in self.buffers else Series(f"GPU {name}") for name in names
+        )
+
+
+class _Node:
+    """The buffers of one node."""
+
+    def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
+        self._name = name
+        self._points = points
+        self._utilization = _Gpus("utilization", max_points, points)
+        self._memory = _Gpus("memory", max_points, points)
+        self._cpu = SeriesBuffer("cpu", max_points=max_points)
+        self._cpu_memory = SeriesBuffer("cpu memory", max_points=max_points)
+        self._disk = _Storage("disk", max_points, points)
+        self._snapshot: NodeSnapshot | None = None
+        self.newest: float | None = None
+
+    def take(self, series: NodeSeries) -> bool:
+        """Returns whether anything changed."""
+        changed = self._utilization.take(series.gpu_utilization)
+        changed |= self._memory.take(series.gpu_memory_usage_bytes)
+        changed |= bool(self._cpu.extend(self._points(series.cpu_usage)))
+        changed |= bool(self._cpu_memory.extend(self._points(series.cpu_memory_usage_bytes)))
+        changed |= self._disk.take(series.ephemeral_storage)
+        if changed:
+            self._snapshot = None
+            buffers = (*self._utilization.buffers.values(), *self._memory.buffers.values(), self._cpu,
+                       self._cpu_memory, self._disk.usage, self._disk.utilization)  # fmt: skip
+            self.newest = max((b.newest for b in buffers if b.newest is not None), default=None)
+        return changed
+
+    def snapshot(self, at: float | None) -> NodeSnapshot:
+        """The node as of ``at``; the same object while neither its samples nor what is recent changed."""
+        held = self._snapshot
+        if held is not None:
+            fresh = self._build(at)
+            return held if fresh == held else self._keep(fresh)
+        return self._keep(self._build(at))
+
+    def _keep(self, snapshot: NodeSnapshot) -> NodeSnapshot:
+        self._snapshot = snapshot
+        return snapshot
+
+    def _build(self, at: float | None) -> NodeSnapshot:
+        gpus = tuple(sorted({*self._utilization.buffers, *self._memory.buffers}, key=natural_key))
+        utilization, memory = self._utilization.shown(gpus), self._memory.shown(gpus)
+        cpu, cpu_memory = self._cpu.snapshot(), self._cpu_memory.snapshot()
+        disk_usage, disk_utilization = self._disk.usage.snapshot(), self._disk.utilization.snapshot()
+        utilization_now = tuple(value_now(series, at) for series in utilization)
+        memory_now = tuple(value_now(series, at) for series in memory)
+        return NodeSnapshot(
+            name=self._name,
+            gpus=gpus,
+            gpu_utilization=utilization,
+            gpu_memory=memory,
+            mean_utilization=self._utilization.mean.snapshot(),
+            mean_memory=self._memory.mean.snapshot(),
+            cpu=cpu,
+            cpu_memory=cpu_memory,
+            disk_usage=disk_usage,
+            disk_utilization=disk_utilization,
+            gpu_utilization_now=utilization_now,
+            gpu_memory_now=memory_now,
+            mean_utilization_now=mean_known(utilization_now),
+            mean_memory_now=mean_known(memory_now),
+            cpu_now=value_now(cpu, at),
+            cpu_memory_now=value_now(cpu_memory, at),
+            disk_usage_now=value_now(disk_usage, at),
+            disk_utilization_now=value_now(disk_utilization, at),
+        )

@@ -1,0 +1,477 @@
+"""Lines that say that a run begins again: torchrun's, Ray's, the platform's and home-made ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from api_client.models.logs import LogLine
+from tui.analysis.logs.errors import ErrorLines
+from tui.analysis.progress.patterns.custom import ProgressPattern
+from tui.analysis.progress.patterns.parse import parse
+from tui.analysis.progress.patterns.reading import Reading
+from tui.analysis.progress.phases import Aside, Asides, Pauses, announces_aside
+from tui.analysis.progress.snapshot import (
+    NANOSECONDS,
+    ProgressSnapshot,
+    ReplicaLog,
+    StreamView,
+    ThinnedPoints,
+    Trend,
+    loss_trend,
+    over_steps,
+)
+from tui.analysis.progress.stream import Pace, StreamProgress
+from tui.text.names import natural_key
+
+_HINTS = ("estart", "RETRY_COUNT", "etrying", "ttempt")
+_ANNOUNCED = re.compile(
+    r"\brestarting (?:the )?(?:worker|process|training|trainer|job|run)\b"
+    r"|\bworker group restarting\b"
+    r"|\bgroup(?:s)? will be restarted\b"
+    r"|\brestart_count[\"']?\s?[=:]\s?[1-9]"
+    r"|\bBT_RETRY_COUNT[\"']?\s?[=:]\s?[\"']?[1-9]"
+    r"|\battempt (?:[2-9]|\d{2,3})(?: of |/)\d+ (?:of|to) (?:start|run|train)"
+    r"|\b(?:training|job|run) restarted\b"
+    r"|\bRestarting from (?:checkpoint|step|iteration)\b",
+    re.IGNORECASE,
+)
+MAX_CHARACTERS = 1024
+
+
+def announces_restart(message: str) -> bool:
+    """Whether the line says that the run, or its workers, were started again."""
+    head = message[:MAX_CHARACTERS]
+    return any(hint in head for hint in _HINTS) and _ANNOUNCED.search(head) is not None
+
+
+MAX_SAVES = 200
+"""Checkpoints told by the log that are kept, the newest."""
+
+SAME_SAVE_NS = 900 * NANOSECONDS
+"""Lines of one name within that time tell of one checkpoint …"""
+
+NAMELESS_SAVE_NS = 60 * NANOSECONDS
+"""… and a line without a name, of the one that was told so shortly before or after."""
+
+_NEIGHBOURS = 8
+_NAMELESS = "checkpoint"
+
+
+class ToldSaves:
+    """Saves in the order of time, in whatever order their lines come."""
+
+    __slots__ = ("_saves",)
+
+    def __init__(self) -> None:
+        self._saves: list[tuple[int, str]] = []
+
+    def keep(self, name: str, stamp_ns: int) -> None:
+        """A line of that time told of a checkpoint; ``name`` is empty where it gave none."""
+        saves = self._saves
+        place = bisect_right(saves, (stamp_ns, "\uffff"))
+        for other in range(max(0, place - _NEIGHBOURS), min(len(saves), place + _NEIGHBOURS)):
+            at_ns, held = saves[other]
+            apart_ns = abs(at_ns - stamp_ns)
+            same = held == name if name and held else apart_ns < NAMELESS_SAVE_NS
+            if same and apart_ns < SAME_SAVE_NS:
+                saves[other] = (min(at_ns, stamp_ns), held or name)
+                saves.sort()
+                return
+        saves.insert(place, (stamp_ns, name))
+        del saves[:-MAX_SAVES]
+
+    def named(self) -> tuple[tuple[str, int], ...]:
+        """Names and times (epoch ns), oldest first."""
+        return tuple((name or _NAMELESS, at_ns) for at_ns, name in self._saves)
+
+    def last(self, step: int | None) -> tuple[str, int] | None:
+        """The newest; one without a name is called by the step that the run is at. None for none."""
+        if not self._saves:
+            return None
+        at_ns, name = self._saves[-1]
+        return (name or (_NAMELESS if step is None else f"step-{step}"), at_ns)
+
+
+_BLOCKS = 8
+"""The run's recent speed is measured in so many parts; how far they differ is how unsure the end is."""
+
+_LEAST_SHARE = 0.02
+"""No forecast is surer than that."""
+
+_SPREAD = 2.0
+"""Standard errors on either side: the end lies within in about 19 of 20 steady runs."""
+
+
+def eta_range_s(
+    left_steps: float, rates: Sequence[float | None], times: Sequence[float], steps: Sequence[float]
+) -> tuple[float, float] | None:
+    """The least and the most seconds for ``left_steps``; None while no speed is known.
+
+    ``rates`` are the speeds (steps a second) that could each go on: the recent one, that of the last
+    half hour, that of the whole run. ``times`` and ``steps`` are the marks that the speed is read from:
+    ascending, not reaching back beyond a restart.
+    """
+    known = [rate for rate in rates if rate is not None and rate > 0 and math.isfinite(rate)]
+    if not known:
+        return None
+    share = max(_LEAST_SHARE, _SPREAD * _relative_error(times, steps))
+    fastest, slowest = max(known) * (1 + share), min(known) / (1 + share)
+    return left_steps / fastest, left_steps / slowest
+
+
+def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
+    """The standard error of the mean speed over equal parts of the time, relative to it."""
+    if len(times) < 3 or times[-1] <= times[0]:
+        return 0.25
+    blocks = min(_BLOCKS, len(times) - 1)
+    width = (times[-1] - times[0]) / blocks
+    places = [min(len(times) - 1, bisect_left(times, times[0] + n * width)) for n in range(blocks + 1)]
+    places[-1] = len(times) - 1
+    speeds = [
+        (steps[end] - steps[start]) / (times[end] - times[start])
+        for start, end in itertools.pairwise(places)
+        if times[end] > times[start]
+    ]
+    mean = sum(speeds) / len(speeds) if speeds else 0.0
+    if len(speeds) < 2 or mean <= 0:
+        return 0.25
+    variance = sum((speed - mean) ** 2 for speed in speeds) / (len(speeds) - 1)
+    return math.sqrt(variance / len(speeds)) / mean
+
+
+_TREND_SHARE = 4  # the newest quarter of the losses is compared with the quarter before …
+_TREND_READINGS = 200  # … or so many of them
+_LEAST_READINGS = 3  # fewer than so many on either side tell nothing
+
+
+def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """The mean of the newest losses, of as many before them, and their difference's standard error.
+
+    Losses that are no numbers are left out. The noise is told by how far neighbours differ, since a
+    spread around the mean would take a steep trend itself for noise.
+    """
+    size = min(_TREND_READINGS, len(values) // _TREND_SHARE)
+    finite = [value for value in values[-2 * max(_LEAST_READINGS, size) :] if math.isfinite(value)]
+    half = len(finite) // 2
+    if half < 2:
+        return (finite[-1] if finite else None), None, None
+    before, recent = finite[-2 * half : -half], finite[-half:]
+    # Plain sums and products: they overflow to infinity, where fsum and ** would raise.
+    mean_before, mean_recent = sum(before) / half, sum(recent) / half
+    steps = [later - earlier for earlier, later in pairwise(finite)]
+    variance = sum(step * step for step in steps) / len(steps) / 2
+    return mean_recent, mean_before, math.sqrt(2 * variance / half)
+
+
+__all__ = [
+    "NANOSECONDS",
+    "ProgressFold",
+    "ProgressPattern",
+    "ProgressSnapshot",
+    "Reading",
+    "StreamView",
+    "Trend",
+    "loss_trend",
+    "over_steps",
+    "parse",
+]
+
+MAX_POINTS = 20_000
+"""Points kept of each curve of the stream that is shown."""
+
+MAX_RESTARTS = 200
+"""Announced restarts that are kept, the newest."""
+
+RESTARTS_APART_S = 600.0
+"""A restart that is announced and the step that goes back after it are one."""
+
+_SECONDARY_SHARE = 16  # other streams keep a sixteenth: they matter only if they become the shown one
+_MAX_STREAMS = 256
+_MAX_REPLICAS = 1024
+
+
+class ProgressFold:
+    """Folds log lines into a snapshot, in whatever order they come.
+
+    Several ranks often print the same: the replica with the most losses is shown, of equals the one
+    that comes first by name, unless another stream was chosen. Work is proportional to the lines that
+    are new; space is bounded. ``patterns`` are the user's own and come before the known families.
+    """
+
+    def __init__(self, *, max_points: int = MAX_POINTS, patterns: Sequence[ProgressPattern] = ()) -> None:
+        self._max_points = max_points
+        self._patterns = tuple(patterns)
+        self._streams: dict[tuple[str, int], StreamProgress] = {}
+        self._chosen: str | None = None
+        self._first_line_at_ns: int | None = None
+        self._last_line_at_ns: int | None = None
+        self._replicas: dict[str, list[int]] = {}  # first and last stamp, and the number of lines
+        self._pauses = Pauses()
+        self._errors = ErrorLines()
+        self._saves = ToldSaves()
+        self._asides = Asides()
+        self._announced_restarts: list[float] = []
+        self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
+
+    def add(self, lines: Iterable[LogLine]) -> None:
+        """Take lines: newer, older or in between; each line once."""
+        told = False
+        for line in lines:
+            stamp = line.timestamp_ns
+            if self._last_line_at_ns is None or stamp > self._last_line_at_ns:
+                self._last_line_at_ns = stamp
+                self._snapshot = None
+            if self._first_line_at_ns is None or stamp < self._first_line_at_ns:
+                self._first_line_at_ns = stamp
+            if line.replica and self._heard(line.replica, stamp):
+                self._snapshot = None
+            if self._pauses.add(stamp / NANOSECONDS):
+                self._snapshot = None
+            if self._errors.take(stamp, line.message, line.level, line.replica):
+                self._snapshot = None
+            reading = parse(line.message, self._patterns)
+            if reading is None:
+                if announces_restart(line.message):
+                    insort(self._announced_restarts, stamp / NANOSECONDS)
+                    del self._announced_restarts[:-MAX_RESTARTS]
+                    told = True
+                elif (aside := announces_aside(line.message)) is not None:
+                    told |= self._asides.keep(aside, stamp / NANOSECONDS)
+                continue
+            told = True
+            if reading.checkpoint is not None:
+                self._saves.keep(reading.checkpoint, stamp)
+                self._asides.keep("checkpoint", stamp / NANOSECONDS)
+            else:
+                self._stream(line.replica or "", reading.rank).add(stamp / NANOSECONDS, reading)
+        if told:
+            self._snapshot = None
+            self._share_space()
+
+    def choose(self, stream: str | None) -> None:
+        """Show the stream of that key (see ``ProgressSnapshot.streams``); None for the usual choice."""
+        if stream != self._chosen:
+            self._chosen = stream
+            self._snapshot = None
+            self._share_space()
+
+    def snapshot(self) -> ProgressSnapshot:
+        """Where the run stands; the same object until a line changes something."""
+        if self._snapshot is None:
+            self._snapshot = self._build()
+        return self._snapshot
+
+    def _heard(self, replica: str, stamp_ns: int) -> bool:
+        """Count a line of the replica. Returns whether it is the first or the last one so far."""
+        known = self._replicas.get(replica)
+        if known is None:
+            if len(self._replicas) >= _MAX_REPLICAS:
+                return False
+            known = self._replicas[replica] = [stamp_ns, stamp_ns, 0]
+        known[2] += 1
+        if known[0] < stamp_ns < known[1]:
+            return False
+        known[0], known[1] = min(known[0], stamp_ns), max(known[1], stamp_ns)
+        return True
+
+    def _stream(self, replica: str, rank: int | None) -> StreamProgress:
+        key = (replica, -1 if rank is None else rank)
+        stream = self._streams.get(key)
+        if stream is None:
+            if len(self._streams) >= _MAX_STREAMS:
+                return StreamProgress(1)  # beyond all reason: read, and forgotten
+            stream = self._streams[key] = StreamProgress(self._max_points)
+        return stream
+
+    def _shown(self) -> tuple[tuple[str, int], StreamProgress] | None:
+        if not self._streams:
+            return None
+        if self._chosen is not None:
+            for key, stream in self._streams.items():
+                if _stream_key(key) == self._chosen:
+                    return key, stream
+        key = min(
+            self._streams,
+            key=lambda key: (
+                -self._streams[key].loss_readings,
+                -self._streams[key].step_readings,
+                natural_key(key[0]),
+                key[1],
+            ),
+        )
+        return key, self._streams[key]
+
+    def _share_space(self) -> None:
+        shown = self._shown()
+        if shown is None or len(self._streams) == 1:
+            return
+        for stream in self._streams.values():
+            stream.limit_points(
+                self._max_points if stream is shown[1] else self._max_points // _SECONDARY_SHARE
+            )
+
+    def _build(self) -> ProgressSnapshot:
+        shown = self._shown()
+        if shown is None:
+            return ProgressSnapshot(
+                last_checkpoint=self._saves.last(None),
+                first_line_at_ns=self._first_line_at_ns,
+                last_line_at_ns=self._last_line_at_ns,
+                saves=self._saves.named(),
+                errors=self._errors.tally(),
+                restarts=_apart(self._announced_restarts),
+                line_pause_s=self._pauses.longest(-math.inf),
+                replicas=self._replica_logs(),
+            )
+        key, stream = shown
+        steps_told_by = self._telling_steps(stream)
+        pace = steps_told_by.pace()
+        recent, before, error = compare_recent(stream.losses.values)
+        started = steps_told_by.first_step_at() or -math.inf
+        low, high = _eta_range(pace) or (None, None)
+        return ProgressSnapshot(
+            step=pace.step if pace else None,
+            total_steps=pace.total_steps if pace else None,
+            epoch=stream.newest("epoch"),
+            total_epochs=stream.newest("total_epochs"),
+            loss=_last(stream.losses.values),
+            loss_recent=recent,
+            loss_before=before,
+            loss_error=error,
+            eval_loss=self._newest_anywhere("eval_loss", stream),
+            learning_rate=_last(self._points("learning_rates", stream).values),
+            grad_norm=_last(self._points("grad_norms", stream).values),
+            tokens_per_s=_last(self._points("tokens_per_s", stream).values),
+            samples_per_s=_last(self._points("samples_per_s", stream).values),
+            rate_steps_per_s=pace.recent if pace else None,
+            rate_overall=pace.overall if pace else None,
+            eta_s=_eta_s(pace),
+            eta_low_s=low,
+            eta_high_s=high,
+            step_interval_s=pace.interval_s if pace else None,
+            step_pause_s=steps_told_by.pauses.longest(started),
+            line_pause_s=self._pauses.longest(started),
+            last_step_at_ns=self._last_step_at_ns(pace, stream),
+            aside=self._aside(pace, steps_told_by),
+            last_checkpoint=self._saves.last(pace.step if pace else None),
+            first_line_at_ns=self._first_line_at_ns,
+            last_line_at_ns=self._last_line_at_ns,
+            loss_series=stream.losses.series(),
+            loss_by_step=stream.loss_by_step(),
+            eval_loss_series=self._points("eval_losses", stream).series(),
+            learning_rate_series=self._points("learning_rates", stream).series(),
+            grad_norm_series=self._points("grad_norms", stream).series(),
+            tokens_per_s_series=self._points("tokens_per_s", stream).series(),
+            samples_per_s_series=self._points("samples_per_s", stream).series(),
+            rate_series=steps_told_by.rate_series(),
+            step_series=steps_told_by.step_series(),
+            restarts=_apart([*self._announced_restarts, *steps_told_by.restarts()]),
+            saves=self._saves.named(),
+            errors=self._errors.tally(),
+            replicas=self._replica_logs(),
+            streams=self._views(),
+            stream=_stream_key(key),
+            replica=key[0] or None,
+        )
+
+    def _replica_logs(self) -> tuple[ReplicaLog, ...]:
+        names = sorted(self._replicas, key=natural_key)
+        return tuple(ReplicaLog(name, *self._replicas[name]) for name in names)
+
+    def _views(self) -> tuple[StreamView, ...]:
+        views = [
+            StreamView(
+                key=_stream_key(key),
+                replica=key[0] or None,
+                rank=None if key[1] < 0 else key[1],
+                readings=stream.loss_readings + stream.step_readings,
+                step=stream.newest_step(),
+                step_time_s=stream.mean_step_time_s(),
+            )
+            for key, stream in self._streams.items()
+        ]
+        return tuple(sorted(views, key=lambda view: natural_key(view.key)))
+
+    def _telling_steps(self, stream: StreamProgress) -> StreamProgress:
+        """The stream itself; where it tells losses alone, or steps of rounds, one that tells the run's."""
+        if stream.pace() is None:
+            return max(self._streams.values(), key=lambda other: other.step_readings)
+        if len(self._streams) == 1 or not stream.goes_round():
+            return stream
+        others = [one for one in self._streams.values() if one.pace() is not None and not one.goes_round()]
+        return max(others, key=lambda other: other.step_readings, default=stream)
+
+    def _points(self, name: str, stream: StreamProgress) -> ThinnedPoints:
+        """A curve of the stream itself, else of whichever stream tells the most of it."""
+        own: ThinnedPoints = getattr(stream, name)
+        if len(own) or len(self._streams) == 1:
+            return own
+        told: list[ThinnedPoints] = [getattr(other, name) for other in self._streams.values()]
+        return max(told, key=len)
+
+    def _newest_anywhere(self, name: str, stream: StreamProgress) -> float | None:
+        """A value that another rank may be the one to print, such as the loss of an evaluation."""
+        own = stream.newest(name)
+        if own is not None:
+            return own
+        told = [
+            (time, value)
+            for other in self._streams.values()
+            if (time := other.newest_time(name)) is not None and (value := other.newest(name)) is not None
+        ]
+        return max(told)[1] if told else None
+
+    def _aside(self, pace: Pace | None, stream: StreamProgress) -> Aside | None:
+        """What it does aside from its steps: announced, or told by a bar that does not count them."""
+        if pace is None:
+            return None
+        announced = self._asides.since(stream.first_step_at(), pace.step_at)
+        bar = max((other.other_bar_at() or 0.0 for other in self._streams.values()), default=0.0)
+        if bar <= pace.step_at or (announced is not None and announced.newest >= bar):
+            return announced
+        if announced is not None:
+            return replace(announced, newest=bar)
+        return Aside("other", bar, bar, first=False)
+
+    def _last_step_at_ns(self, pace: Pace | None, stream: StreamProgress) -> int | None:
+        """When the newest step was first told; without steps, when the newest loss was."""
+        if pace is not None:
+            return round(pace.step_at * NANOSECONDS)
+        return round(stream.losses.times[-1] * NANOSECONDS) if stream.losses.times else None
+
+
+def _stream_key(key: tuple[str, int]) -> str:
+    replica, rank = key
+    return replica if rank < 0 else f"{replica}[{rank}]"
+
+
+def _apart(times: Sequence[float]) -> tuple[float, ...]:
+    """The times without those that follow another closely."""
+    kept: list[float] = []
+    for time in sorted(times):
+        if not kept or time - kept[-1] > RESTARTS_APART_S:
+            kept.append(time)
+    return tuple(kept)
+
+
+def _last(values: list[float]) -> float | None:
+    return values[-1] if values else None
+
+
+def _eta_range(pace: Pace | None) -> tuple[float, float] | None:
+    if pace is None or pace.total_steps is None or pace.lasting is None:
+        return None
+    left = max(0, pace.total_steps - pace.step)
+    return eta_range_s(left, (pace.recent, pace.lasting, pace.overall), pace.times, pace.steps)
+
+
+def _eta_s(pace: Pace | None) -> float | None:
+    if pace is None or pace.total_steps is None or pace.lasting is None:
+        return None
+    return max(0, pace.total_steps - pace.step) / pace.lasting

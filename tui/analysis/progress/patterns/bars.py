@@ -1,0 +1,178 @@
+"""The step of a line that names its losses in a dictionary and its step beside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from tui.analysis.progress.patterns import keyed
+from tui.analysis.progress.patterns.reading import NUMBER, Reading, found_in, to_float, to_step
+
+
+def with_step(reading: Reading, beside: str) -> Reading:
+    """The reading with the step that the text beside it tells: a progress bar, or ``step 299/600``.
+
+    As it is where it has a step, or no training loss: the bar beside an evaluation's loss is its own.
+    """
+    if reading.loss is None or reading.step is not None or reading.epoch_step is not None:
+        return reading
+    bar = read(beside)
+    if bar is not None:
+        return counted_by(reading, bar)
+    counted = keyed.counted(beside)
+    return replace(reading, **counted) if counted else reading
+
+
+def counted_by(reading: Reading, bar: Reading) -> Reading:
+    """The reading with the count of a progress bar; without it where the bar counts nothing."""
+    if bar.step is None:
+        return reading
+    return replace(
+        reading,
+        step=bar.step,
+        total_steps=bar.total_steps,
+        total_epochs=reading.total_epochs if bar.total_epochs is None else bar.total_epochs,
+        epoch_step=bar.epoch_step,
+        epoch_steps=bar.epoch_steps,
+        whole_epochs=bar.whole_epochs,
+        step_time_s=bar.step_time_s,
+        from_bar=True,
+    )
+
+
+_TQDM = re.compile(
+    r"(?:(?P<percent>\d{1,3})%\|[^|]{0,200}\| *)"
+    r"(?P<done>\d[\d,]*)/(?P<total>\d[\d,]*) "
+    r"\[(?P<spent>[\d:]+)<(?P<left>[^,\]]{1,24})(?:,\s*(?P<rate>[\d.]+|\?)(?P<unit>[^,\]\s=]{1,16}))?(?P<rest>[^\]]*)\]"
+)
+_RICH = re.compile(
+    r"Epoch (?P<epoch>\d+)(?:/(?P<last>\d+|-\d+))?\s+[━╸╺ ]{2,}\s*(?P<done>\d+)/(?P<total>\d+)\s+"
+    r"[\d:]+ • [\d:-]+\s+(?P<rate>[\d.]+)(?P<unit>it/s)(?P<rest>.*)$"
+)
+_NOTEBOOK = re.compile(
+    # The Trainer's table in a notebook: [ 40/120 01:20 < 02:44, 0.49 it/s, Epoch 0.33/1]
+    r"\[ *(?P<done>\d+)/(?P<total>\d+) [\d:]+ < [\d:]+, (?P<rate>[\d.]+) (?P<unit>it/s), "
+    r"Epoch (?P<epoch>[\d.]+)/(?P<epochs>\d+)\]"
+)
+_COLUMNS = re.compile(r"(?:^|\s)(?P<epoch>\d+)/(?P<epochs>\d+)\s+(?:[\d.]+[GM]?\s+){3,12}\d+$")  # Ultralytics
+_ITEM = re.compile(rf"([A-Za-z_][\w/ .-]{{0,48}}?)\s*[=:]\s*({NUMBER})")
+_TRAINING_UNITS = frozenset(
+    f"{unit}/s"
+    for unit in ("it", "step", "steps", "batch", "batches", "ba", "iter", "update", "optimizer_step")
+) | frozenset(f"s/{unit}" for unit in ("it", "step", "batch", "ba", "iter", "update", "optimizer_step"))
+_NOT_TRAINING = re.compile(
+    r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
+    r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|process|rollout|cache|infer|flatten|group|"
+    r"class +images|file|prompt|capture|calibrat|import|install|index|embed|encod|decod|render|sampl|scor)"
+    # Whatever else somebody is doing, it is not training: Resolving, Capturing, Applying, Adding …
+    r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
+    re.IGNORECASE,
+)
+_TITLE_CHARACTERS = 160
+_TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
+_EPOCH_UNITS = frozenset({"epoch/s", "s/epoch", "ep/s", "s/ep", "epochs/s"})
+_EPOCH_IN_TITLE = re.compile(
+    # OpenRLHF's episodes are its epochs; without their number they are games that are played.
+    r"(?:epoch|episode(?=[ :=\[]*\d+/\d))[ :=\[]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?",
+    re.IGNORECASE,
+)
+
+
+def read(text: str) -> Reading | None:
+    """The reading of a training bar; bars of other work (downloads, evaluation …) tell nothing."""
+    if "%|" in text:
+        return _read_tqdm(text)
+    if "━" in text:
+        return _read_rich(text)
+    return _read_notebook(text) if " < " in text else None
+
+
+def _read_tqdm(text: str) -> Reading | None:
+    match = None
+    for match in _TQDM.finditer(text):  # noqa: B007 - several bars in one line: the last is shown
+        pass
+    if match is None:
+        return None
+    title = _title(text[: match.start()])
+    done, total = to_step(match["done"]), to_step(match["total"])
+    if done is None or not total or done > total or _NOT_TRAINING.search(title):
+        return None
+    known = found_in(_items(match["rest"]) | _items(text[match.end() :]) | _items(title.rpartition("|")[2]))
+    if match["unit"] in _EPOCH_UNITS and "loss" in known:
+        return Reading(**{**known, "epoch": float(done), "total_epochs": float(total)})
+    # NeMo's bar has no rate but its loss; without a rate of steps or a loss it could be anything.
+    if match["unit"] not in _TRAINING_UNITS and "loss" not in known:
+        return None
+    if match["unit"] in _TRAINING_UNITS:
+        step_time_s = _step_time_s(match)
+        if "loss" not in known and step_time_s is not None and step_time_s < _TOO_FAST:
+            return None
+        known["step_time_s"] = step_time_s or known.get("step_time_s")
+    named_epoch = _EPOCH_IN_TITLE.search(title) or _COLUMNS.search(title)
+    if named_epoch is None:
+        return Reading(**{**known, "step": done, "total_steps": total, "from_bar": True})
+    epoch, epochs = to_step(named_epoch["epoch"]) or 0, to_step(named_epoch["epochs"])
+    # "Epoch 1/3" counts from one, Lightning's plain "Epoch 0" from zero.
+    return _within_epoch(known, done, total, max(0, epoch - 1) if epochs else epoch, epochs)
+
+
+def _read_rich(text: str) -> Reading | None:
+    match = _RICH.search(text)
+    if match is None:
+        return None
+    done, total = to_step(match["done"]), to_step(match["total"])
+    if done is None or not total:
+        return None
+    last = to_step(match["last"]) if match["last"] else None
+    epochs = None if last is None else last + 1  # Lightning prints the number of the last epoch, from zero
+    known = found_in(_items(match["rest"]))
+    known["step_time_s"] = _step_time_s(match)
+    return _within_epoch(known, done, total, int(match["epoch"]), epochs)
+
+
+def _read_notebook(text: str) -> Reading | None:
+    match = _NOTEBOOK.search(text)
+    if match is None:
+        return None
+    return Reading(
+        step=to_step(match["done"]),
+        total_steps=to_step(match["total"]),
+        epoch=to_float(match["epoch"]),
+        total_epochs=to_float(match["epochs"]),
+        step_time_s=_step_time_s(match),
+        from_bar=True,
+    )
+
+
+def _within_epoch(known: dict[str, Any], done: int, total: int, whole: int, epochs: int | None) -> Reading:
+    """The reading of a bar that counts within its epoch, after ``whole`` of ``epochs`` epochs.
+
+    NeMo and Lightning may print the run's own count too; the bar's count is surer.
+    """
+    counted = {
+        "step": whole * total + done,
+        "total_steps": epochs * total if epochs else None,
+        "epoch": known.get("epoch", whole + done / total),
+        "total_epochs": epochs,
+        "epoch_step": done,
+        "epoch_steps": total,
+        "whole_epochs": whole,
+    }
+    return Reading(**{**known, **counted, "from_bar": True})
+
+
+def _step_time_s(match: re.Match[str]) -> float | None:
+    speed = to_float(match["rate"])
+    if not speed:
+        return None
+    return speed if match["unit"].startswith("s/") else 1 / speed
+
+
+def _items(text: str) -> dict[str, object]:
+    return {key.strip().lower(): value for key, value in _ITEM.findall(text)}
+
+
+def _title(before: str) -> str:
+    """What a bar calls itself, without the loggers' and ranks' words before it."""
+    return before[-_TITLE_CHARACTERS:].rpartition("] ")[2].rpartition(") ")[2].strip(" :")

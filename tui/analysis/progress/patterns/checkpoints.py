@@ -1,0 +1,95 @@
+"""A checkpoint was, or is being, saved: as most trainers say it."""
+
+from __future__ import annotations
+
+import re
+
+from tui.analysis.progress.patterns.reading import Reading
+
+_SAVING = re.compile(
+    r"\b(?:sav(?:ing|ed)|wrote|writing|stor(?:ing|ed)|successfully saved|finished saving)\b[^/{]{0,60}?"
+    r"\b(?:checkpoint|global_step)",
+    re.IGNORECASE,
+)
+_SAVING_MODEL = re.compile(
+    r"\bsav(?:ing|ed) (?:the )?(?:best )?(?:model|adapter|state)(?: weights)? (?:to|in|at)\b"
+    r"|\bmodel saved (?:to|in|at) /",
+    re.IGNORECASE,
+)
+_SAVED_AFTER = re.compile(
+    r"\bcheckpoint save : .{0,40}?\biteration: \d"  # NeMo
+    r"|\bcheckpoint\b.{0,160}?\b(?:saved|is ready now|written|finalized successfully)\b",
+    re.IGNORECASE,
+)
+_ANNOUNCED = re.compile(
+    # What is to come, or was long ago: "every 500 steps", "saving checkpoints to …", "was saved by".
+    r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)"
+    r"|\bwas saved (?:by|with|from)\b|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint"
+    r"|\d saved checkpoints",
+    re.IGNORECASE,
+)
+_SAVED_PATH = re.compile(
+    r"\b(?:sav(?:ing|ed)|wrote|writing)\b[^/]{0,60}?/[^\s]{0,400}?"
+    r"(?:checkpoint[-_]|ckpt[-_]|global_step_?|step[-_=]|iter_|epoch[-_=])\d",
+    re.IGNORECASE,
+)
+_NOT_SAVING = re.compile(
+    r"\b(?:load|resum|restor|delet|remov|not sav|will be sav|would|skip|fail|error|unable|could ?n.t"
+    r"|about to be)",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"(?<![\w.@=+/-])(?:[A-Za-z0-9]{1,12}://|/)?[\w.@=+-]++(?:/[\w.@=+-]++)++/?")
+_ABSOLUTE = re.compile(r"(?<![\w./])/[\w.@=+-]++/?(?=\s|$|[,;:'\")])")
+_NAMED = re.compile(
+    r"\b((?:checkpoint|ckpt)[-_]\d+|global_step_?\d+|iter_\d+|step[-_=]\d+|epoch[-_=]\d+[\w.=-]*)"
+)
+_EXTENSION = re.compile(r"\.\w{1,12}")
+_ITERATION = re.compile(r"\b(iteration|step)[ =:]{1,8}(\d{1,12})\b", re.IGNORECASE)
+_VERL_FOLDER = "local_global_step_folder:"
+_MAX_NAME = 120
+_WORDS = (
+    "sav",
+    "finalized",
+    "writ",
+    "wrote",
+    "stor",
+    "is ready now",
+    _VERL_FOLDER,
+)  # one of them is in every such line
+
+
+def read(text: str) -> Reading | None:
+    """The reading of a line about saving a checkpoint; its name is empty where the line gives none."""
+    lowered = text.lower()
+    if not any(word in lowered for word in _WORDS):
+        return None
+    about_saving = (
+        _SAVING.search(text)
+        or _SAVING_MODEL.search(text)
+        or _SAVED_AFTER.search(text)
+        or _SAVED_PATH.search(text)
+        or _VERL_FOLDER in text
+    )
+    if not about_saving or _NOT_SAVING.search(text):
+        return None
+    if _ANNOUNCED.search(text) and not _NAMED.search(text):
+        return None
+    return Reading(checkpoint=_name(text)[:_MAX_NAME])
+
+
+def _name(text: str) -> str:
+    named = [str(name).rstrip(".") for name in _NAMED.findall(text)]
+    if named:
+        # The folder or file that is called so, whole: model--loss=1.20-epoch=0.ckpt, step500-unsharded.
+        parts = (part for path in _PATH.findall(text) for part in path.split("/") if named[-1] in part)
+        whole = max(parts, key=len, default=named[-1])
+        return named[-1] if _EXTENSION.fullmatch(whole.removeprefix(named[-1])) else whole
+    counted = _ITERATION.search(text)
+    if counted is not None:
+        # Megatron-LM calls the folder of iteration 4000 iter_0004000.
+        iteration = counted[1].lower() == "iteration"
+        return f"iter_{int(counted[2]):07d}" if iteration else f"step-{int(counted[2])}"
+    paths = _PATH.findall(text) or _ABSOLUTE.findall(text)
+    if not paths:
+        return ""
+    return str(max(paths, key=len)).rstrip("/.").rpartition("/")[2]

@@ -1,0 +1,98 @@
+"""Patterns of the user's own, for trainers that nobody else has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui.analysis.logs.pattern import LogPattern
+from tui.analysis.progress.patterns.reading import Reading, to_float, to_step
+
+GROUPS = (
+    "step",
+    "total",
+    "epoch",
+    "epochs",
+    "loss",
+    "eval_loss",
+    "lr",
+    "grad_norm",
+    "tokens_per_s",
+    "samples_per_s",
+    "step_time_s",
+    "step_time_ms",
+    "rank",
+    "checkpoint",
+)
+"""The groups that a pattern may name; at least one of the measures among them."""
+
+_DIALECT = "patterns are RE2's: no look-around, back-references or possessive quantifiers"
+_WHOLE = {"step": "step", "total": "total_steps", "rank": "rank"}
+_FRACTIONS = {
+    "epoch": "epoch",
+    "epochs": "total_epochs",
+    "loss": "loss",
+    "eval_loss": "eval_loss",
+    "lr": "learning_rate",
+    "grad_norm": "grad_norm",
+    "tokens_per_s": "tokens_per_s",
+    "samples_per_s": "samples_per_s",
+    "step_time_s": "step_time_s",
+    "step_time_ms": "step_time_s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressPattern:
+    """A regular expression with named groups (``GROUPS``) that reads one line.
+
+    ``regex`` is searched anywhere in a line that is free of escape sequences. It is one of RE2, so that no
+    line, whatever a trainer prints, takes more than linear time: look-around, back-references and
+    possessive quantifiers do not exist. Raises ValueError, saying why, for one that is not supported, names
+    no group or one that nobody knows.
+    """
+
+    name: str
+    regex: str
+    compiled: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        problem = LogPattern(self.regex, regex=True, case=True).problem
+        if problem:
+            raise ValueError(f"pattern {self.name!r}: {problem} ({_DIALECT})")
+        import re2  # type: ignore[import-untyped]  # only for those who have patterns
+
+        compiled = re2.compile(self.regex)
+        unknown = sorted(set(compiled.groupindex) - set(GROUPS))
+        if unknown:
+            raise ValueError(
+                f"pattern {self.name!r}: no such group: {', '.join(unknown)}; there are {', '.join(GROUPS)}"
+            )
+        if not compiled.groupindex:
+            raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
+        object.__setattr__(self, "compiled", compiled)
+
+    def read(self, text: str) -> Reading | None:
+        """The reading of a line that matches; None for others, and where no group holds a number."""
+        try:
+            match = self.compiled.search(text)
+        except UnicodeEncodeError:  # a lone surrogate
+            match = self.compiled.search(text.encode("utf-8", "replace").decode())
+        if match is None:
+            return None
+        groups = match.groupdict()
+        if groups.get("checkpoint"):
+            return Reading(checkpoint=groups["checkpoint"].strip()[:120])
+        found: dict[str, float | int] = {}
+        for group, text_found in groups.items():
+            if text_found is None:
+                continue
+            if group in _WHOLE:
+                whole = to_step(text_found.strip())
+                if whole is not None:
+                    found[_WHOLE[group]] = whole
+            elif group in _FRACTIONS:
+                number = to_float(text_found.strip())
+                if number is not None:
+                    found[_FRACTIONS[group]] = number / 1000 if group == "step_time_ms" else number
+        return Reading(**found) if found.keys() - {"rank"} else None  # type: ignore[arg-type]

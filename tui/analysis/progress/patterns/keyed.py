@@ -1,0 +1,235 @@
+"""Lines that name a step and a loss and report neither: prose, code, errors, commands."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tui.analysis.progress.patterns.reading import (
+    NUMBER,
+    Reading,
+    found_in,
+    says_something,
+    to_float,
+    to_step,
+)
+
+# By how the line begins: a shell's trace, an assignment, a build's log, a stack …
+_NO_BEGINNING = re.compile(
+    r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |usage:|file \"|frame #|raise |assert |e   |-{1,2}\w"
+    r"|\w+ = \S{1,40}; ?\w+ = )"
+)
+# … an exception by name, a call with a text in it, flags of a command …
+_EXCEPTION = re.compile(r"\b[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning)\b")
+_CALL = re.compile(r"\w\(f?[\"']")
+_FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
+# … or what is said to be done with a step, other than having made it.
+_ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
+_WORD = re.compile(r"\w+")
+_OTHER_DEEDS = frozenset(
+    _WORD.findall(
+        "loaded loading resumed resuming restored restoring retry retrying waited waiting reverted reverting"
+        " rewound expect expected expecting recommend recommended goal"
+    )
+)
+_OF_SENTENCES = frozenset(
+    _WORD.findall(
+        "the was were are should has had have we you your that which because still so reach reached than but"
+        " got not if when could would must will see only this be until due normal below above differ differs"
+    )
+)
+_IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
+
+
+def is_report(text: str, *, marked: bool) -> bool:
+    """Whether a line with a step and a value reports them.
+
+    ``marked``: an equals sign or a colon stands between a name and its value, as in no sentence. Without
+    one, words of a sentence make the line prose.
+    """
+    lowered = text.lower()
+    words = frozenset(_WORD.findall(lowered))
+    if not words.isdisjoint(_OTHER_DEEDS) or lowered.rstrip().endswith("?") or _NO_BEGINNING.match(lowered):
+        return False
+    if ("Error" in text or "Exception" in text or "Warning" in text) and _EXCEPTION.search(text):
+        return False
+    if ("(" in text and _CALL.search(lowered)) or ("--" in text and _FLAG.search(lowered)):
+        return False
+    if "back" in words and _ROLLED_BACK.search(lowered):
+        return False
+    return marked or (words.isdisjoint(_OF_SENTENCES) and _IS_OR_OF.search(lowered) is None)
+
+
+# These read text in lower case, several times faster than without regard to case; and where a pattern begins
+# by looking back, what it may begin with is said first, so that no other place is looked back from.
+_LOWER_NUMBER = NUMBER.lower()
+_STEP = re.compile(
+    r"(?=[gtsibnu])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )"
+    r"(?:global[ _]step|train(?:ing)?[ _]step|steps?|iteration|iter|it|batch"
+    r"|num[ _]updates|updates?)"
+    r"\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<step>\d[\d,]{0,14})(?:\s{0,8}(?:/|of)\s{0,8}(?P<total>\d[\d,]{0,14}))?(?![\w.]*\w)"
+)
+_EPOCH = re.compile(
+    r"(?=[te])(?<![\w./-])(?:train )?epoch\s{0,8}[=:#]?\s{0,8}[\[(]?\s{0,8}(?P<epoch>\d{1,9}(?:\.\d{1,12})?)"
+    r"(?:\s{0,8}(?:/|of)\s{0,8}(?P<epochs>\d{1,9}))?(?![\w]*\w)"
+)
+_RATE_NAME = r"tok(?:en)?s?/s(?:ec)?(?:/(?:gpu|device))?|samples/s(?:ec)?|examples/s(?:ec)?"
+_VALUE = re.compile(
+    r"(?=[a-z])(?<![\w./?&-])(?:(?:train(?:ing)?|optim|perf|throughput|metrics)/(?!loss))?(?P<name>"
+    r"(?:train(?:ing)?|eval(?:uation)?|val(?:idation)?|valid|test|dev|lm|total|avg|mean|running|step|batch"
+    r"|policy|actor|ce|nll|gpt|sft|distill|reward"
+    # Losses that are not the one: named, so that they are not taken for it.
+    r"|critic|value|vf|aux|kl|reg|unsupervised|entropy|router|balanc\w{1,8}|mtp|cls|bbox|best|min|max|last"
+    r"|packet|target|reference|previous|initial"
+    r")[ _/]loss(?:_mean)?|loss[ _](?:train|val)|loss"
+    r"|(?:train/|optim/)?(?:learning[ _]rate|lr|grad(?:ient)?[ _-]?norm)|gnorm|norm"
+    rf"|{_RATE_NAME}|tokens_per_s(?:ec(?:ond)?)?(?:_per_gpu)?|tps|samples_per_s(?:ec(?:ond)?)?"
+    r"|step_time(?:_s|_ms)?|step_avg|iter_time_ms|sec/step|s/step|dt|time(?=\s{0,2}[=:]?\s{0,8}\d[\d.]{0,12}\s?ms))"
+    r"\s{0,8}(?P<mark>[=:]|(?<=loss )is )?\s{0,8}(?:np\.float\d+\(|tensor\()?(?P<value>"
+    + _LOWER_NUMBER
+    + r")(?P<unit>ms|[skm])?(?![\w.]*[a-z_]| ?%)"
+)
+_RATE_AFTER = re.compile(
+    rf"(?<![\w.])(?P<value>{_LOWER_NUMBER})(?P<unit>[km])? ?(?P<name>{_RATE_NAME})\b(?!\s?[=:])"
+)
+_REWARD = re.compile(
+    rf"\b(?:mean|average|avg)?[ _]?(?:reward|return)s?(?:/mean)?\s?[:=]\s{{0,4}}{_LOWER_NUMBER}"
+)
+_TIMES_IN_SECONDS = ("step_time", "step_time_s", "step_avg", "time")
+_ABOUT_EVALUATION = re.compile(
+    # Whose loss it is, as the heading of a line: "| valid |", "[Eval] step 40", "Validation: epoch 3".
+    r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation)?|val|eval(?:uation)?|test)"
+    r"(?: ?[\]):|]| - | set\b| on '[\w.-]{1,40}' subset| (?=(?:at )?(?:global[ _])?(?:step|epoch|iter)))"
+)
+_WITHIN_VALIDATION = re.compile(r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ ")  # fairseq's, half-way
+_EVALUATION_ALONE = re.compile(
+    r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?)[ _]loss|test set: average loss)"
+    rf" ?[=:] ?(?P<value>{_LOWER_NUMBER})(?:$|, accuracy)"
+)
+_THOUSANDS = {"k": 1e3, "m": 1e6}
+_BRACKETS = re.compile(r"(?:^|\s)\[\s{0,8}(?P<step>\d{1,12})\s?/\s{0,8}(?P<total>\d{1,12})\](?=\s|:)")
+_SETTINGS = re.compile(
+    r"\b\w*(?:Namespace|Config|Arguments|Args|Params|Settings|Scheduler|LR|Optimizer|AdamW?)\("
+)
+_BATCH_OF_EPOCH = re.compile(
+    # OpenMMLab: Epoch(train) [2][ 50/1000]
+    r"\bEpoch\s?(?:\(train\))?\s*\[\s*(?P<epoch>\d{1,9})\]\s*\[\s*(?P<done>\d{1,12})/(?P<total>\d{1,12})\]"
+    r"|\bTrain: (?P<epoch2>\d{1,9}) \[\s*(?P<done2>\d{1,12})/(?P<total2>\d{1,12})\b"  # timm
+)
+_ITER_OF_RUN = re.compile(r"\bIter\s?\(train\) *\[\s*(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
+_WITHIN = re.compile(r"(?<![a-z])batch\b[^|,]{0,12}\d")
+_MNIST = re.compile(r"\bTrain Epoch: (?P<epoch>\d+) \[(?P<done>\d+)/(?P<total>\d+) \(\d+%\)\]")
+_TORCHVISION = re.compile(r"\bEpoch: \[(?P<epoch>\d{1,9})\]\s*\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\]")
+
+
+def read(text: str) -> Reading | None:
+    """The reading of a line with a loss and a step or an epoch, or a step and a measure of it.
+
+    A loss alone is not enough: prose and settings speak of losses too.
+    """
+    # Every line with a hint comes by here: no pattern is tried that a word of its own rules out.
+    lowered = text.lower()
+    if "(" in text and _SETTINGS.search(text):
+        return None
+    step = _STEP.search(lowered)
+    epoch = _EPOCH.search(lowered) if "epoch" in lowered else None
+    if step is None and "[" in text and "loss" in lowered:
+        step = _BRACKETS.search(text)  # [40/900] loss: 1.2
+    within = _counted(text) if "[" in text else {}
+    evaluates = "val" in lowered or "test" in lowered
+    if step is None and epoch is None and not within:
+        alone = _EVALUATION_ALONE.match(lowered) if evaluates and lowered.count("loss") == 1 else None
+        return None if alone is None else Reading(eval_loss=to_float(alone["value"]))
+    if evaluates and _WITHIN_VALIDATION.search(text):
+        return None
+    found = list(_VALUE.finditer(lowered))
+    values = {match["name"]: _value(match) for match in reversed(found)}
+    if "/s" in lowered:
+        for match in _RATE_AFTER.finditer(lowered):  # the unit stands behind the number
+            values.setdefault(match["name"], _value(match))
+    if not values and step is not None and step["total"] and _REWARD.search(lowered):
+        # Reinforcement learning often tells no loss: how far it is is worth knowing all the same.
+        return _of_counts(step) if is_report(text, marked=True) else None
+    if not values or not is_report(text, marked=any(match["mark"] for match in found)):
+        return None
+    known = found_in(values)
+    if step is not None:
+        known |= {"step": to_step(step["step"]), "total_steps": to_step(step["total"])}
+    if epoch is not None:
+        known |= {"epoch": to_float(epoch["epoch"]), "total_epochs": to_float(epoch["epochs"])}
+        known |= _within_epoch(text, known)
+    known |= within
+    if evaluates and "loss" in known and "eval_loss" not in known and _ABOUT_EVALUATION.search(lowered):
+        known["eval_loss"] = known.pop("loss")
+    told = Reading(**known)
+    return told if says_something(told) and (told.step is not None or told.epoch is not None) else None
+
+
+def counted(text: str) -> dict[str, Any]:
+    """The step and the total that a text names, as fields of ``Reading``; empty for one that names none."""
+    match = _STEP.search(text.lower())
+    return {} if match is None else {"step": to_step(match["step"]), "total_steps": to_step(match["total"])}
+
+
+def _of_counts(step: re.Match[str]) -> Reading | None:
+    done, total = to_step(step["step"]), to_step(step["total"])
+    return None if done is None or not total or done > total else Reading(step=done, total_steps=total)
+
+
+def _counted(text: str) -> dict[str, Any]:
+    """The step as OpenMMLab and timm count it: within the epoch, or over the run."""
+    run = _ITER_OF_RUN.search(text)
+    if run is not None:
+        return {"step": to_step(run["done"]), "total_steps": to_step(run["total"])}
+    match = _BATCH_OF_EPOCH.search(text)
+    if match is None:
+        return {}
+    # OpenMMLab counts epochs from one, timm from zero.
+    whole = max(0, int(match["epoch"]) - 1) if match["epoch"] else int(match["epoch2"])
+    return _in_epoch(whole, int(match["done"] or match["done2"]), int(match["total"] or match["total2"]))
+
+
+def _in_epoch(whole: int, done: int, steps: int, total: int | None = None) -> dict[str, Any]:
+    return {
+        "step": whole * steps + done,
+        "total_steps": total,
+        "epoch": whole + done / max(1, steps),
+        "epoch_step": done,
+        "epoch_steps": steps,
+        "whole_epochs": whole,
+    }
+
+
+def _within_epoch(text: str, known: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a line that counts within its epoch; empty for one that counts over the run."""
+    mnist = _MNIST.search(text)
+    if mnist is not None:
+        # It counts samples within the epoch, which are no steps but move like them.
+        epochs_done = max(0, int(mnist["epoch"]) - 1)
+        return {"epoch": epochs_done + int(mnist["done"]) / max(1, int(mnist["total"]))}
+    vision = _TORCHVISION.search(text)
+    if vision is not None:
+        whole, step, steps = int(vision["epoch"]), int(vision["done"]), int(vision["total"])
+        total: int | None = None
+    else:
+        epochs = known.get("total_epochs")
+        if known.get("step") is None or not known.get("total_steps"):
+            return {}
+        if not epochs and (_WITHIN.search(text.lower()) is None or known["epoch"] != int(known["epoch"])):
+            return {}
+        step, steps = known["step"], known["total_steps"]
+        # "Epoch [2/3], Step [40/900]": epochs counted from one.
+        whole, total = max(0, int(known["epoch"]) - 1), int(epochs) * steps if epochs else None
+    return _in_epoch(whole, step, steps, total)
+
+
+def _value(match: re.Match[str]) -> float | None:
+    number = to_float(match["value"])
+    if number is None:
+        return None
+    name, unit = match["name"], match["unit"] or ""
+    if unit in _THOUSANDS:
+        return number * _THOUSANDS[unit]
+    if name == "dt" and unit == "s":
+        return number * 1000  # without a unit, dt is in milliseconds by custom
+    return number / 1000 if name in _TIMES_IN_SECONDS and unit == "ms" else number

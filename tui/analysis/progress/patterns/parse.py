@@ -1,0 +1,180 @@
+"""How many steps there will be, as Transformers, Unsloth, TRL and verl say it before they begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from tui.analysis.progress.patterns import (
+    bars,
+    blocks,
+    checkpoints,
+    counters,
+    deepspeed,
+    keras,
+    keyed,
+    megatron,
+    nemo,
+    structured,
+    torchtitan,
+    verl,
+)
+from tui.analysis.progress.patterns.custom import ProgressPattern
+from tui.analysis.progress.patterns.reading import Reading, to_step
+from tui.text.sanitize import last_carriage_segment, strip_ansi
+
+_TOTAL = re.compile(
+    r"\b(?:total (?:optimi[sz]ation|training|train)[ _]steps|total steps)(?: ?[=:] ?| )(\d[\d,]{0,14})\b",
+    re.IGNORECASE,
+)
+
+
+def read_announced_total(text: str) -> Reading | None:
+    """The reading of such an announcement: the total alone."""
+    match = _TOTAL.search(text) if "otal" in text else None
+    total = to_step(match[1]) if match is not None else None
+    return Reading(total_steps=total) if total else None
+
+
+MAX_CHARACTERS = 8192
+"""Longer lines are no progress lines; reading them would only cost time."""
+
+_MAX_LINES = 200
+_SEGMENTS_LOOKED_AT = 4
+_FIELDS = tuple(field.name for field in fields(Reading) if field.name != "from_bar")
+
+_HINTS = (
+    "loss",
+    "step",
+    "it/s",
+    "s/it",
+    "iter",
+    "epoch",
+    "checkpoint",
+    "ckpt",
+    "sav",
+    "batch=",
+    "tokens_per",
+    "/group0",
+    "eval/",
+    " norm",
+    "optim/",
+    "device/tps",
+    "tokens/sec",
+)
+"""No family's line is without one of these (lower case)."""
+
+# torchrun's [rank0]: and [default0]:, srun's 0:, mpirun's [1,0]<stdout>:, Ray's processes and home-made
+# ones, perhaps after a time and a level.
+_RANK = re.compile(
+    r"^\s*(?:(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,18}(?:Z|[+-]\d\d:?\d\d)?\]?[ :|-]{0,4})?"
+    r"(?:\[?(?:INFO|DEBUG|WARNING)\]?[ :|-]{0,4})?"
+    r"(?:\[(?:rank|default|Rank |Rank:? ?|RANK |local_rank )(\d{1,5})\]:?"
+    r"|(?:rank|Rank)[ :=](\d{1,5})(?:\]|:|,| \|| -)(?=\s))"
+    r"|\[\d+,(\d{1,5})\]<std\w{3}>:?|(\d{1,5}): (?=\S)|\(\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\))"
+)
+
+# From the most particular to the most general: a general family would read part of a particular line.
+_FAMILIES = (
+    structured.read_python_dict,
+    structured.read_json,
+    bars.read,
+    keras.read,
+    nemo.read,
+    megatron.read,
+    torchtitan.read,
+    verl.read,
+    deepspeed.read,
+    blocks.read,
+    counters.read,
+    checkpoints.read,
+    keyed.read,
+    read_announced_total,
+)
+
+
+def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | None:
+    """What a log line tells about the training's progress; ``None`` when it is no such line.
+
+    Of a line that a progress bar overwrote, what it showed last counts. Of a message of several lines,
+    what they tell together. NaN and infinite losses are kept: they are what a person needs to see.
+    Never raises, whatever the text. The user's own ``patterns`` are tried first, on any line.
+    """
+    if len(message) > MAX_CHARACTERS:
+        overwritten = message[-MAX_CHARACTERS:]
+        if "\r" not in overwritten:
+            return None
+        message = overwritten[overwritten.index("\r") :]
+    for pattern in patterns:
+        reading = pattern.read(strip_ansi(last_carriage_segment(message)))
+        if reading is not None:
+            return reading
+    lowered = message.lower()
+    for hint in _HINTS:
+        if hint in lowered:
+            break
+    else:
+        return None
+    text = strip_ansi(message.rstrip("\r\n")).replace("\b", "")  # Keras goes back by backspaces
+    if "\n" not in text:
+        return _read_line(text)
+    told = [reading for line in text.split("\n")[-_MAX_LINES:] if (reading := _read_line(line)) is not None]
+    return _together(told) if told else None
+
+
+def _read_line(text: str) -> Reading | None:
+    """What one line tells, by the last of its segments that tells something.
+
+    Transformers prints its losses over its bar: the bar before a loss without a step has the step.
+    """
+    if "\r" not in text:
+        return _read_segment(text)
+    segments = [segment for segment in text.split("\r") if segment.strip()][-_SEGMENTS_LOOKED_AT:]
+    if not segments:
+        return None
+    told: Reading | None = None
+    for segment in reversed(segments):
+        reading = _read_segment(segment)
+        if reading is None:
+            continue
+        if told is None:
+            told = reading
+        elif reading.from_bar and told.loss is not None and told.step is None and told.epoch_step is None:
+            told = bars.counted_by(told, reading)
+        if told.from_bar or told.step is not None:
+            break
+    rank = _RANK.match(text)  # it may stand before the first of them
+    return (
+        told if told is None or rank is None or told.rank is not None else replace(told, rank=_number(rank))
+    )
+
+
+def _read_segment(text: str) -> Reading | None:
+    rank = _RANK.match(text)
+    if rank is not None:
+        text = text[rank.end() :]
+    for read in _FAMILIES:
+        reading = read(text)
+        if reading is not None:
+            if rank is None or reading.checkpoint is not None:
+                return reading
+            return replace(reading, rank=_number(rank))
+    return None
+
+
+def _number(rank: re.Match[str]) -> int:
+    return int(rank[rank.lastindex or 1])
+
+
+def _together(told: Sequence[Reading]) -> Reading:
+    """What several lines of one message tell: of each field the last, or else a checkpoint."""
+    measures = [reading for reading in told if reading.checkpoint is None]
+    if not measures:
+        return told[-1]
+    together = measures[0]
+    for reading in measures[1:]:
+        together = replace(
+            together, **{name: value for name in _FIELDS if (value := getattr(reading, name)) is not None}
+        )
+    return together

@@ -1,0 +1,179 @@
+"""How long a run may be silent: the pauses it has come back from."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right, insort
+from dataclasses import dataclass
+from typing import Literal
+
+JOIN_S = 20.0
+"""Signs closer together than that are one stretch of activity."""
+
+LONE_PAUSE_S = 1800.0
+"""A longer pause that happened once only is an accident, not a rhythm."""
+
+_MAX_STRETCHES = 2000
+
+
+class Pauses:
+    """Stretches of activity out of signs that come in any order; what lies between them are pauses."""
+
+    __slots__ = ("_ends", "_starts", "_version", "_worked_out")
+
+    def __init__(self) -> None:
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+        self._version = 0
+        self._worked_out: tuple[int, float, float | None] = (-1, 0.0, None)
+
+    def add(self, time: float) -> bool:
+        """A sign of life at that time (seconds). Returns whether a pause may have changed by it."""
+        starts, ends = self._starts, self._ends
+        if ends and starts[-1] <= time <= ends[-1] + JOIN_S:
+            if time > ends[-1]:
+                ends[-1] = time
+            return False
+        place = bisect_right(starts, time)
+        if place and time <= ends[place - 1]:
+            return False
+        self._version += 1
+        if place and time <= ends[place - 1] + JOIN_S:
+            ends[place - 1] = max(ends[place - 1], time)
+            place -= 1
+        elif place < len(starts) and time >= starts[place] - JOIN_S:
+            starts[place] = time
+        else:
+            starts.insert(place, time)
+            ends.insert(place, time)
+        if place + 1 < len(starts) and starts[place + 1] <= ends[place] + JOIN_S:
+            ends[place] = max(ends[place], ends.pop(place + 1))
+            starts.pop(place + 1)
+        if len(starts) > _MAX_STRETCHES:
+            del starts[0], ends[0]
+        return True
+
+    def longest(self, since: float) -> float | None:
+        """The longest pause since a time that may be expected again; None where there was none."""
+        version, of, answer = self._worked_out
+        if version == self._version and of == since:
+            return answer
+        first = max(1, bisect_right(self._starts, since))
+        gaps = sorted(
+            (self._starts[place] - self._ends[place - 1] for place in range(first, len(self._starts))),
+            reverse=True,
+        )
+        answer = None
+        if gaps:
+            lone = gaps[0] > LONE_PAUSE_S and (len(gaps) < 2 or gaps[1] < gaps[0] / 2)
+            answer = gaps[0] if not lone else (gaps[1] if len(gaps) > 1 else None)
+        self._worked_out = (self._version, since, answer)
+        return answer
+
+
+AsideKind = Literal["evaluation", "checkpoint", "other"]
+
+JOIN_ASIDES_S = 300.0
+"""Lines about one kind that are closer together tell of one stretch."""
+
+MAX_STRETCHES = 200
+"""Stretches kept of each kind, the newest."""
+
+MAX_CHARACTERS = 1024
+BEFORE_ITS_STEP_S = 30.0
+"""The line that announces it may come so long before that of the step it follows."""
+
+# These read text in lower case, and say first what may begin them: several times faster than otherwise.
+_HINTS = (
+    *("valuat", " eval", "'eval", "alidat", "nference"),
+    *("ompil", "apturing", "ploading", "ushing", "erging", "enerating", "onsolidat"),
+)
+_EVALUATION = re.compile(
+    r"\*\*\* running (?:evaluation|prediction|validation)\b"
+    r"|(?=[rsbepdl])\b(?:running|start(?:ing|s|ed)?|begin(?:ning)?|enter(?:ing)?|perform(?:ing)?|doing"
+    r"|launching) "
+    r"(?:the |an? |full |final |next |online |offline |model |training |lm |downstream |in-loop )*"
+    r"(?:evaluations?|validations?|evals?|inference)\b"
+    r"|\bstarted: 'eval"
+    r"|^\W{0,8}(?:\[[^\]]{1,60}\]\W{0,3}){0,4}(?:evaluating|validating)\b"
+    r"|(?=[ev])\b(?:evaluating|validating|evaluation|validation)\b"
+    r"(?:[^%]{0,60}\d{1,3}%\||(?<=ing) (?:the |on |at |model|checkpoint|epoch|step|policy))"
+)
+_OTHER = re.compile(
+    r"(?=[cupmg])\b(?:compiling|capturing (?:the )?(?:cuda )?graphs?|uploading|pushing\b.{1,60}\bhub"
+    r"|consolidating|merging (?:lora|weights|adapter|model|shard)"
+    r"|generating (?:samples?|completions?|rollouts?|responses?|images?))\b"
+)
+_NO_BEGINNING = re.compile(
+    r"(?=[esdfctanwo])\b(?:every|skip\w*|disabled|finished|done|completed?|took|ended|after each|will be"
+    r"|strategy|not|no|without|failed|error)\b|(?:evaluation|eval)_strategy|(?<!pid)(?<!ip)=\w"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """The newest such stretch since the last step, with the times of its first and newest line (epoch s).
+
+    Where such stretches follow each other too closely to be told apart, it begins with the last step.
+
+    ``first`` says that the run's steps have not been interrupted by its kind before.
+    """
+
+    kind: AsideKind
+    since: float
+    newest: float
+    first: bool
+
+
+def announces_aside(message: str) -> AsideKind | None:
+    """What the line says that the run does now; None for other lines. Saves are read elsewhere."""
+    head = message[:MAX_CHARACTERS].lower()
+    for hint in _HINTS:
+        if hint in head:
+            break
+    else:
+        return None
+    kind: AsideKind | None = (
+        "evaluation" if _EVALUATION.search(head) else "other" if _OTHER.search(head) else None
+    )
+    return None if kind is None or _NO_BEGINNING.search(head) else kind
+
+
+class Asides:
+    """Stretches of such lines, in whatever order they come."""
+
+    __slots__ = ("_stretches",)
+
+    def __init__(self) -> None:
+        self._stretches: dict[AsideKind, list[tuple[float, float]]] = {}
+
+    def keep(self, kind: AsideKind, time: float) -> bool:
+        """A line of that time (epoch s) told of it. Returns whether that changed anything."""
+        stretches = self._stretches.setdefault(kind, [])
+        joined = (time, time)
+        for stretch in [one for one in stretches if one[0] - JOIN_ASIDES_S <= time <= one[1] + JOIN_ASIDES_S]:
+            if stretch[0] <= time <= stretch[1]:
+                return False
+            stretches.remove(stretch)
+            joined = (min(joined[0], stretch[0]), max(joined[1], stretch[1]))
+        insort(stretches, joined)
+        del stretches[:-MAX_STRETCHES]
+        return True
+
+    def since(self, first_step_at: float | None, last_step_at: float | None) -> Aside | None:
+        """The newest stretch that goes on after the last step; None while there is none, or no step."""
+        if last_step_at is None:
+            return None
+        begun = -math.inf if first_step_at is None else first_step_at
+        found: Aside | None = None
+        for kind, stretches in self._stretches.items():
+            begin, newest = stretches[-1]
+            if newest < last_step_at - BEFORE_ITS_STEP_S or (found is not None and newest < found.newest):
+                continue
+            earlier = any(end >= begun for _, end in stretches[:-1])
+            if begin < last_step_at - BEFORE_ITS_STEP_S:  # steps went on since then: several have joined
+                earlier |= begin >= begun
+                begin = last_step_at
+            found = Aside(kind, begin, max(begin, newest), not earlier)
+        return found

@@ -1,0 +1,253 @@
+"""Points over time in a bounded space that keep their extremes: thinned where they are many."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tui.analysis.logs.errors import ErrorTally
+from tui.analysis.progress.phases import Aside
+from tui.analysis.series import EMPTY, Series
+
+_GROUP = 4  # points of which thinning keeps two: the lowest and the highest
+_KEPT_WHOLE = 64  # the newest points are never thinned
+
+
+class ThinnedPoints:
+    """Points (time, value, step) in time order; when full, every four old ones become their two extremes.
+
+    Points of one time keep the order they came in. ``steps`` may hold ``None``. Callers may
+    correct a value or a step, never the order, and say so by ``corrected``.
+    """
+
+    __slots__ = ("_series", "limit", "name", "steps", "times", "values")
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name = name
+        self.limit = limit
+        self.times: list[float] = []
+        self.values: list[float] = []
+        self.steps: list[int | None] = []
+        self._series: Series | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def add(self, time: float, value: float, step: int | None = None) -> int:
+        """Put a point in its place. Returns the first position from which points changed."""
+        self._series = None
+        times = self.times
+        if not times or time >= times[-1]:
+            position = len(times)
+            times.append(time)
+            self.values.append(value)
+            self.steps.append(step)
+        else:
+            position = bisect_right(times, time)
+            times.insert(position, time)
+            self.values.insert(position, value)
+            self.steps.insert(position, step)
+        if len(times) <= max(self.limit, 2 * _KEPT_WHOLE):
+            return position
+        self._thin()
+        return 0
+
+    def before(self, time: float) -> int | None:
+        """The position of the last point at or before a time."""
+        position = bisect_right(self.times, time) - 1
+        return position if position >= 0 else None
+
+    def after(self, time: float) -> float:
+        """The time of the first point after a time; infinite when there is none."""
+        position = bisect_right(self.times, time)
+        return self.times[position] if position < len(self.times) else math.inf
+
+    def between(self, start: float, end: float) -> range:
+        """The positions of the points from ``start`` up to, not including, ``end``."""
+        return range(bisect_left(self.times, start), bisect_left(self.times, end))
+
+    def corrected(self) -> None:
+        """Values were changed in their places: the series is made anew."""
+        self._series = None
+
+    def series(self) -> Series:
+        """The points as a series; the same object until one is added."""
+        if self._series is None:
+            self._series = Series(self.name, tuple(self.times), tuple(self.values))
+        return self._series
+
+    def _thin(self) -> None:
+        kept: list[int] = []
+        values = self.values
+        old = (len(values) - _KEPT_WHOLE) // _GROUP * _GROUP
+        for start in range(0, old, _GROUP):
+            low = high = start
+            for position in range(start + 1, start + _GROUP):
+                value = values[position]
+                if math.isnan(value):
+                    high = position  # a NaN is what a person needs to see: it counts as the highest
+                elif math.isnan(values[low]) or value < values[low]:
+                    low = position
+                elif value > values[high]:
+                    high = position
+            kept.extend({low, high} if low <= high else (high, low))
+        kept.sort()
+        kept.extend(range(old, len(values)))
+        self.times = [self.times[position] for position in kept]
+        self.values = [values[position] for position in kept]
+        self.steps = [self.steps[position] for position in kept]
+
+
+NANOSECONDS = 1_000_000_000
+_TREND_ERRORS = 3.0  # a change of fewer standard errors than that is noise
+
+Trend = Literal["↓", "↑", "→", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamView:
+    """One of several sources of progress: a replica, or a rank of it where lines name ranks.
+
+    ``key`` chooses it (``ProgressFold.choose``); ``readings`` is how often it told anything.
+    ``step_time_s`` is the mean of the newest step times it printed itself.
+    """
+
+    key: str
+    replica: str | None
+    rank: int | None
+    readings: int
+    step: int | None = None
+    step_time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """The lines of one replica (a node, as the log names it): the first, the last (epoch ns), how many."""
+
+    name: str
+    first_at_ns: int
+    last_at_ns: int
+    count: int = field(compare=False)
+
+    @property
+    def interval_s(self) -> float:
+        """Mean seconds between two lines; 0 for a single one."""
+        return (self.last_at_ns - self.first_at_ns) / NANOSECONDS / max(1, self.count - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressSnapshot:
+    """How far the training is. ``None`` is what the log does not tell.
+
+    Rates are steps a second, times of events epoch nanoseconds, ``eta_s`` counts from ``last_step_at_ns``
+    and lies between ``eta_low_s`` and ``eta_high_s`` as surely as the run's speed has been steady.
+    ``loss_recent`` is the mean of the newest losses, ``loss_before`` of those just before them, and
+    ``loss_error`` the standard error of their difference.
+    ``step_interval_s`` is how often a new step is usually reported; ``step_pause_s`` and ``line_pause_s``
+    are the longest times without a step or a line that the run has come back from (evaluations, saves).
+    ``aside`` is what the run does since its last step, where its log announces that (an evaluation, a save).
+    ``replica`` is whose lines were read, ``stream`` its key among ``streams``.
+
+    Series are over time; ``over_steps`` puts one over steps by means of ``step_series``. ``restarts`` are
+    times (epoch s) when the run began again; ``saves`` are the checkpoints that the log told (name, ns),
+    oldest first, the newest of them only. ``replicas`` are those whose lines say whose they are.
+    """
+
+    step: int | None = None
+    total_steps: int | None = None
+    epoch: float | None = None
+    total_epochs: float | None = None
+    loss: float | None = None
+    loss_recent: float | None = None
+    loss_before: float | None = None
+    loss_error: float | None = None
+    eval_loss: float | None = None
+    learning_rate: float | None = None
+    grad_norm: float | None = None
+    tokens_per_s: float | None = None
+    samples_per_s: float | None = None
+    rate_steps_per_s: float | None = None
+    rate_overall: float | None = None
+    eta_s: float | None = None
+    eta_low_s: float | None = None
+    eta_high_s: float | None = None
+    step_interval_s: float | None = None
+    step_pause_s: float | None = None
+    line_pause_s: float | None = None
+    last_step_at_ns: int | None = None
+    aside: Aside | None = None
+    last_checkpoint: tuple[str, int] | None = None
+    first_line_at_ns: int | None = None
+    last_line_at_ns: int | None = None
+    loss_series: Series = EMPTY
+    loss_by_step: tuple[tuple[int, float], ...] = ()
+    eval_loss_series: Series = EMPTY
+    learning_rate_series: Series = EMPTY
+    grad_norm_series: Series = EMPTY
+    tokens_per_s_series: Series = EMPTY
+    samples_per_s_series: Series = EMPTY
+    rate_series: Series = EMPTY
+    step_series: Series = EMPTY
+    restarts: tuple[float, ...] = ()
+    saves: tuple[tuple[str, int], ...] = ()
+    errors: ErrorTally = field(default_factory=ErrorTally)
+    replicas: tuple[ReplicaLog, ...] = ()
+    streams: tuple[StreamView, ...] = ()
+    stream: str | None = None
+    replica: str | None = None
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of the run is done, 0 to 1."""
+        if self.step is None or not self.total_steps:
+            return None
+        return min(1.0, self.step / self.total_steps)
+
+    @property
+    def throughput_series(self) -> tuple[Series, str]:
+        """The best measure of speed that the log has, and its unit: tokens, samples or steps a second."""
+        for series, unit in (
+            (self.tokens_per_s_series, "tok/s"),
+            (self.samples_per_s_series, "samples/s"),
+        ):
+            if len(series):
+                return series, unit
+        return self.rate_series, "it/s"
+
+
+def loss_trend(snapshot: ProgressSnapshot) -> Trend:
+    """Whether the loss falls ``↓``, rises ``↑`` or stays ``→`` (within its noise); empty while unknown."""
+    recent, before = snapshot.loss_recent, snapshot.loss_before
+    if recent is None or before is None:
+        return ""
+    change = recent - before
+    if abs(change) <= _TREND_ERRORS * (snapshot.loss_error or 0.0):
+        return "→"
+    return "↓" if change < 0 else "↑"
+
+
+def over_steps(series: Series, snapshot: ProgressSnapshot) -> Series:
+    """A series of the snapshot over steps: its ``times`` are steps, ascending.
+
+    A value takes the step told at or last before its time. Where a run began again at an earlier step,
+    what it had done beyond that step is left out: it was lost. Without steps, values are numbered.
+    """
+    marks = snapshot.step_series
+    if not marks.times:
+        return Series(series.name, tuple(float(n + 1) for n in range(len(series))), series.values)
+    steps: list[float] = []
+    values: list[float] = []
+    place, last = 0, len(marks.times) - 1
+    for time, value in zip(series.times, series.values, strict=True):
+        while place < last and marks.times[place + 1] <= time:
+            place += 1
+        step = marks.values[place] if marks.times[place] <= time else 0.0
+        if steps and steps[-1] > step:
+            while steps and steps[-1] >= step:
+                steps.pop()
+                values.pop()
+        steps.append(step)
+        values.append(value)
+    return Series(series.name, tuple(steps), tuple(values))

@@ -1,0 +1,385 @@
+"""Progress as one stream of log lines tells it: one replica, or one rank of it where lines name ranks.
+
+Nothing here depends on the order in which lines come, for older history may arrive after newer lines:
+everything is kept by time, and what is newest is found by time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tui.analysis.progress.patterns.reading import Reading
+from tui.analysis.progress.phases import Pauses
+from tui.analysis.progress.snapshot import ThinnedPoints
+from tui.analysis.progress.step_marks import (
+    LONG_S,
+    RECENT_S,
+    ROUNDS,
+    counted_over,
+    counted_through,
+    rates,
+    rounds,
+    slope,
+    speed,
+    steps_back,
+    usual_interval,
+    window_start,
+)
+from tui.analysis.series import EMPTY, Series
+
+_MAX_SOURCES = 16
+_VOTING_LOSSES = 3
+_STEP_TIMES = 20  # newest step times whose mean tells how fast a rank is
+_OWN = 0  # the source of lines that name their step, as opposed to bars, known by their total
+
+
+class _Newest(NamedTuple):
+    time: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a run moves. ``step`` was first seen at ``step_at`` (epoch seconds); rates are steps a second.
+
+    ``times`` and ``steps`` are the marks of the last ``LONG_S``, which ``lasting`` is read from.
+    """
+
+    step: int
+    step_at: float
+    total_steps: int | None
+    recent: float | None
+    lasting: float | None
+    overall: float | None
+    interval_s: float | None
+    times: Sequence[float] = ()
+    steps: Sequence[float] = ()
+
+
+class StreamProgress:
+    """Gathers the readings of one stream."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.losses = ThinnedPoints("loss", limit)
+        self.learning_rates = ThinnedPoints("learning rate", limit)
+        self.grad_norms = ThinnedPoints("grad norm", limit)
+        self.eval_losses = ThinnedPoints("eval loss", limit)
+        self.tokens_per_s = ThinnedPoints("tokens/s", limit)
+        self.samples_per_s = ThinnedPoints("samples/s", limit)
+        self.pauses = Pauses()
+        self._step_times: deque[float] = deque(maxlen=_STEP_TIMES)
+        self.loss_readings = 0
+        self.step_readings = 0
+        self._newest: dict[str, _Newest] = {}
+        self._marks: dict[int, ThinnedPoints] = {}
+        self._rounds_of: dict[int, tuple[int, tuple[float, ...]]] = {}
+        self._unrolled: tuple[int, int, ThinnedPoints] | None = None
+        self._epoch_marks = ThinnedPoints("epochs", limit)
+        self._paired: list[tuple[int, float]] = []
+        self._paired_with: int | None = None
+
+    def limit_points(self, limit: int) -> None:
+        """Hold at most so many points of each kind from now on."""
+        if limit == self._limit:
+            return
+        self._limit = limit
+        for points in (
+            self.losses,
+            self.learning_rates,
+            self.grad_norms,
+            self.eval_losses,
+            self.tokens_per_s,
+            self.samples_per_s,
+            self._epoch_marks,
+            *self._marks.values(),
+        ):
+            points.limit = limit
+
+    def newest(self, name: str) -> float | None:
+        """The newest value of a field of ``Reading`` that is not kept over time."""
+        found = self._newest.get(name)
+        return None if found is None else found.value
+
+    def newest_time(self, name: str) -> float | None:
+        """When that value was said."""
+        found = self._newest.get(name)
+        return None if found is None else found.time
+
+    def add(self, time: float, reading: Reading) -> None:
+        """Take what a line of that time (epoch seconds) told."""
+        if reading.whole_epochs is not None and reading.epoch_step is None:
+            self._mark_epoch(time, reading.whole_epochs)
+        step = self._step_over_epochs(time, reading)
+        if step is not None:
+            self._mark_step(time, step, reading)
+        if reading.loss is not None:
+            self.loss_readings += 1
+            self._unpair(self.losses.add(time, reading.loss, step))
+        if reading.learning_rate is not None:
+            self.learning_rates.add(time, reading.learning_rate)
+        if reading.grad_norm is not None:
+            self.grad_norms.add(time, reading.grad_norm)
+        if reading.eval_loss is not None:
+            self.eval_losses.add(time, reading.eval_loss)
+        if reading.tokens_per_s is not None:
+            self.tokens_per_s.add(time, reading.tokens_per_s)
+        if reading.samples_per_s is not None:
+            self.samples_per_s.add(time, reading.samples_per_s)
+        if reading.step_time_s is not None and not reading.from_bar:
+            self._step_times.append(reading.step_time_s)
+        for name in (
+            "epoch",
+            "total_epochs",
+            "eval_loss",
+            "tokens_per_s",
+            "samples_per_s",
+            "step_time_s",
+            "epoch_steps",
+        ):
+            value = getattr(reading, name)
+            if value is not None:
+                self._keep_newest(name, time, value)
+        if reading.total_steps is not None and not reading.from_bar:
+            self._keep_newest("total_steps", time, reading.total_steps)
+
+    def mean_step_time_s(self) -> float | None:
+        """The mean of the newest step times that its lines named; None where they name none."""
+        times = self._step_times
+        return sum(times) / len(times) if times else None
+
+    def newest_step(self) -> int | None:
+        """The newest step of the run; None while none is known."""
+        marks = self._run_marks()
+        return int(marks.values[-1]) if marks is not None else None
+
+    def first_step_at(self) -> float | None:
+        """When the first step was told (epoch seconds)."""
+        marks = self._run_marks()
+        return marks.times[0] if marks is not None else None
+
+    def step_series(self) -> Series:
+        """The steps of the run over time."""
+        marks = self._run_marks()
+        return EMPTY if marks is None else marks.series()
+
+    def other_bar_at(self) -> float | None:
+        """When a bar that does not count the run's steps, such as an evaluation's, moved last."""
+        source = self._training_source()
+        return max((marks.times[-1] for other, marks in self._marks.items() if other != source), default=None)
+
+    def rate_series(self) -> Series:
+        """Steps a second over time."""
+        marks = self._run_marks()
+        return EMPTY if marks is None else rates(marks)
+
+    def restarts(self) -> tuple[float, ...]:
+        """When the run went on at an earlier step (epoch seconds)."""
+        marks = self._run_marks()
+        return () if marks is None else steps_back(marks)
+
+    def _run_marks(self) -> ThinnedPoints | None:
+        """The steps of the run, counted through where its lines or its bar begin anew with every epoch."""
+        source = self._training_source()
+        if source is None:
+            return None
+        held = self._unrolled
+        if held is None or held[:2] != (source, self.step_readings):
+            marks = self._marks[source]
+            through = counted_through(marks) if source == _OWN else marks
+            if through is marks and self._goes_round(source):
+                through = counted_over(marks, self._rounds(source))
+            held = self._unrolled = (source, self.step_readings, through)
+        return held[2]
+
+    def pace(self) -> Pace | None:
+        """Step, total and speed; ``None`` while no step is known."""
+        source, marks = self._training_source(), self._run_marks()
+        if source is None or marks is None:
+            return None
+        times, steps = marks.times, marks.values
+        last = len(times) - 1
+        window = window_start(marks, LONG_S)
+        first_of_step = last
+        while first_of_step and steps[first_of_step - 1] == steps[last]:
+            first_of_step -= 1
+        return Pace(
+            step=int(steps[last]),
+            step_at=times[first_of_step],
+            total_steps=self._total(source, int(steps[last])),
+            recent=speed(marks, RECENT_S) or self._printed_speed(),
+            lasting=speed(marks, LONG_S) or self._printed_speed(),
+            overall=slope(marks, 0, last),
+            interval_s=usual_interval(marks),
+            times=times[window:],
+            steps=steps[window:],
+        )
+
+    def loss_by_step(self) -> tuple[tuple[int, float], ...]:
+        """The losses over steps. A line without a step takes that of the bar nearest before it in time.
+
+        Where nothing names a step, losses are numbered from one in the order of time.
+        """
+        source = self._training_source()
+        if source != self._paired_with:
+            self._paired.clear()
+            self._paired_with = source
+        marks = self._run_marks()
+        through = source is not None and marks is not self._marks[source]
+        if through:
+            self._paired.clear()
+        losses = self.losses
+        for position in range(len(self._paired), len(losses)):
+            step = None if through else losses.steps[position]
+            if step is None and marks is not None:
+                before = marks.before(losses.times[position])
+                step = 0 if before is None else int(marks.values[before])
+            self._paired.append((position + 1 if step is None else step, losses.values[position]))
+        return tuple(self._paired)
+
+    def _unpair(self, position: int) -> None:
+        del self._paired[position:]
+
+    def _keep_newest(self, name: str, time: float, value: float) -> None:
+        held = self._newest.get(name)
+        if held is None or time >= held.time:
+            self._newest[name] = _Newest(time, value)
+
+    def _mark_step(self, time: float, step: int, reading: Reading) -> None:
+        source = (reading.total_steps or reading.epoch_steps or _OWN) if reading.from_bar else _OWN
+        marks = self._marks.get(source)
+        if marks is None:
+            if len(self._marks) >= _MAX_SOURCES:
+                smallest = min(self._marks, key=lambda other: len(self._marks[other]))
+                del self._marks[smallest]
+            marks = self._marks[source] = ThinnedPoints("steps", self._limit)
+        # Beside a step stands its epoch, where a line names it: some count their steps within epochs.
+        marks.add(time, float(step), None if reading.epoch is None else int(reading.epoch))
+        self.step_readings += 1
+        self.pauses.add(time)
+        # Losses at or after this mark may have been paired with an older one.
+        if self._paired and time <= self.losses.times[len(self._paired) - 1]:
+            before = self.losses.before(time)
+            self._unpair(0 if before is None else before)
+
+    def _training_source(self) -> int | None:
+        """Which steps are the run's: lines that name them, else the bar that losses were printed beside.
+
+        An evaluation has a bar too, but no losses. While there are no losses, the first bar is the
+        run's, and one that begins after it ended is a new stage.
+        """
+        if _OWN in self._marks:
+            return _OWN
+        votes: dict[int, int] = {}
+        for time in self.losses.times[-_VOTING_LOSSES:]:
+            beside = self._source_beside(time)
+            if beside is not None:
+                votes[beside] = votes.get(beside, 0) + 1
+        if votes:
+            voted = max(votes, key=lambda source: (votes[source], source))
+            return self._around(voted) or voted
+        chosen: int | None = None
+        for source, marks in sorted(self._marks.items(), key=lambda item: (item[1].times[0], -item[0])):
+            if chosen is None or marks.times[0] > self._marks[chosen].times[-1]:
+                chosen = source
+        return chosen
+
+    def _rounds(self, source: int) -> tuple[float, ...]:
+        """When a count began anew after it was (nearly) full."""
+        held = self._rounds_of.get(source)
+        if held is None or held[0] != self.step_readings:
+            total = self.newest("total_steps") if source == _OWN else float(source)
+            begun = () if not total else rounds(self._marks[source], total)
+            held = self._rounds_of[source] = (self.step_readings, begun)
+        return held[1]
+
+    def _around(self, inner: int) -> int | None:
+        """The bar around one that begins anew again and again, which counts on meanwhile (OpenRLHF's)."""
+        if not self._goes_round(inner):
+            return None
+        begun = self._rounds(inner)
+        outer = [
+            source
+            for source, marks in self._marks.items()
+            if source != inner
+            and marks.times[0] <= begun[0]
+            and marks.times[-1] >= begun[-2]
+            and min(marks.values[1:], default=0.0) >= marks.values[0]
+            and not self._rounds(source)
+        ]
+        return max(outer, key=lambda source: len(self._marks[source]), default=None)
+
+    def goes_round(self) -> bool:
+        """Whether the steps that it tells begin anew again and again: they are not the run's."""
+        source = self._training_source()
+        return source is not None and self._goes_round(source)
+
+    def _goes_round(self, source: int) -> bool:
+        return len(self._rounds(source)) >= ROUNDS
+
+    def _source_beside(self, time: float) -> int | None:
+        """The source of the mark nearest before a time; of equals the one that counts further."""
+        nearest: tuple[float, int] | None = None
+        for source, marks in self._marks.items():
+            position = marks.before(time)
+            if position is not None:
+                candidate = (marks.times[position], source)
+                nearest = candidate if nearest is None else max(nearest, candidate)
+        return None if nearest is None else nearest[1]
+
+    def _total(self, source: int, step: int) -> int | None:
+        if self._goes_round(source):
+            return None
+        if source != _OWN:
+            # Bars that count within epochs are known by their length, which is no total.
+            within_epochs = self.newest("epoch_steps") == source and not self.newest("total_epochs")
+            return None if within_epochs else source
+        named = self.newest("total_steps")
+        if named is None and self.newest("epoch_steps") and self.newest("total_epochs"):
+            named = (self.newest("epoch_steps") or 0) * (self.newest("total_epochs") or 0)
+        if named is None or named < step:
+            fitting = [
+                total for total in self._marks if total >= max(1, step) and self._moves_along(total, step)
+            ]
+            named = max(fitting, default=None)
+        return None if named is None or named < step else int(named)
+
+    def _moves_along(self, bar: int, step: int) -> bool:
+        """Whether a bar counts the steps that lines name: it stands near the newest of them."""
+        return abs(self._marks[bar].values[-1] - step) <= max(10.0, step * 0.05)
+
+    def _printed_speed(self) -> float | None:
+        seconds = self.newest("step_time_s")
+        return 1 / seconds if seconds and 0 < seconds < float("inf") else None
+
+    def _step_over_epochs(self, time: float, reading: Reading) -> int | None:
+        """The step over the whole run; Keras names the epoch on a line before."""
+        if reading.step is not None or reading.epoch_step is None or not reading.epoch_steps:
+            return reading.step
+        mark = self._epoch_marks.before(time)
+        whole = 0 if mark is None else int(self._epoch_marks.values[mark])
+        return whole * reading.epoch_steps + reading.epoch_step
+
+    def _mark_epoch(self, time: float, whole_epochs: int) -> None:
+        """An epoch began; steps of it that are here already (history came later) are put right."""
+        self._epoch_marks.add(time, float(whole_epochs))
+        steps_in_epoch = int(self.newest("epoch_steps") or 0)
+        marks = self._marks.get(_OWN)
+        if not steps_in_epoch or marks is None or time > marks.times[-1]:
+            return
+        until = self._epoch_marks.after(time)
+
+        def over_epochs(step: float) -> int:
+            return whole_epochs * steps_in_epoch + (int(step) - 1) % steps_in_epoch + 1
+
+        for position in marks.between(time, until):
+            marks.values[position] = float(over_epochs(marks.values[position]))
+        marks.corrected()
+        self._unrolled = None
+        for position in self.losses.between(time, until):
+            step = self.losses.steps[position]
+            self.losses.steps[position] = None if step is None else over_epochs(step)
+        self._unpair(0)

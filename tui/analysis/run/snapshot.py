@@ -1,0 +1,214 @@
+"""What happened in a run and when: the marks on the time axis of its charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from api_client.models import Checkpoint, JobStatus, QueueContext, QueueEvent, TrainingJob
+from tui.analysis.cost import Cost, RunningTime, cost_of, running_time
+from tui.analysis.node_metrics import MetricsSnapshot
+from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot
+from tui.analysis.run.finding import Finding
+from tui.analysis.run.saved import Fault, KeptLosses, SavedKey
+from tui.analysis.status import StatusView, status_view
+
+RunEventKind = Literal["checkpoint", "restart", "error", "status"]
+
+SAME_CHECKPOINT_S = 600.0
+"""A checkpoint that the log and the API both tell within that time is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """Something that happened at ``at_s`` (epoch seconds). ``text`` may come from the server: not inert."""
+
+    at_s: float
+    kind: RunEventKind
+    text: str
+
+
+def run_events(
+    history: Iterable[QueueEvent], checkpoints: Sequence[Checkpoint], progress: ProgressSnapshot | None
+) -> tuple[RunEvent, ...]:
+    """Status changes, checkpoints, restarts and errors, oldest first.
+
+    Checkpoints are those that the API lists; those that only the log tells come beside them.
+    """
+    found = [
+        RunEvent(event.created.timestamp(), "status", status_view(event.status).word)
+        for event in history
+        if event.created is not None
+    ]
+    listed = [
+        RunEvent(one.created_at.timestamp(), "checkpoint", one.checkpoint_id)
+        for one in checkpoints
+        if one.created_at is not None
+    ]
+    found += listed
+    if progress is not None:
+        names = {event.text for event in listed}
+        for name, at_ns in progress.saves:
+            at_s = at_ns / NANOSECONDS
+            near = any(abs(event.at_s - at_s) <= SAME_CHECKPOINT_S for event in listed)
+            if name not in names and not near:
+                found.append(RunEvent(at_s, "checkpoint", name))
+        found += [RunEvent(at_s, "restart", "the steps went back") for at_s in progress.restarts]
+        found += [RunEvent(error.at_ns / NANOSECONDS, "error", error.text) for error in progress.errors.kept]
+    return tuple(sorted(found, key=lambda event: event.at_s))
+
+
+STALE_AFTER_S = 30.0
+
+
+def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
+    """Seconds to the last step, counted from ``now``; None where the log does not tell."""
+    return _counted_down(progress, progress.eta_s, now)
+
+
+def seconds_left_range(progress: ProgressSnapshot, now: datetime) -> tuple[float, float] | None:
+    """The least and the most seconds that are likely left, counted from ``now``."""
+    low = _counted_down(progress, progress.eta_low_s, now)
+    high = _counted_down(progress, progress.eta_high_s, now)
+    return None if low is None or high is None else (low, high)
+
+
+def _counted_down(progress: ProgressSnapshot, left_s: float | None, now: datetime) -> float | None:
+    if left_s is None or progress.last_step_at_ns is None:
+        return left_s
+    return max(0.0, left_s - max(0.0, now.timestamp() - progress.last_step_at_ns / NANOSECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """One run as of ``at``.
+
+    ``history_known`` says that the history of statuses was asked for (not everybody may read it), and
+    ``log_read`` that all of the log so far is in ``progress``. ``checkpoints`` is None until they were
+    listed once; ``vitals`` are the metrics of the last hour, by which health is judged whatever stretch
+    of time ``metrics`` show; ``metrics_at``, ``vitals_at`` and ``seen_at`` (of the status) are the times of
+    the last good answers by our clock, which is ``clock_ahead_s`` ahead of the server's;
+    ``price_per_minute`` is USD for one node, None where no price is known. ``slow_nodes`` and
+    ``missing_nodes`` are names as in ``metrics``. ``judged_by`` names what ``findings`` were made of and
+    ``failing`` what was last asked for in vain, by the words of ``tui.analysis.connection``. A run whose
+    status was not seen for ``stale_after_s`` may be anything by now. ``kept_losses`` are None until the
+    trainer's own record was asked for, ``faults`` until the checkpoints were judged.
+    """
+
+    job: TrainingJob
+    at: datetime
+    seen_at: datetime
+    progress: ProgressSnapshot | None = None
+    metrics: MetricsSnapshot | None = None
+    metrics_at: datetime | None = None
+    vitals: MetricsSnapshot | None = None
+    vitals_at: datetime | None = None
+    checkpoints: tuple[Checkpoint, ...] | None = None
+    queue: QueueContext | None = None
+    history_known: bool = False
+    findings: tuple[Finding, ...] = ()
+    judged_by: frozenset[str] = frozenset()
+    failing: frozenset[str] = frozenset()
+    kept_losses: KeptLosses | None = None
+    faults: Mapping[SavedKey, Fault | None] | None = None
+    stale_after_s: float = STALE_AFTER_S
+    slow_nodes: frozenset[str] = frozenset()
+    missing_nodes: frozenset[str] = frozenset()
+    price_per_minute: float | None = None
+    log_read: bool = False
+    clock_ahead_s: float = 0.0
+
+    @property
+    def status(self) -> StatusView:
+        """The job's status, as it is shown."""
+        return status_view(self.job.current_status)
+
+    @property
+    def server_now(self) -> datetime:
+        """Now by the server's clock: what stamps of lines and samples are to be compared with."""
+        now = self.at - timedelta(seconds=self.clock_ahead_s)
+        newest = max((one.at for one in (self.metrics, self.vitals) if one and one.at), default=None)
+        if self.progress is not None and self.progress.last_line_at_ns is not None:
+            # A line may bear any stamp: it shows that our clock is ahead by less, not that it is behind.
+            line_at = min(self.progress.last_line_at_ns / NANOSECONDS, self.at.timestamp())
+            newest = line_at if newest is None else max(newest, line_at)
+        return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
+
+    @property
+    def node_count(self) -> int:
+        """Nodes, as the job says or else as the metrics show; at least one."""
+        if self.job.node_count:
+            return self.job.node_count
+        return max(1, len(self.metrics.nodes) if self.metrics else 1)
+
+    @property
+    def status_history(self) -> tuple[QueueEvent, ...]:
+        """The job's own changes of status, oldest first; the queue tells those of its neighbours too."""
+        if self.queue is None:
+            return ()
+        return tuple(event for event in self.queue.events if event.training_job_id == self.job.id)
+
+    @property
+    def events(self) -> tuple[RunEvent, ...]:
+        """What happened and when, oldest first: marks for charts over time."""
+        return run_events(self.status_history, self.checkpoints or (), self.progress)
+
+    @property
+    def running_time(self) -> RunningTime:
+        """How long it has run."""
+        return running_time(self.job, self.status_history, self.at)
+
+    @property
+    def running_since(self) -> datetime | None:
+        """When the job began to run, if the status history is ours to read; else when it was created."""
+        if not self.history_known:
+            return None
+        return self.running_time.since or self.job.created_at
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Seconds of running so far, or until the last change of a job that has ended."""
+        since = self.running_since
+        if since is None:
+            return None
+        end = self.job.updated_at if self.job.is_finished and self.job.updated_at else self.at
+        return max(0.0, (end - since).total_seconds())
+
+    @property
+    def cost(self) -> Cost:
+        """GPU-hours and money: so far, to the expected end, for each checkpoint. Empty until known."""
+        if not self.history_known or not self._has_run:
+            return Cost()
+        return cost_of(
+            self.job,
+            self.running_time,
+            node_count=self.node_count,
+            price_per_minute=self.price_per_minute,
+            left_s=self._left_s(),
+            checkpoints=len(self.checkpoints or ()),
+        )
+
+    @property
+    def gpu_hours(self) -> float | None:
+        """GPU-hours so far: all GPUs of all nodes, for as long as the job ran."""
+        return self.cost.gpu_hours
+
+    @property
+    def cost_usd(self) -> float | None:
+        """An estimate: list price per minute × nodes × minutes run; None without a price."""
+        return self.cost.usd
+
+    def _left_s(self) -> tuple[float, float, float] | None:
+        if self.progress is None or self.job.is_finished:
+            return None
+        likely = seconds_left(self.progress, self.server_now)
+        if likely is None:
+            return None
+        low, high = seconds_left_range(self.progress, self.server_now) or (likely, likely)
+        return low, likely, high
+
+    @property
+    def _has_run(self) -> bool:
+        return self.job.is_finished or self.job.current_status == JobStatus.RUNNING

@@ -1,0 +1,283 @@
+"""What is done to samples before they are drawn: smoothing, and the logarithm."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isinf, log10, nan
+
+
+def smoothed(series: Series, weight: float) -> Series:
+    """The exponential mean of the samples so far, without the pull to zero at its beginning.
+
+    Each sample counts ``1 - weight``, what was before it ``weight``. Gaps stay gaps and infinities
+    stay where they are; neither moves the mean.
+    """
+    if weight <= 0:
+        return series
+    mean = filled = 0.0
+    rest = 1.0 - weight
+    values: list[float] = []
+    for value in series.values:
+        if value != value or isinf(value):
+            values.append(value)
+            continue
+        mean = weight * mean + rest * value
+        filled = weight * filled + rest
+        values.append(mean / filled)
+    return Series(series.name, series.times, tuple(values))
+
+
+def logarithmic(series: Series) -> Series:
+    """The decimal logarithms of the samples; a value up to zero has none and is a gap."""
+    return Series(
+        series.name, series.times, tuple(log10(value) if value > 0 else nan for value in series.values)
+    )
+
+
+class Shaper:
+    """Shapes series, and remembers the result while it is asked for the same objects again."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[Series, float, bool, Series]] = {}
+
+    def shape(self, series: Series, *, smoothing: float = 0.0, log: bool = False) -> Series:
+        """The series smoothed, then in logarithms, as wanted."""
+        if not smoothing and not log:
+            return series
+        key = id(series) * 2 + (smoothing > 0)
+        held = self._held.get(key)
+        if held is not None and held[0] is series and held[1:3] == (smoothing, log):
+            return held[3]
+        shaped = smoothed(series, smoothing)
+        shaped = logarithmic(shaped) if log else shaped
+        self._held[key] = (series, smoothing, log, shaped)
+        return shaped
+
+    def forget_all_but(self, series: Sequence[Series]) -> None:
+        """Let go of what was remembered of other series."""
+        if self._held:
+            kept = {id(one) for one in series}
+            self._held = {key: held for key, held in self._held.items() if key // 2 in kept}
+
+
+GAP_FACTOR = 4.0
+"""A distance this many times the usual one of its neighbourhood is a gap."""
+
+_NEIGHBOURS = 3  # distances on each side that say what is usual where a distance lies
+_TRIM_TO = 7 / 8  # a full buffer drops an eighth at once, so that dropping is rare
+
+Range = tuple[float, float]
+"""The lowest and the highest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values over time: ``times`` are epoch seconds, ascending; a NaN value is a gap."""
+
+    name: str
+    times: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+EMPTY = Series("")
+"""A series of nothing."""
+
+
+class SeriesBuffer:
+    """Gathers samples that may come unordered and repeated; the last value said of a moment holds.
+
+    Holds at most ``max_points``, dropping the oldest. ``snapshot`` depends on what is held alone, not
+    on the order it came in, and is the same object until something changes.
+    """
+
+    __slots__ = (
+        "_changed_from",
+        "_max_points",
+        "_settled",
+        "_shown_times",
+        "_shown_values",
+        "_snapshot",
+        "_times",
+        "_values",
+        "gap_factor",
+        "name",
+    )
+
+    def __init__(self, name: str, *, max_points: int = 2000, gap_factor: float = GAP_FACTOR) -> None:
+        self.name = name
+        self.gap_factor = gap_factor
+        self._max_points = max(2, max_points)
+        self._times: list[float] = []
+        self._values: list[float] = []
+        # What is shown has gaps put in; appending does not change it for the first `_settled` samples.
+        self._shown_times: list[float] = []
+        self._shown_values: list[float] = []
+        self._settled = 0
+        self._snapshot: Series | None = Series(name)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @property
+    def newest(self) -> float | None:
+        """The time of the newest sample."""
+        return self._times[-1] if self._times else None
+
+    def add(self, time: float, value: float | None) -> bool:
+        """Take a sample (``None`` is a gap). Returns whether it changed anything."""
+        number = math.nan if value is None else float(value)
+        times = self._times
+        if not times or time > times[-1]:
+            times.append(time)
+            self._values.append(number)
+        else:
+            position = bisect_left(times, time)
+            if times[position] == time:
+                held = self._values[position]
+                if held == number or (held != held and number != number):
+                    return False
+                self._values[position] = number
+            else:
+                if position == 0 and len(times) >= self._max_points:
+                    return False  # older than all of a full buffer
+                times.insert(position, time)
+                self._values.insert(position, number)
+            if position < self._settled + _NEIGHBOURS:
+                self._unsettle()
+        self._snapshot = None
+        if len(times) > self._max_points:
+            surplus = len(times) - max(2, int(self._max_points * _TRIM_TO))
+            del times[:surplus]
+            del self._values[:surplus]
+            self._unsettle()
+        return True
+
+    def extend(self, samples: Iterable[tuple[float, float | None]]) -> list[float]:
+        """Take many samples in any order. Returns the times that changed."""
+        return [time for time, value in samples if self.add(time, value)]
+
+    def value_near(self, time: float, tolerance_s: float) -> float | None:
+        """The newest value at or up to ``tolerance_s`` before a time; ``None`` where there is none."""
+        position = bisect_right(self._times, time) - 1
+        if position < 0 or self._times[position] < time - tolerance_s:
+            return None
+        value = self._values[position]
+        return None if value != value else value
+
+    def snapshot(self) -> Series:
+        """The series as it is now, with a NaN put into each gap."""
+        if self._snapshot is None:
+            self._show_rest()
+            self._snapshot = Series(self.name, tuple(self._shown_times), tuple(self._shown_values))
+        return self._snapshot
+
+    def _unsettle(self) -> None:
+        self._settled = 0
+        self._shown_times.clear()
+        self._shown_values.clear()
+
+    def _show_rest(self) -> None:
+        """Bring what is shown up to date: only the newest few samples, unless older ones changed."""
+        times, values = self._times, self._values
+        # Whether there is a gap before a sample is known for good once enough distances follow it.
+        settled = max(self._settled, len(times) - _NEIGHBOURS - 1)
+        cut = bisect_right(self._shown_times, times[self._settled - 1]) if self._settled else 0
+        del self._shown_times[cut:]
+        del self._shown_values[cut:]
+        for position in range(self._settled, len(times)):
+            if position and self._is_gap(position - 1):
+                self._shown_times.append((times[position - 1] + times[position]) / 2)
+                self._shown_values.append(math.nan)
+            self._shown_times.append(times[position])
+            self._shown_values.append(values[position])
+        self._settled = settled
+
+    def _is_gap(self, position: int) -> bool:
+        """Whether the distance after the sample is far beyond what is usual around it.
+
+        The neighbourhood decides, not the whole: old samples are often coarser than new ones.
+        """
+        times, factor = self._times, self.gap_factor
+        distance = times[position + 1] - times[position]
+        last = len(times) - 1
+        before = times[position] - times[position - 1] if position else distance
+        after = times[position + 2] - times[position + 1] if position + 2 <= last else distance
+        if distance <= factor * min(before, after):
+            return False
+        nearby = [
+            times[other + 1] - times[other]
+            for other in range(max(0, position - _NEIGHBOURS), min(last, position + _NEIGHBOURS + 1))
+            if other != position
+        ]
+        nearby.sort()
+        return distance > factor * nearby[len(nearby) // 2]
+
+
+def value_range(values: Sequence[float]) -> Range | None:
+    """The lowest and highest of the values, NaN left out; ``None`` when nothing is left."""
+    if not values:
+        return None
+    if math.isnan(sum(values)):  # a NaN, or infinities of both signs: sort it out the slow way
+        values = [value for value in values if value == value]
+        if not values:
+            return None
+    return min(values), max(values)
+
+
+def reduce_columns(series: Series, start: float, end: float, columns: int) -> tuple[Range | None, ...]:
+    """The exact lowest and highest value of each of ``columns`` equal parts of ``start`` … ``end``.
+
+    A part holds its own start but not its end, the last one both. ``None`` where there is no value.
+    """
+    if columns <= 0:
+        return ()
+    span = end - start
+    if span <= 0 or not series.times:
+        return (None,) * columns
+    times, values = series.times, series.values
+    width = span / columns
+    result: list[Range | None] = []
+    here = bisect_left(times, start)
+    stop = bisect_right(times, end)
+    for column in range(1, columns + 1):
+        following = stop if column == columns else bisect_left(times, start + column * width, here, stop)
+        result.append(value_range(values[here:following]) if following > here else None)
+        here = following
+    return tuple(result)
+
+
+def extent(series: Iterable[Series], start: float = -math.inf, end: float = math.inf) -> Range | None:
+    """The lowest and highest value of all series between two times, both included."""
+    found: list[float] = []
+    for one in series:
+        between = value_range(one.values[bisect_left(one.times, start) : bisect_right(one.times, end)])
+        if between is not None:
+            found.extend(between)
+    return value_range(found)
+
+
+def latest(series: Series) -> float | None:
+    """The newest value that is not a gap."""
+    for value in reversed(series.values):
+        if value == value:
+            return value
+    return None
+
+
+def mean_between(series: Series, start: float, end: float) -> float | None:
+    """The mean of the values between two times (both included), gaps left out."""
+    values = series.values[bisect_left(series.times, start) : bisect_right(series.times, end)]
+    kept = [value for value in values if value == value]
+    return sum(kept) / len(kept) if kept else None
+
+
+def spread(values: Iterable[float | None]) -> float | None:
+    """The distance between the highest and the lowest value; ``None`` without a value."""
+    between = value_range([value for value in values if value is not None])
+    return None if between is None else between[1] - between[0]

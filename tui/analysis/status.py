@@ -1,0 +1,49 @@
+"""How a job's status is shown: a word, a sign, a tone and a place in the order.
+
+The tone is a name that the theme turns into a colour; the sign says the same without any colour.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from api_client.models.status import JobStatus, short_status
+from tui.text.sanitize import inert
+
+Tone = Literal["running", "starting", "waiting", "good", "bad", "muted", "caution", "unknown"]
+"""What a status feels like; the theme gives each a colour."""
+
+
+class StatusView(NamedTuple):
+    """What is shown of a status: ``order`` sorts running first, finished last; ``name`` is the API's."""
+
+    word: str
+    sign: str
+    tone: Tone
+    order: int
+    name: str
+
+
+_RUNNING, _STARTING, _WAITING, _FINISHED = range(4)
+
+_VIEWS: dict[str, StatusView] = {
+    JobStatus.RUNNING: StatusView("running", "●", "running", _RUNNING, JobStatus.RUNNING),
+    JobStatus.DEPLOYING: StatusView("deploying", "◍", "starting", _STARTING, JobStatus.DEPLOYING),
+    JobStatus.CREATED: StatusView("created", "◍", "starting", _STARTING, JobStatus.CREATED),
+    JobStatus.QUEUED: StatusView("queued", "◌", "waiting", _WAITING, JobStatus.QUEUED),
+    JobStatus.PENDING: StatusView("pending", "◌", "waiting", _WAITING, JobStatus.PENDING),
+    JobStatus.COMPLETED: StatusView("completed", "✓", "good", _FINISHED, JobStatus.COMPLETED),
+    JobStatus.FAILED: StatusView("failed", "✗", "bad", _FINISHED, JobStatus.FAILED),
+    JobStatus.DEPLOY_FAILED: StatusView("deploy failed", "✗", "bad", _FINISHED, JobStatus.DEPLOY_FAILED),
+    JobStatus.STOPPED: StatusView("stopped", "■", "muted", _FINISHED, JobStatus.STOPPED),
+    JobStatus.PREEMPTED: StatusView("preempted", "↯", "caution", _FINISHED, JobStatus.PREEMPTED),
+}
+
+
+def status_view(status: str) -> StatusView:
+    """The view of a status; one that nobody has heard of is shown by its own name, as finished."""
+    known = _VIEWS.get(status)
+    if known is not None:
+        return known
+    word = inert(short_status(status)).replace("-", " ").strip()
+    return StatusView(word or "unknown", "?", "unknown", _FINISHED, status)

@@ -1,0 +1,176 @@
+"""What is being downloaded, as of now: the facts behind the footer's indicator and the list of downloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from api_client.models import CheckpointFile, TrainingJob
+from api_client.transfers.records import FileProgress, FileState
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec, count, duration, percent
+
+
+class TransferState(StrEnum):
+    """Where a download stands."""
+
+    PLANNING = "planning"  # the server is asked what there is
+    WAITING = "waiting"
+    ACTIVE = "active"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({TransferState.DONE, TransferState.FAILED, TransferState.CANCELLED})
+RESUMABLE = frozenset({TransferState.FAILED, TransferState.CANCELLED})
+
+STATE_VIEWS: dict[TransferState, tuple[str, str, str]] = {
+    TransferState.PLANNING: ("◌", "asking", "waiting"),
+    TransferState.WAITING: ("◌", "waiting", "waiting"),
+    TransferState.ACTIVE: ("↓", "loading", "running"),
+    TransferState.DONE: ("✓", "done", "good"),
+    TransferState.FAILED: ("✗", "failed", "bad"),
+    TransferState.CANCELLED: ("■", "stopped", "caution"),
+}
+"""Sign, word and tone of each state."""
+
+FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
+    FileState.WAITING: ("◌", "waiting", "waiting"),
+    FileState.ACTIVE: ("↓", "loading", "running"),
+    FileState.VERIFYING: ("↓", "verifying", "running"),
+    FileState.DONE: ("✓", "done", "good"),
+    FileState.SKIPPED: ("=", "was there", "muted"),
+    FileState.FAILED: ("✗", "failed", "bad"),
+}
+"""The same for one file of it."""
+
+
+STALLED = "stalled"
+"""In the place of a speed, where nothing arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person wants to have downloaded of a job.
+
+    Either the ``archive`` of its source code, or ``checkpoints``; with ``files`` only those of their
+    files. ``size_bytes`` is None where it is not known before asking.
+    """
+
+    job: TrainingJob
+    checkpoints: tuple[str, ...] = ()
+    files: tuple[CheckpointFile, ...] = ()
+    archive: bool = False
+    size_bytes: int | None = None
+
+    @property
+    def title(self) -> str:
+        """What to call it, inert."""
+        name = inert(self.job.name or self.job.id)
+        if self.archive:
+            return f"source of {name}"
+        if len(self.files) == 1:
+            return inert(
+                self.files[0].relative_file_name.rpartition("/")[2] or self.files[0].relative_file_name
+            )
+        if self.files:
+            return f"{count(len(self.files))} files of {name}"
+        if len(self.checkpoints) == 1:
+            return f"{inert(self.checkpoints[0])} of {name}"
+        return f"{count(len(self.checkpoints))} checkpoints of {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One download: what one request of a person became.
+
+    ``speed`` is bytes per second over the last seconds; ``eta_s`` None while it cannot be told;
+    ``stalled_s`` is for how long nothing has arrived, if that is long. ``note`` tells of a wait or a renewal.
+    """
+
+    id: str
+    title: str
+    folder: str
+    state: TransferState
+    done_bytes: int = 0
+    size_bytes: int | None = None
+    speed: float | None = None
+    eta_s: float | None = None
+    stalled_s: float = 0.0
+    files: tuple[FileProgress, ...] = ()
+    error: str = ""
+    note: str = ""
+
+    @property
+    def fraction(self) -> float | None:
+        """How much has arrived, 0 to 1."""
+        if self.state is TransferState.DONE:
+            return 1.0
+        return min(1.0, self.done_bytes / self.size_bytes) if self.size_bytes else None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it goes on by itself."""
+        return self.state not in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """All downloads of this session, oldest first."""
+
+    items: tuple[Transfer, ...] = ()
+
+    @property
+    def under_way(self) -> tuple[Transfer, ...]:
+        """Those that have not ended."""
+        return tuple(item for item in self.items if item.is_under_way)
+
+    def indicator(self) -> str:
+        """The footer's words while something is under way: ``↓ 2 files 43 % 112 MiB/s``; else empty."""
+        going = self.under_way
+        if not going:
+            return ""
+        files = [file for item in going for file in item.files]
+        left = sum(not file.state.is_final for file in files)
+        if not files:
+            return "↓ asking"
+        done = sum(item.done_bytes for item in going)
+        size = sum(item.size_bytes or 0 for item in going)
+        parts = [f"↓ {count(left)} file{'' if left == 1 else 's'}"]
+        if size:
+            parts.append(percent(min(1.0, done / size)))
+        speed = sum(item.speed or 0.0 for item in going)
+        if any(item.stalled_s for item in going):
+            parts.append(STALLED)
+        elif speed:
+            parts.append(speed_words(speed))
+        return " ".join(parts)
+
+
+def files_words(number: int) -> str:
+    """``1 file``, ``1,204 files``."""
+    return f"{count(number)} file{'' if number == 1 else 's'}"
+
+
+def speed_words(bytes_per_s: float | None) -> str:
+    """``112 MiB/s``; a dash while it is not known."""
+    return f"{bytes_iec(bytes_per_s)}/s" if bytes_per_s else "–"
+
+
+def outcome_words(item: Transfer) -> str:
+    """What became of a download that has ended, in a sentence, and what can be done."""
+    if item.state is TransferState.CANCELLED:
+        return f"{item.title}: stopped. What has arrived is kept; t on the list of downloads (T) goes on."
+    if item.state is TransferState.FAILED:
+        why = f": {item.error.rstrip('.')}" if item.error else ""
+        return f"{item.title} is not complete{why}. t on the list of downloads (T) goes on."
+    skipped = sum(file.state is FileState.SKIPPED for file in item.files)
+    kept = f", {count(skipped)} were there already" if skipped else ""
+    size = f"{bytes_iec(item.size_bytes)}, {files_words(len(item.files))}{kept}"
+    return f"{item.title} is in {inert(item.folder)}: {size}."
+
+
+def time_left(item: Transfer) -> str:
+    """The time to the end of a download that is under way."""
+    return duration(item.eta_s) if item.state is TransferState.ACTIVE and item.eta_s is not None else ""

@@ -1,0 +1,125 @@
+"""The screens that were visited, in order, with a place among them: back and forward as in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from textual.app import App
+from textual.screen import Screen
+
+from tui.actions.keymap import key_for
+from tui.screens.base import AppScreen
+from tui.screens.welcome import WelcomeChoice
+
+LONGEST = 100
+"""Older visits are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A screen that can be come back to: what it shows, and how to show that again."""
+
+    key: tuple[str, ...]
+    show: Callable[[], object] = field(compare=False, repr=False)
+
+
+class Trail:
+    """Visits, the present one among them. Visiting anew forgets those that were ahead."""
+
+    def __init__(self) -> None:
+        self._visits: list[Place] = []
+        self._at = -1
+
+    @property
+    def present(self) -> Place | None:
+        """Where one is; None before the first visit."""
+        return self._visits[self._at] if self._visits else None
+
+    def visit(self, place: Place) -> None:
+        """Go to a place; the present one again changes nothing."""
+        if place == self.present:
+            return
+        self._visits[self._at + 1 :] = [place]
+        del self._visits[:-LONGEST]
+        self._at = len(self._visits) - 1
+
+    def fall_back(self, place: Place) -> None:
+        """A screen was left for the one below it: a step back if it was visited before, else a visit."""
+        for at in range(self._at, -1, -1):
+            if self._visits[at] == place:
+                self._at = at
+                return
+        self.visit(place)
+
+    def step(self, by: int) -> Place | None:
+        """Move that many visits on, or back; the place there, None (and no move) where there is none."""
+        at = self._at + by
+        if not 0 <= at < len(self._visits):
+            return None
+        self._at = at
+        return self._visits[at]
+
+
+HOME = "home"
+
+
+class VisitKeeper(App[WelcomeChoice]):
+    """The part of the app that goes back and forward through the screens that were visited."""
+
+    _trail: Trail
+    _keys: Mapping[str, str] = {}
+    _places: dict[Screen[Any], Place]
+
+    def begin_trail(self, first: Screen[None]) -> None:
+        """Begin anew on that screen, which stays below all others."""
+        self._trail = Trail()
+        self._places = {}
+        if isinstance(first, AppScreen):
+            self._places[first] = Place((HOME,), lambda: None)
+            self._trail.visit(self._places[first])
+
+    def note_visit(self, screen: AppScreen, place: Place | None) -> None:
+        """A screen is about to be shown; without a place it is none to come back to."""
+        if place is None or place != self._trail.present:  # else one has stepped there just now
+            self._catch_up()
+        if place is not None:
+            self._places[screen] = place
+            self._trail.visit(place)
+
+    def _catch_up(self) -> None:
+        """Screens may have been left since by other ways: where one is now is the present visit."""
+        there = set(self.screen_stack)
+        self._places = {screen: place for screen, place in self._places.items() if screen in there}
+        for screen in reversed(self.screen_stack):
+            if (place := self._places.get(screen)) is not None:
+                self._trail.fall_back(place)
+                return
+
+    # Actions
+
+    async def action_go_back(self) -> None:
+        """The screen that was visited before."""
+        screen = self.screen
+        if isinstance(screen, AppScreen) and screen not in self._places:
+            await self.run_action("screen.back")  # it may have to ask, and has answers to keep
+            return
+        await self._travel(-1, "This is where you began; ")
+
+    async def action_go_forward(self) -> None:
+        """The screen that was gone back from."""
+        await self._travel(1, "There is nothing further on; ")
+
+    async def _travel(self, by: int, nowhere: str) -> None:
+        self._catch_up()
+        place = self._trail.step(by)
+        if place is None:
+            self.notify(f"{nowhere}{key_for('screen.back', self._keys)} leaves a screen.")
+            return
+        stack = self.screen_stack
+        if any(self._places.get(screen) == place for screen in stack):
+            while self._places.get(self.screen) != place:
+                await self.pop_screen()
+        else:
+            place.show()

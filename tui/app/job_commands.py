@@ -1,0 +1,154 @@
+"""What the app does to several jobs at once, and what it keeps of them: bookmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from textual import on, work
+
+from api_client.errors import RequestError
+from api_client.models import TrainingJob
+from tui.analysis.fleet.batches import Batch, Verb, batch_of, name_of
+from tui.analysis.status import status_view
+from tui.app.downloads import DownloadKeeper
+from tui.readers.session import Session
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.home.screen import HomeScreen
+from tui.screens.kinds import is_job_screen
+from tui.screens.messages import BatchRequested, BookmarkRequested, RecreateJobRequested, StopJobRequested
+from tui.text.sanitize import inert
+
+READONLY_FLAG = "flag --readonly"
+FAILURE_SHOWN_S = 20.0
+
+
+class BatchKeeper(DownloadKeeper):
+    """The part of the app that asks about several jobs, acts on one after the other, and tells of each."""
+
+    _read_only_by: str
+    """The setting that forbids changes, in words; empty where they are allowed."""
+
+    def _may_change(self) -> bool:
+        """Whether changes are allowed; tells the person where they are not, and what forbids them."""
+        if self._read_only_by:
+            self.notify(f"This dashboard is read-only, by {self._read_only_by}.", severity="warning")
+        return not self._read_only_by
+
+    @on(BatchRequested)
+    def _ask_about_batch(self, message: BatchRequested) -> None:
+        batch = batch_of(message.verb, message.jobs)
+        if not self._may_change():
+            return
+        if not batch.jobs:
+            self.notify(batch.nothing_fits, severity="warning")
+        else:
+            self._confirm_batch(batch)
+
+    @on(BookmarkRequested)
+    def _bookmark(self, message: BookmarkRequested) -> None:
+        name = name_of(message.job)
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen):
+                has_one = screen.toggle_bookmark(message.job.id)
+                self.notify(f"★ {name} is bookmarked." if has_one else f"{name} is bookmarked no longer.")
+
+    @work(group="batch")
+    async def _confirm_batch(self, batch: Batch) -> None:
+        question = ConfirmScreen(batch.question, batch.consequence, batch.yes)
+        if not await self.push_screen_wait(question) or self._session is None:
+            return
+        session, failures = self._session, []
+        for job in batch.jobs:
+            try:
+                await act(session, batch.verb, job)
+            except RequestError as error:
+                failures.append((job, str(error)))
+        title, text = batch.outcome(failures)
+        severity, shown_s = ("error", FAILURE_SHOWN_S) if failures else ("information", None)
+        self.notify(text, title=title, severity=severity, timeout=shown_s)  # type: ignore[arg-type]
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen):
+                screen.unmark(job.id for job in batch.jobs)
+                screen.action_refresh()
+
+
+async def act(session: Session, verb: Verb, job: TrainingJob) -> None:
+    """Do it to one job; raises the client's errors."""
+    match verb:
+        case Verb.STOP:
+            await session.stop_job(job)
+        case Verb.RECREATE:
+            await session.recreate_job(job)
+        case Verb.DELETE:
+            await session.delete_job(job)
+
+
+NOT_DONE_S = 10.0
+
+Change = Callable[[Session], Awaitable[TrainingJob]]
+
+
+class ChangeKeeper(BatchKeeper):
+    """The part of the app that asks before it changes a job, and tells what came of it."""
+
+    @on(StopJobRequested)
+    def _ask_to_stop(self, message: StopJobRequested) -> None:
+        job = message.job
+        name = inert(job.name or job.id)
+        if job.is_finished:
+            self.notify(f"{name} is {status_view(job.current_status).word} already.")
+            return
+        self._ask(
+            f"Stop {name} ({job.id})?",
+            "The job ends now. Its logs and the checkpoints that it has stored are kept.",
+            "Stop it",
+            lambda session: session.stop_job(job),
+            lambda _stopped: f"{name} is being stopped.",
+            no="Keep it",
+        )
+
+    @on(RecreateJobRequested)
+    def _ask_to_recreate(self, message: RecreateJobRequested) -> None:
+        job = message.job
+        name = inert(job.name or job.id)
+        self._ask(
+            f"Run {name} ({job.id}) again?",
+            "A new job with the same code and configuration starts, and uses the same hardware.",
+            "Run it again",
+            lambda session: session.recreate_job(job),
+            lambda made: f"{inert(made.name or name)} runs again as {made.id}.",
+        )
+
+    def _ask(
+        self,
+        question: str,
+        consequence: str,
+        yes: str,
+        act: Change,
+        done: Callable[[TrainingJob], str],
+        no: str = "Cancel",
+    ) -> None:
+        """Confirm, then act; refused when the dashboard is read-only."""
+        if not self._may_change():
+            return
+
+        def answered(confirmed: bool | None) -> None:
+            if confirmed:
+                self._act(act, done)
+
+        self.push_screen(ConfirmScreen(question, consequence, yes, no), answered)
+
+    @work(group="act")
+    async def _act(self, act: Change, done: Callable[[TrainingJob], str]) -> None:
+        assert self._session is not None
+        try:
+            job = await act(self._session)
+        except RequestError as error:
+            text = inert(str(error))
+            title = "Perhaps not done" if error.may_have_happened else "Not done"
+            self.notify(text, title=title, severity="error", timeout=NOT_DONE_S, markup=False)
+            return
+        self.notify(done(job))
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen) or is_job_screen(screen):
+                screen.action_refresh()

@@ -1,0 +1,208 @@
+"""The command palette's live objects: projects, jobs and checkpoints by a few letters of their names.
+
+They come from what the screens show already: nothing is asked of the server while somebody types.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.text import Text
+from textual import on, work
+from textual.app import App
+from textual.await_complete import AwaitComplete
+from textual.command import Command, CommandListItem, CommandPalette, Hit, Hits, Provider, SimpleProvider
+from textual.css.query import NoMatches
+from textual.markup import escape
+from textual.message import Message
+from textual.widget import AwaitMount
+from textual.widgets import Button, Input, OptionList
+
+from tui.screens.home.screen import HomeScreen
+from tui.screens.kinds import is_job_screen
+from tui.screens.messages import OpenCheckpointRequested, OpenJobRequested, OpenProjectRequested
+from tui.screens.welcome import WelcomeChoice
+from tui.settings.loading import Loaded
+from tui.settings.remembered import Memory
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec
+
+if TYPE_CHECKING:
+    from tui.screens.job.screen import JobScreen
+
+OBJECTS_AT_ONCE = 200
+"""Names that are looked at before others get their turn: some milliseconds."""
+SHORTEST_ID_PART = 3
+"""Fewer characters are part of too many ids."""
+BELOW_ACTIONS = 0.999
+"""An action of the same likeness comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    kind: str
+    name: str
+    about: str
+    wish: Message
+    id: str = ""
+
+
+class LiveObjects(Provider):
+    """Finds what is on the server, as the dashboard knows it."""
+
+    async def search(self, query: str) -> Hits:
+        """Find the objects with the letters of ``query`` in their names, or all of it in their ids."""
+        matcher = self.matcher(query)
+        for number, found in enumerate(self._objects()):
+            if number % OBJECTS_AT_ONCE == OBJECTS_AT_ONCE - 1:
+                await asyncio.sleep(0)
+            title = f"{found.kind} {found.name}"
+            score, offsets = matcher.fuzzy_search.match(query, title)
+            if len(query) >= SHORTEST_ID_PART and query.lower() in found.id.lower():
+                score = max(score, matcher.fuzzy_search.match(query, found.id)[0])
+            if not score:
+                continue
+            shown = Text(title)
+            shown.stylize("dim", 0, len(found.kind))
+            for offset in offsets:
+                shown.stylize("underline", offset, offset + 1)
+            wish = partial(self._send, found.wish)
+            yield Hit(score * BELOW_ACTIONS, shown, wish, text=title, help=escape(found.about))
+
+    def _send(self, wish: Message) -> None:
+        self.app.post_message(wish)
+
+    def _objects(self) -> Iterator[_Object]:
+        for screen in reversed(self.app.screen_stack):
+            if is_job_screen(screen) and screen.snapshot is not None:
+                yield from _checkpoints(screen)
+        for screen in self.app.screen_stack:
+            if isinstance(screen, HomeScreen) and screen.snapshot is not None:
+                for project in screen.snapshot.projects:
+                    about = f"{project.jobs} jobs, {project.running} running"
+                    if project.team:
+                        about = f"{project.team} · {about}"
+                    yield _Object(
+                        "project", project.name, about, OpenProjectRequested(project.id), project.id
+                    )
+                for row in screen.snapshot.jobs:
+                    about = f"{row.status.word} · {row.gpu} · {row.project} · {row.age} · {inert(row.id)}"
+                    yield _Object("job", row.name, about, OpenJobRequested(row.job), row.id)
+
+
+def _checkpoints(screen: JobScreen) -> Iterator[_Object]:
+    run = screen.snapshot
+    if run is None:
+        return
+    for checkpoint in run.checkpoints or ():
+        size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
+        of = f"of {inert(run.job.name or run.job.id)}"
+        about = " · ".join(part for part in (of, inert(checkpoint.checkpoint_type or ""), size) if part)
+        wish = OpenCheckpointRequested(run.job, checkpoint)
+        yield _Object("checkpoint", inert(checkpoint.checkpoint_id), about, wish)
+
+
+THEME_MEMORY = "theme"
+MARK = "● "
+"""Stands before the theme in use."""
+
+
+class Palette(CommandPalette):
+    """A command palette that chooses once and closes itself alone.
+
+    Enter typed twice chooses a second time in Textual's before the first has closed it: that runs the
+    command again, and closes the screen below, or the app with its last one.
+    """
+
+    @on(Input.Submitted)
+    @on(Button.Pressed)
+    @on(OptionList.OptionSelected)
+    def _choose_once(self, event: Input.Submitted | Button.Pressed | OptionList.OptionSelected) -> None:
+        if self.app.screen is not self:
+            event.stop()
+            event.prevent_default()
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        gather = cast(Any, CommandPalette._gather_commands).__wrapped__
+        with suppress(NoMatches):  # its list is gone: it was closed while somebody typed
+            await gather(self, search_value)
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close; nothing, if this is not the screen on top (any more)."""
+        if self.app.screen is not self:
+            return AwaitComplete()
+        return super().dismiss(result)
+
+
+class ThemePalette(Palette):
+    """The themes, the current one first and marked; each is tried on while the cursor is on it."""
+
+    _current = ""
+
+    def on_mount(self) -> None:
+        """Remember what to go back to."""
+        self._current = self.app.theme
+
+    @on(OptionList.OptionHighlighted)
+    def _preview(self, event: OptionList.OptionHighlighted) -> None:
+        if isinstance(event.option, Command):
+            self.app.theme = (event.option.hit.text or "").removeprefix(MARK)
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close, and go back to the current theme unless another was chosen."""
+        if self._selected_command is None:
+            self.app.theme = self._current
+        return super().dismiss(result)
+
+
+class PaletteKeeper(App[WelcomeChoice]):
+    """The part of the app that opens palettes."""
+
+    _settings: Loaded
+    _memory: Memory
+
+    def action_command_palette(self) -> None:
+        """Every command that works here."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    def search_commands(
+        self, commands: Sequence[CommandListItem], placeholder: str = "Search for commands…"
+    ) -> AwaitMount:
+        """Choose among these commands."""
+        return self._search(commands, placeholder, Palette)
+
+    def search_themes(self) -> None:
+        """Choose among the themes."""
+        others = sorted(name for name in self.available_themes if name != self.theme)
+        themes = [(f"{MARK}{self.theme}", partial(self._choose_theme, self.theme))]
+        themes += [(name, partial(self._choose_theme, name)) for name in others]
+        self._search(themes, "Search themes…", ThemePalette)
+
+    def _search(
+        self, commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette]
+    ) -> AwaitMount:
+        provider = SimpleProvider(self.screen, list(commands))
+        # A provider that is ready does as well as a class of them; Textual's own call is the same.
+        return self.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))
+
+    def _choose_theme(self, name: str) -> None:
+        """Use a theme from now on, in later starts, too, unless the settings name one."""
+        self.theme = name
+        self._memory.put(THEME_MEMORY, {"name": name})
+        if self._settings.is_given("theme.name"):
+            origin = self._settings.origin("theme.name")
+            self.notify(f"{name} until you quit: {origin} names the theme to start with.")
+
+    def theme_to_start_with(self) -> str:
+        """The settings' theme if they name one, else the one that was chosen last."""
+        wanted = self._settings.configuration.theme.name
+        chosen = self._memory.table(THEME_MEMORY).get("name")
+        known = isinstance(chosen, str) and chosen in self.available_themes
+        return wanted if self._settings.is_given("theme.name") or not known else str(chosen)

@@ -1,0 +1,224 @@
+"""``bt-tui capacity``: how many GPUs there are, who uses them, and the limits of teams."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    Settings,
+    examples,
+    listing_format_option,
+    remote_option,
+    yes_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+from tui.text.units import age, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from api_client.client import TrainingClient
+    from api_client.models import Team
+    from tui.analysis.fleet.capacity import CapacityRow, CapacityView, GpuHolder
+    from tui.commands.support.tables import Cell
+
+BAR_CELLS = 12
+VIEW = "view"
+
+
+class ViewGroup(click.Group):
+    """A group that shows its view where no command is named; the options are the view's then."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        """Put ``view`` before arguments that begin with an option other than ``--help``, and before none."""
+        asks_for_help = bool(set(arguments[:1]) & set(context.help_option_names))
+        if not arguments or (arguments[0].startswith("-") and not asks_for_help):
+            arguments = [VIEW, *arguments]
+        return super().parse_args(context, arguments)
+
+
+@click.group(
+    cls=ViewGroup,
+    short_help="GPUs for training: limits, use, and who waits.",
+    epilog=examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help"),
+)
+def capacity() -> None:
+    """GPUs for training: limits, use, and who waits. Without a command: view, with its options."""
+
+
+@capacity.command(
+    short_help="Limits and use of GPUs, and the queue.",
+    epilog=examples(
+        "bt-tui capacity view",
+        "bt-tui capacity view -o csv",
+        "bt-tui capacity view -o json | jq '.gpu_capacities[] | .limit - .usage_count'",
+    ),
+)
+@listing_format_option
+@remote_option
+@click.pass_obj
+def view(settings: Settings, output_format: str) -> ExitCode:
+    """Show GPU limits and use of the organisation and its teams, and the jobs that wait for GPUs.
+
+    JSON is the API's own answer with "jobs" beside it: who waits (in the order of the queue) and who holds
+    GPUs. CSV has the limits alone: scope, team, gpu_type, baseline, limit, on_demand, spot, in_use, free.
+    """
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.analysis.export import csv_text, records
+        from tui.analysis.fleet.capacity import CapacityView, capacity_table, fold_capacity, queue_table
+
+        answer = await client.capacity.get()
+        rows = fold_capacity(answer)
+        if output_format == CSV:
+            output.data(csv_text([capacity_table(rows)]))
+            return ExitCode.OK
+        waiting, holding = await _holders(client, output)
+        seen = CapacityView("known", rows, waiting, holding)
+        if output_format == JSON:
+            output.json(answer.model_dump(mode="json") | {"jobs": records(queue_table(seen))})
+            return ExitCode.OK
+        if not rows:
+            output.remark("no GPU limits for training")
+        _print_tables(output, seen)
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)
+
+
+@capacity.command(
+    short_help="Set how many GPUs of a type a team may use (org admins).",
+    epilog=examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64"),
+)
+@click.option("--team", required=True, metavar="TEAM", help="The team, by name or id.")
+@click.option("--gpu-type", required=True, metavar="TYPE", help="As capacity view has it, such as H100.")
+@click.option(
+    "--capacity", "max_gpus", required=True, type=click.IntRange(min=0), metavar="N", help="GPUs at most."
+)
+@yes_option
+@remote_option
+@click.pass_obj
+def update(settings: Settings, team: str, gpu_type: str, max_gpus: int, assume_yes: bool) -> ExitCode:
+    """Set the most GPUs of a type that a team may use at once. Running jobs go on."""
+    del assume_yes  # the official command asks nothing; --yes is taken so that scripts can say it everywhere
+
+    async def change(client: TrainingClient, output: Output) -> ExitCode:
+        found = _team_named(await client.account.teams(), team)
+        changed = await client.capacity.update(team_id=found.id, gpu_type=gpu_type, max_gpus=max_gpus)
+        from tui.text.sanitize import inert
+
+        name, kind = inert(changed.team_name or found.name), inert(changed.gpu_type)
+        output.data(f"Updated {name}'s {kind} capacity to {changed.limit}.\n")
+        return ExitCode.OK
+
+    return run_on_remote(settings, change)
+
+
+def _team_named(teams: Sequence[Team], wanted: str) -> Team:
+    """The team of that id or name. Raises CommandFailed."""
+    for one in teams:
+        if one.id == wanted:
+            return one
+    named = [one for one in teams if one.name == wanted]
+    if len(named) == 1:
+        return named[0]
+    known = ", ".join(sorted(one.name or one.id for one in teams)) or "none"
+    if named:
+        raise CommandFailed(f"{len(named)} teams are called {wanted!r}; give an id", ExitCode.USAGE)
+    raise CommandFailed(f"no team {wanted!r}; there are: {known}", ExitCode.NOT_FOUND)
+
+
+async def _holders(
+    client: TrainingClient, output: Output
+) -> tuple[tuple[GpuHolder, ...], tuple[GpuHolder, ...]]:
+    """Who waits and who holds; a server without the search route tells neither."""
+    from api_client.errors import NotFound
+    from api_client.models import RUNNABLE_STATUSES
+    from tui.analysis.fleet.capacity import holders
+
+    try:
+        jobs = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+    except NotFound:
+        output.remark("this server cannot search jobs: who waits is not known")
+        return (), ()
+    return holders(jobs, datetime.now(UTC))
+
+
+def _print_tables(output: Output, seen: CapacityView) -> None:
+    from tui.commands.support.tables import Column, render_table
+
+    numbers = [Column(title, right=True) for title in ("BASELINE", "LIMIT", "ON-DEMAND", "SPOT", "FREE")]
+    for title, rows in (
+        ("", [row for row in seen.rows if not row.team]),
+        ("TEAM", [row for row in seen.rows if row.team]),
+    ):
+        if rows:
+            first = [Column("TEAM", shrinks=True)] if title else []
+            columns = [*first, Column("GPU TYPE"), *numbers, Column("OF LIMIT")]
+            output.data(
+                render_table(
+                    columns,
+                    [_cells(row, with_team=bool(title)) for row in rows],
+                    width_cells=output.width_cells,
+                    paint=output.paint,
+                )
+            )
+            output.data("\n")
+    _print_queue(output, seen)
+
+
+def _cells(row: CapacityRow, *, with_team: bool) -> list[Cell]:
+    from tui.commands.support.tables import Cell
+
+    tone = "caution" if row.share >= 1 else None
+    from tui.text.units import share_bar
+
+    bar = share_bar(row.share, BAR_CELLS)
+    figures = (row.baseline, row.limit, row.on_demand, row.spot, row.free)
+    return [
+        *([Cell(row.team, "strong")] if with_team else []),
+        Cell(row.gpu_type, "name"),
+        *(Cell(str(figure)) for figure in figures),
+        Cell(f"{bar} {percent(row.share)}", tone),
+    ]
+
+
+def _print_queue(output: Output, seen: CapacityView) -> None:
+    from tui.analysis.status import status_view
+    from tui.commands.support.tables import Cell, Column, render_table
+
+    columns = [
+        Column("STATUS", shrinks=True),
+        Column("GPUS", right=True),
+        Column("TYPE"),
+        Column("FOR", right=True),
+        Column("PRIO", right=True),
+        Column("JOB"),
+        Column("NAME", shrinks=True),
+        Column("PROJECT", shrinks=True),
+    ]
+    rows = []
+    for one in (*seen.waiting, *seen.holding):
+        view = status_view(one.job.current_status)
+        project = one.job.training_project
+        rows.append(
+            [
+                Cell(f"{view.sign} {f'{one.place}. ' if one.place else ''}{view.word}", view.tone),
+                Cell(str(one.gpus)),
+                Cell(one.gpu_type, "name"),
+                Cell(age(one.age_s)),
+                Cell(str(one.job.priority or 0)),
+                Cell(one.job.id),
+                Cell(one.job.name or "", "strong"),
+                Cell(project.name if project else one.job.project_id),
+            ]
+        )
+    if rows:
+        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))

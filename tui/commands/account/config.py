@@ -1,0 +1,209 @@
+"""``bt-tui config``: see, edit and check the settings."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option
+from tui.commands.support.output import cannot_write
+from tui.settings.checked import config_path
+from tui.system.process import without_keys
+
+if TYPE_CHECKING:
+    from tui.settings.loading import Loaded
+    from tui.settings.problems import Problem
+
+EDITOR_VARIABLES = ("VISUAL", "EDITOR")
+EDITORS = ("nano", "vim", "vi")
+
+
+@click.group(
+    short_help="See, edit and check the settings.",
+    epilog=examples(
+        "bt-tui config show",
+        "bt-tui config edit",
+        "bt-tui config validate ./team.toml",
+    ),
+)
+def config() -> None:
+    """See, edit and check the settings.
+
+    They are in one TOML file. Flags come before environment variables (BT_TUI_…), those before the file,
+    the file before the defaults.
+    """
+
+
+@config.command(
+    "show",
+    short_help="Every setting, its value, and where that came from.",
+    epilog=examples("bt-tui config show", "bt-tui config show -o json"),
+)
+@format_option(TABLE, JSON)
+@click.option("--changed", is_flag=True, help="Only what is not the default.")
+@click.pass_obj
+def show(settings: Settings | None, output_format: str, changed: bool) -> ExitCode:
+    """Print every setting, its value, and where that came from.
+
+    As JSON: a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
+    VARIABLE" or "flag --NAME". Of a webhook's URL only the host is told.
+    """
+    output = (settings or Settings()).output
+    loaded = _loaded(settings)
+    rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
+    if output_format == JSON:
+        output.json([{"setting": name, "value": value, "origin": origin} for name, value, origin in rows])
+        return ExitCode.OK
+    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.settings.reference import toml_value
+
+    columns = (Column("SETTING"), Column("VALUE", shrinks=True), Column("ORIGIN", shrinks=True))
+    cells = [
+        (
+            Cell(name, "name"),
+            Cell("–" if value is None else toml_value(value)),
+            Cell(origin, "muted" if origin == "default" else None),
+        )
+        for name, value, origin in rows
+    ]
+    output.data(render_table(columns, cells, width_cells=output.width_cells, paint=output.paint))
+    return ExitCode.OK
+
+
+@config.command("path", short_help="Where the file is, or would be.", epilog=examples("bt-tui config path"))
+@click.pass_obj
+def path(settings: Settings | None) -> ExitCode:
+    """Print where the file is, or would be."""
+    (settings or Settings()).output.data(f"{config_path(os.environ)}\n")
+    return ExitCode.OK
+
+
+@config.command(
+    "validate",
+    short_help="Check a file: unknown settings and bad values, by line.",
+    epilog=examples("bt-tui config validate", "bt-tui config validate draft.toml"),
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.pass_obj
+def validate(settings: Settings | None, file: Path | None) -> ExitCode:
+    """Check a file (the one in use, if none is named); every problem is a line of stderr, FILE:LINE first.
+
+    The exit code is 0 for a good file and 2 for one with problems.
+    """
+    from tui.settings.loading import check_file
+
+    chosen = file or config_path(os.environ)
+    if file is None and not chosen.exists():
+        (settings or Settings()).output.remark(f"there is no {chosen}: all settings have their defaults")
+        return ExitCode.OK
+    return _report(check_file(chosen), chosen, settings)
+
+
+@config.command(
+    "edit",
+    short_help="Open the file in your editor, then check it.",
+    epilog=examples("bt-tui config edit", "EDITOR=nano bt-tui config edit"),
+)
+@click.pass_obj
+def edit(settings: Settings | None) -> ExitCode:
+    """Open the file in $VISUAL or $EDITOR, then check it; a new one has every setting in it as a comment."""
+    from tui.settings.loading import check_file
+
+    chosen = config_path(os.environ)
+    editor = _editor()
+    try:
+        if not chosen.exists():
+            _create(chosen)
+    except OSError as error:
+        raise cannot_write(chosen, error) from None
+    try:
+        done = subprocess.run([*editor, str(chosen)], check=False, env=without_keys(os.environ))
+    except OSError as error:
+        raise CommandFailed(f"{error.filename or editor[0]}: {error.strerror}", ExitCode.USAGE) from None
+    if chosen.exists() and chosen.stat().st_mode & 0o077:
+        chosen.chmod(PRIVATE_FILE_MODE)  # it may hold a webhook's secret address
+    if done.returncode != 0:
+        raise CommandFailed(f"{editor[0]} ended with exit code {done.returncode}", ExitCode.UNEXPECTED)
+    return _report(check_file(chosen), chosen, settings)
+
+
+def _report(problems: list[Problem], file: Path, settings: Settings | None) -> ExitCode:
+    output = (settings or Settings()).output
+    for problem in problems:
+        output.remark(str(problem))
+    if not problems:
+        output.remark(f"{file} is fine")
+    return ExitCode.USAGE if problems else ExitCode.OK
+
+
+def _loaded(settings: Settings | None) -> Loaded:
+    from tui.settings.loading import ConfigurationBroken, load
+
+    try:
+        return load(os.environ, {"remote": settings.remote_name if settings else None})
+    except ConfigurationBroken as broken:
+        raise CommandFailed(str(broken), ExitCode.USAGE) from None
+
+
+def _rows(loaded: Loaded) -> list[tuple[str, Any, str]]:
+    """Setting, value as JSON has it, origin."""
+    from tui.settings.reference import entries
+
+    values = loaded.configuration.model_dump(mode="json")
+    rows = []
+    for entry in entries():
+        value = values[entry.name] if not entry.section else values[entry.section][entry.key]
+        if entry.is_table:
+            rows += [
+                (f'{entry.name}."{key}"', one, loaded.origin(f"{entry.name}.{key}", entry.name))
+                for key, one in value.items()
+            ]
+            continue
+        if entry.name == "notifications.webhook" and value:
+            value = _host_only(value)
+        rows.append(
+            (entry.name, sorted(value) if entry.name == "health.off" else value, loaded.origin(entry.name))
+        )
+    for place, pattern in enumerate(values["patterns"]):
+        origin = loaded.origin(f"patterns.{place}", "patterns")
+        rows.append((f"patterns.{place}", f"{pattern['name']}: {pattern['regex']}", origin))
+    return rows
+
+
+def _host_only(url: str) -> str:
+    """The path of a webhook's address is often its secret."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}/…"
+
+
+def _create(file: Path) -> None:
+    from tui.settings.reference import template
+
+    file.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+    write_private(file, template().encode())
+
+
+def _editor() -> list[str]:
+    for variable in EDITOR_VARIABLES:
+        given = os.environ.get(variable, "").strip()
+        if given:
+            try:
+                return shlex.split(given)
+            except ValueError:
+                raise CommandFailed(f"{variable} cannot be read: {given}", ExitCode.USAGE) from None
+    for name in EDITORS:
+        if shutil.which(name):
+            return [name]
+    raise CommandFailed(
+        f"set VISUAL or EDITOR to your editor; the file is {config_path(os.environ)}", ExitCode.USAGE
+    )

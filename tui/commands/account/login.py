@@ -1,0 +1,362 @@
+"""``bt-tui remotes``: which remotes there are, which is used, and where every value came from."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.session import remote_name, run_with
+from tui.commands.support.terminal import can_ask, piped_text
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.remotes import Remote
+    from api_client.remotes.listing import ListedRemote
+    from tui.commands.support.output import Output
+    from tui.commands.support.tables import Cell
+
+USED_SIGN = "▸"
+UNUSABLE = "cannot be used"
+API_KEY_KIND, OAUTH_KIND = "api_key", "oauth"
+KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
+
+
+@click.command(
+    short_help="Show where to connect, and where each setting of it comes from.",
+    epilog=examples(
+        "bt-tui remotes",
+        "bt-tui remotes --remote staging",
+        "bt-tui remotes -o json | jq -r '.[] | select(.selected) | .name'",
+    ),
+)
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def remotes(settings: Settings, output_format: str) -> ExitCode:
+    """Show the remotes in the order in which they are considered, and which one is used.
+
+    For every address, key and team it says where it came from: a variable, a section of ~/.trussrc, a
+    profile of the Go CLI, the system's keyring. "local" is the emulator on this machine, which --remote local
+    starts if it does not run. Keys themselves are never shown, nor any part of them.
+    """
+    from api_client.remotes.listing import list_remotes
+    from tui.commands.support.session import with_own_emulator
+
+    name = remote_name(settings.remote_name, os.environ)
+    listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
+    output = settings.output
+    if output_format == JSON:
+        output.json([_as_json(each) for each in listing.remotes])
+    else:
+        from tui.commands.support.tables import Column, render_table
+
+        columns = (Column(" "), Column("REMOTE"), Column(""), Column("VALUE"), Column("FROM", shrinks=True))
+        rows = [row for each in listing.remotes for row in _rows(each)]
+        if rows:
+            output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+        for each in listing.remotes:
+            if each.problem:
+                output.remark(f"{each.name}: {each.problem}")
+    for warning in listing.warnings:
+        output.remark(warning)
+    if listing.problem is None:
+        return ExitCode.OK
+    output.remark(listing.problem)
+    return ExitCode.USAGE if name is not None else ExitCode.OK
+
+
+def _as_json(listed: ListedRemote) -> dict[str, Any]:
+    remote = listed.remote
+    shape: dict[str, Any] = {
+        "name": listed.name,
+        "source": listed.source,
+        "selected": listed.is_selected,
+        "app_url": None,
+        "api_url": None,
+        "credential": None,
+        "team": None,
+        "problem": listed.problem,
+    }
+    if remote is None:
+        return shape
+    expires_at = remote.login.tokens.expires_at if remote.login else None
+    return shape | {
+        "app_url": {"value": remote.app_url, "origin": remote.app_url_origin},
+        "api_url": {"value": remote.api_url, "origin": remote.api_url_origin},
+        "credential": {
+            "kind": _kind(remote),
+            "origin": remote.key_origin,
+            "expires_at": expires_at.isoformat() if expires_at else None,
+        },
+        "team": {"value": remote.team, "origin": remote.team_origin} if remote.team else None,
+    }
+
+
+def _rows(listed: ListedRemote) -> list[list[Cell]]:
+    from tui.commands.support.tables import Cell
+
+    remote = listed.remote
+    facts = [("key", Cell(UNUSABLE, "bad"), "")]
+    if remote is None and listed.problem is None:
+        facts = [("app", Cell("not running", "muted"), "--remote local starts an emulator on this machine")]
+    elif remote is not None:
+        facts = [
+            ("app", Cell(remote.app_url), remote.app_url_origin),
+            ("api", Cell(remote.api_url), remote.api_url_origin),
+            ("key", Cell(_key_words(remote)), remote.key_origin),
+        ]
+        if remote.team:
+            facts.append(("team", Cell(remote.team), remote.team_origin))
+    mark = Cell(USED_SIGN if listed.is_selected else "", "good")
+    name = Cell(listed.name, "strong")
+    return [
+        [
+            mark if not index else Cell(""),
+            name if not index else Cell(""),
+            Cell(what, "muted"),
+            value,
+            Cell(origin, "muted"),
+        ]
+        for index, (what, value, origin) in enumerate(facts)
+    ]
+
+
+def _kind(remote: Remote) -> str:
+    return OAUTH_KIND if remote.login else API_KEY_KIND
+
+
+def _key_words(remote: Remote) -> str:
+    words = KIND_WORDS[_kind(remote)]
+    expires_at = remote.login.tokens.expires_at if remote.login else None
+    return f"{words}, until {expires_at.astimezone():%Y-%m-%d %H:%M}" if expires_at else words
+
+
+DEFAULT_NAME = "baseten"
+LARGEST_KEY_CHARACTERS = 4096
+SECRET_FIELDS = ("oauth_access_token", "oauth_refresh_token", "oauth_expires_at")
+
+KEY_ON_COMMAND_LINE = (
+    "a key given on the command line stays in the shell's history and in lists of processes:"
+    " let this ask for it, or pipe it in with --api-key-stdin. Revoke that key if it was a real one"
+)
+
+
+class _KeyOption(click.Option):
+    """``--api-key VALUE`` would be natural, and is refused without repeating the value."""
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: object, args: list[str]
+    ) -> tuple[object, list[str]]:
+        value, args = super().handle_parse_result(ctx, opts, args)  # type: ignore[arg-type]
+        if value:
+            raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
+        return value, args
+
+
+@click.command(
+    short_help="Set the key of a remote.",
+    epilog=examples(
+        "bt-tui login",
+        "bt-tui login --remote staging --remote-url https://app.staging.baseten.co",
+        "bt-tui login --team Research",
+        "pass show baseten | bt-tui login --api-key-stdin",
+    ),
+)
+@click.option(
+    "--remote-url", metavar="URL", help="Address of the app (default: the section's own, or Baseten)."
+)
+@click.option("--team", metavar="TEAM", help="The team to submit to where a config names none.")
+@click.option(
+    "--api-key-stdin", is_flag=True, help="Read the key from standard input instead of asking for it."
+)
+@click.option("--api-key", cls=_KeyOption, multiple=True, hidden=True, expose_value=False)
+@click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
+@remote_option
+@click.pass_obj
+def login(
+    settings: Settings,
+    remote_url: str | None,
+    team: str | None,
+    api_key_stdin: bool,
+    stray: tuple[str, ...],
+) -> ExitCode:
+    """Set the key of a remote: it is verified against the server and kept in ~/.trussrc.
+
+    The key is asked for without being shown, or read from standard input. The file is readable by you
+    alone afterwards; its other sections and all comments stay as they are. --remote names the section
+    (default: baseten). The truss CLI reads the same file.
+    """
+    from api_client.remotes import Remote, check_key
+    from api_client.remotes.trussrc import check_section_name, read_sections, trussrc_path
+
+    if stray:
+        raise CommandFailed(KEY_ON_COMMAND_LINE, ExitCode.USAGE)
+    name = settings.remote_name or DEFAULT_NAME
+    check_section_name(name)
+    path = trussrc_path(os.environ)
+    section = read_sections(path).get(name, {})
+    app_url, api_url = _addresses(remote_url or section.get("remote_url", "").strip())
+    text = _key_from_stdin() if api_key_stdin else _asked_key(name, app_url)
+    check_key(text, "standard input" if api_key_stdin else "the prompt")
+
+    from pydantic import SecretStr
+
+    key = SecretStr(text)
+    remote = Remote(name=name, app_url=app_url, api_url=api_url, key=key, key_origin="this login")
+
+    async def verify_and_keep(client: TrainingClient, output: Output) -> ExitCode:
+        who = await _verified(client)
+        if team is not None:
+            await _check_team(client, team)
+        _keep(path, remote, team)
+        output.remark(f"logged in to {remote.app_url}{who}; the key is kept in {path} [{name}]")
+        if _environment_goes_first():
+            output.remark(
+                "BASETEN_* variables with another key are set and go before it: unset them, or --remote"
+            )
+        return ExitCode.OK
+
+    return run_with(remote, settings, verify_and_keep)
+
+
+def _addresses(app_url: str) -> tuple[str, str]:
+    """App and API of the remote. Raises ConfigurationError for an unusable address."""
+    from api_client.addresses import parse_base_url
+    from api_client.remotes import DEFAULT_APP_URL, rest_url
+
+    app_url = app_url or DEFAULT_APP_URL
+    source = "the remote's URL"
+    return str(parse_base_url(app_url, source=source)), rest_url(app_url, source=source)
+
+
+def _key_from_stdin() -> str:
+    text = piped_text(LARGEST_KEY_CHARACTERS).strip()
+    if not text:
+        raise CommandFailed("standard input holds no key", ExitCode.USAGE)
+    return text
+
+
+def _asked_key(name: str, app_url: str) -> str:
+    if not can_ask():
+        raise CommandFailed("there is no terminal to ask at: give --api-key-stdin", ExitCode.USAGE)
+    from tui.commands.support.questions import asked_secret
+
+    text = asyncio.run(asked_secret(f"API key of {app_url} (remote {name}), not shown:"))
+    if not text:
+        raise click.Abort
+    return text
+
+
+async def _verified(client: TrainingClient) -> str:
+    """Whom the key belongs to, in words. Raises RequestError if the server does not take it."""
+    from api_client.errors import BadRequest, InvalidAnswer, NotFound, Unauthorized
+
+    try:
+        user = await client.account.me()
+    except (NotFound, BadRequest, InvalidAnswer):
+        await client.projects.list()
+        return ""
+    except Unauthorized as error:
+        # Keys of a workspace belong to nobody, and may be good all the same.
+        if error.status == 401:
+            raise
+        await client.projects.list()
+        return ""
+    who = user.email or user.name
+    return (f" as {who}" if who else "") + (f" ({user.workspace_name})" if user.workspace_name else "")
+
+
+async def _check_team(client: TrainingClient, team: str) -> None:
+    """Raise CommandFailed for a team that the key cannot see; a server that lists none is believed."""
+    from api_client.errors import BadRequest, NotFound, Unauthorized
+
+    try:
+        names = sorted(one.name for one in await client.account.teams())
+    except (NotFound, BadRequest, Unauthorized):
+        return
+    if names and team not in names:
+        raise CommandFailed(f"no team {team!r}; there are: {', '.join(names)}", ExitCode.NOT_FOUND)
+
+
+def _keep(path: Path, remote: Remote, team: str | None) -> None:
+    from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
+    from api_client.remotes.trussrc import set_section
+
+    assert remote.key is not None
+    values = {
+        "remote_provider": "baseten",
+        "remote_url": remote.app_url,
+        "auth_type": "api_key",
+        "api_key": remote.key.get_secret_value(),
+    }
+    if team is not None:
+        values["team"] = team
+    set_section(path, remote.name, values, without=SECRET_FIELDS)
+    # What an earlier login left there would be worth nothing but trouble.
+    delete_entry(TRUSS_SERVICE, remote.name, os.environ)
+
+
+def _environment_goes_first() -> bool:
+    from api_client.remotes.environment import Environment
+
+    return Environment(os.environ).holds_a_remote
+
+
+@click.command(
+    short_help="Forget a remote's key.",
+    epilog=examples(
+        "bt-tui logout",
+        "bt-tui logout --remote staging",
+    ),
+)
+@remote_option
+@click.pass_obj
+def logout(settings: Settings) -> ExitCode:
+    """Forget a remote: its section of ~/.trussrc (comments stay) and its entry of the system's keyring.
+
+    An OAuth login is ended at the server too. An API key stays valid until it is revoked in the
+    workspace's settings. Without --remote the only section is meant.
+    """
+    from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
+    from api_client.remotes.trussrc import read_sections, remove_section, trussrc_path
+
+    path = trussrc_path(os.environ)
+    sections = read_sections(path)
+    if not sections:
+        raise CommandFailed(f"no remote to forget: {path} has none", ExitCode.NOT_FOUND)
+    names = ", ".join(sections)
+    name = settings.remote_name or (next(iter(sections)) if len(sections) == 1 else None)
+    if name is None:
+        raise CommandFailed(f"{path} has several remotes ({names}): say which with --remote", ExitCode.USAGE)
+    if name not in sections:
+        raise CommandFailed(f"no remote {name!r} in {path} (it has: {names})", ExitCode.NOT_FOUND)
+    if sections[name].get("auth_type", "").strip() == "oauth":
+        _end_login(settings, name)
+    remove_section(path, name)
+    delete_entry(TRUSS_SERVICE, name, os.environ)
+    settings.output.remark(f"forgot remote '{name}' ({path})")
+    return ExitCode.OK
+
+
+def _end_login(settings: Settings, name: str) -> None:
+    """Tell the server; whatever goes wrong with that, the login is forgotten here all the same."""
+    from api_client.errors import ApiClientError
+    from api_client.remotes import resolve_remote
+
+    async def end(client: object, _output: object) -> ExitCode:
+        from api_client.client import TrainingClient
+
+        assert isinstance(client, TrainingClient)
+        await client.account.log_out()
+        return ExitCode.OK
+
+    try:
+        run_with(resolve_remote(name, environ=os.environ), settings, end)
+    except ApiClientError as error:
+        settings.output.remark(f"the server was not told: {error}")

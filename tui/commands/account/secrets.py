@@ -1,0 +1,158 @@
+"""``bt-tui secrets``: the names of a team's secrets; set one, delete one. Values are never shown."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    remote_option,
+    yes_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.terminal import can_ask, confirm, piped_text
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import Secret
+
+LARGEST_VALUE_CHARACTERS = 1_000_000
+
+team_option = click.option(
+    "--team", metavar="TEAM", help="Of this team (id or name; default: the default team)."
+)
+
+
+@click.group(
+    invoke_without_command=True,
+    short_help="List the names of secrets; set and delete them.",
+    epilog=examples(
+        "bt-tui secrets",
+        "bt-tui secrets set hf_access_token < token.txt",
+        "bt-tui secrets delete wandb_api_key",
+    ),
+)
+@team_option
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_context
+def secrets(context: click.Context, team: str | None, output_format: str) -> ExitCode | None:
+    """List the secrets that jobs may refer to: their names alone, as nobody is ever told a value."""
+    if context.invoked_subcommand is not None:
+        context.meta[__name__] = team
+        return None
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        found = await client.account.secrets(await _team_id(client, team))
+        if output_format == JSON:
+            output.json([secret.model_dump(mode="json", exclude={"value"}) for secret in found])
+            return ExitCode.OK
+        from tui.commands.support.tables import Cell, Column, render_table
+
+        if not found:
+            output.remark("no secrets")
+        columns = (Column("NAME"), Column("TEAM", shrinks=True), Column("CREATED"))
+        rows = [
+            [Cell(each.name, "strong"), Cell(each.team_name or ""), Cell(_created(each))] for each in found
+        ]
+        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+        return ExitCode.OK
+
+    return run_on_remote(context.ensure_object(Settings), show)
+
+
+@secrets.command(
+    "set",
+    short_help="Set a secret, from standard input or asked for.",
+    epilog=examples(
+        "bt-tui secrets set hf_access_token", "pass show hf | bt-tui secrets set hf_access_token"
+    ),
+)
+@click.argument("name", metavar="NAME")
+@click.argument("stray", nargs=-1, type=click.UNPROCESSED, metavar="")
+@team_option
+@remote_option
+@click.pass_context
+def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: str | None) -> ExitCode:
+    """Set a secret: its value is asked for without being shown, or read from standard input.
+
+    One line break at the value's end is left out.
+    """
+    if stray:
+        raise CommandFailed(
+            "a value on the command line stays in the shell's history and in lists of processes: pipe it in",
+            ExitCode.USAGE,
+        )
+    value = _value(name)
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        team_id = await _team_id(client, team or context.meta.get(__name__))
+        kept = await client.account.upsert_secret(name, value, team_id)
+        output.remark(f"secret {kept.name} is set" + (f" (team {kept.team_name})" if kept.team_name else ""))
+        return ExitCode.OK
+
+    return run_on_remote(context.ensure_object(Settings), act)
+
+
+@secrets.command(
+    "delete", short_help="Delete a secret.", epilog=examples("bt-tui secrets delete hf_access_token")
+)
+@click.argument("name", metavar="NAME")
+@team_option
+@yes_option
+@remote_option
+@click.pass_context
+def delete_secret(context: click.Context, name: str, team: str | None, assume_yes: bool) -> ExitCode:
+    """Delete a secret, after asking. Jobs that refer to it cannot start any more."""
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        team_id = await _team_id(client, team or context.meta.get(__name__))
+        confirm(f"delete secret {name}?", assume_yes=assume_yes)
+        await client.account.delete_secret(name, team_id)
+        output.remark(f"secret {name} is deleted")
+        return ExitCode.OK
+
+    return run_on_remote(context.ensure_object(Settings), act)
+
+
+def _value(name: str) -> str:
+    """The secret's value. Raises CommandFailed without one, click.Abort if the person would rather not."""
+    if can_ask():
+        from tui.commands.support.questions import asked_secret
+
+        asked = asyncio.run(asked_secret(f"value of {name}, not shown:"))
+        if not asked:
+            raise click.Abort
+        return asked
+    text = piped_text(LARGEST_VALUE_CHARACTERS + 1)
+    value = text.removesuffix("\n").removesuffix("\r")
+    if not value:
+        raise CommandFailed("standard input holds no value", ExitCode.USAGE)
+    if len(text) > LARGEST_VALUE_CHARACTERS:
+        raise CommandFailed("that is too long for a secret", ExitCode.USAGE)
+    return value
+
+
+async def _team_id(client: TrainingClient, team: str | None) -> str | None:
+    """The team's id; None means the default team. Raises CommandFailed if there is no such team."""
+    if team is None:
+        return None
+    teams = await client.account.teams()
+    for each in teams:
+        if team in (each.id, each.name):
+            return each.id
+    names = ", ".join(sorted(each.name for each in teams)) or "none"
+    raise CommandFailed(f"there is no team {team!r} (teams: {names})", ExitCode.NOT_FOUND)
+
+
+def _created(secret: Secret) -> str:
+    return secret.created_at.astimezone().strftime("%Y-%m-%d %H:%M") if secret.created_at else ""

@@ -1,0 +1,126 @@
+"""Open the dashboard: the only door from the commands to textual, and only when it is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.app.demo import run_demo, run_local
+from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.options import Settings, examples, readonly_option, remote_option
+from tui.commands.support.session import chosen_remote, remote_called, remote_of
+from tui.commands.support.terminal import need_terminal, told_that_it_opens
+
+if TYPE_CHECKING:
+    from api_client.remotes import Remote
+    from tui.settings.loading import Loaded
+
+START_DEMO = "demo"
+START_EMULATOR = "emulator"
+CHECK_S = 3.0
+"""Longest wait for the server to say whether there is the job, before the dashboard opens all the same."""
+TABS = ("live", "logs", "metrics", "checkpoints", "details")
+
+
+def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | None = None) -> ExitCode:
+    """Open the dashboard on the chosen remote, or the welcome screen if there is none.
+
+    What the person chooses on the welcome screen (demo, local emulator) is started here afterwards.
+    """
+    need_terminal()
+    with told_that_it_opens():
+        loaded = _loaded(settings)
+        from tui.app import run_dashboard
+        from tui.commands.support.session import started_local_remote
+
+    remote = _remote(settings, loaded, is_needed=job_id is not None)
+    choice = run_dashboard(remote, job_id=job_id, tab=tab, settings=loaded, own_emulator=started_local_remote)
+    if choice == START_DEMO:
+        return run_demo(readonly=settings.readonly)
+    if choice == START_EMULATOR:
+        return run_local(readonly=settings.readonly)
+    return ExitCode.OK
+
+
+def _remote(settings: Settings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
+    """The chosen remote; None, or RemoteNotConfigured where one is needed, if there is none."""
+    from api_client.remotes import RemoteNotConfigured
+
+    named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
+    try:
+        return remote_called(named, settings.output)
+    except RemoteNotConfigured:
+        if is_needed:
+            raise
+        return None
+
+
+def open_page(settings: Settings) -> ExitCode:
+    """Open the dashboard for a page of ``bt-tui serve``, which is at the other end of the pipes."""
+    from tui.app import run_dashboard
+
+    run_dashboard(chosen_remote(settings), settings=_loaded(settings))
+    return ExitCode.OK
+
+
+def _loaded(settings: Settings) -> Loaded:
+    """The settings in force: the command line's before all others."""
+    from tui.settings.loading import load_or_defaults
+
+    return load_or_defaults(
+        os.environ, {"remote": settings.remote_name, "readonly": settings.readonly or None}
+    )
+
+
+@click.command(
+    epilog=examples(
+        "bt-tui watch abc1234",
+        "bt-tui watch abc1234 --tab logs",
+    ),
+)
+@click.argument("job_id", metavar="JOB_ID")
+@click.option(
+    "--tab",
+    type=click.Choice(TABS),
+    help="Which tab to begin with (default: as you left this job; of another job Live, or what tells why it"
+    " failed: Logs, Details).",
+)
+@remote_option
+@readonly_option
+@click.pass_obj
+def watch(settings: Settings, job_id: str, tab: str | None) -> ExitCode:
+    """Open the dashboard on one job.
+
+    Where the server says that there is no such job, the exit code is 7 and nothing is opened.
+    """
+    need_terminal()
+    with told_that_it_opens():
+        _check_job(settings, job_id)
+    return open_dashboard(settings, job_id=job_id, tab=tab)
+
+
+def _check_job(settings: Settings, job_id: str) -> None:
+    """Raise NotFound if the server answers so; whatever else goes wrong, the dashboard shows."""
+    from api_client.errors import NotFound, RequestError
+
+    loaded = _loaded(settings)
+    remote = _remote(settings, loaded, is_needed=True)
+    assert remote is not None
+
+    async def ask() -> None:
+        from api_client.client import TrainingClient
+        from api_client.http.retry import RetryPolicy
+
+        async with TrainingClient(remote, retry=RetryPolicy(max_attempts=1)) as client:
+            async with asyncio.timeout(CHECK_S):
+                await client.jobs.find(job_id)
+
+    try:
+        asyncio.run(ask())
+    except NotFound:
+        raise
+    except (RequestError, TimeoutError):
+        return

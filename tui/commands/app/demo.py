@@ -1,0 +1,149 @@
+"""``bt-tui demo``: an emulator in a child process and the dashboard on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from tui.commands.app.emulator import speed_option, world_option
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir, local_remote
+from tui.commands.support.options import Settings, examples, readonly_option
+from tui.commands.support.output import Output
+from tui.commands.support.terminal import need_terminal
+
+if TYPE_CHECKING:
+    from api_client.emulator.processes import EmulatorChild
+    from api_client.remotes import Remote
+
+DEMO_REMOTE = "demo"
+LOCAL_REMOTE = "this-machine"
+
+
+@click.command(
+    short_help="Look around in a demo world: no account, no GPU.",
+    epilog=examples(
+        "bt-tui demo",
+        "bt-tui demo --speed 10",
+    ),
+)
+@world_option
+@speed_option
+@readonly_option
+@click.pass_context
+def demo(context: click.Context, world: str, speed: float) -> ExitCode:
+    """Look around in a demo world on this machine: no account, no GPU.
+
+    It starts an emulator of Baseten Training in a child process, with a team's worth of scripted projects
+    and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When
+    the dashboard ends, however it ends, the emulator and its jobs end too and their data is deleted.
+    """
+    given = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
+    readonly = (context.find_object(Settings) or Settings()).readonly
+    return run_demo(world=world, speed=speed if given else None, readonly=readonly)
+
+
+def run_demo(*, world: str = DEMO_WORLD, speed: float | None = None, readonly: bool = False) -> ExitCode:
+    """The demo from start to end, at the speed of the settings if none is given.
+
+    Raises CommandFailed without a terminal.
+    """
+    return _run_beside_emulator(DEMO_REMOTE, world=world, speed=speed, data_dir=None, readonly=readonly)
+
+
+def run_local(*, readonly: bool = False) -> ExitCode:
+    """The dashboard on an emulator of one's own, whose data stays for the next time.
+
+    One that runs already, for ``--remote local``, is used and goes on.
+    """
+    from api_client.emulator.data_folder import running_address
+
+    data_dir = default_data_dir(EMPTY_WORLD)
+    if running_address(data_dir) is not None:
+        need_terminal()
+        from tui.app import run_dashboard
+        from tui.settings.loading import load_or_defaults
+
+        loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
+        run_dashboard(local_remote(Output()), settings=loaded)
+        return ExitCode.OK
+    return _run_beside_emulator(
+        LOCAL_REMOTE, world=EMPTY_WORLD, speed=1.0, data_dir=data_dir, readonly=readonly
+    )
+
+
+def _run_beside_emulator(
+    remote_name: str, *, world: str, speed: float | None, data_dir: Path | None, readonly: bool
+) -> ExitCode:
+    """The dashboard on an emulator of its own, which is stopped however the dashboard ends.
+
+    Should this process be killed, the closing of the child's standard input tells the child.
+    """
+    need_terminal()
+    from api_client.emulator.processes import EmulatorChild, EmulatorFailed
+    from tui.settings.loading import load_or_defaults
+
+    loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
+    if speed is None:
+        speed = loaded.configuration.demo.speed
+    child = EmulatorChild(world=world, speed=speed, data_dir=data_dir)
+    try:
+        child.launch()
+        # textual takes about as long to import as the child takes to start: do both at once.
+        from tui.app import run_dashboard
+
+        child.wait_ready()
+        run_dashboard(_remote_of(child, remote_name), demo=world == DEMO_WORLD, settings=loaded)
+    except EmulatorFailed as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    finally:
+        child.shut_down()
+    return ExitCode.OK
+
+
+@contextmanager
+def demo_beside() -> Iterator[EmulatorChild]:
+    """The demo's emulator, ready, for several dashboards; it ends with the context. Raises CommandFailed."""
+    from api_client.emulator.processes import EmulatorChild, EmulatorFailed
+    from tui.settings.loading import load_or_defaults
+
+    speed = load_or_defaults(os.environ).configuration.demo.speed
+    try:
+        with EmulatorChild(world=DEMO_WORLD, speed=speed) as child:
+            yield child
+    except EmulatorFailed as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+
+
+def run_demo_page(url: str, key_file: Path, *, readonly: bool) -> ExitCode:
+    """A dashboard on a demo that another process keeps; raises OSError where its key cannot be read."""
+    from tui.app import run_dashboard
+    from tui.settings.loading import load_or_defaults
+
+    loaded = load_or_defaults(os.environ, {"readonly": readonly or None})
+    run_dashboard(_remote_at(DEMO_REMOTE, url, key_file), demo=True, settings=loaded)
+    return ExitCode.OK
+
+
+def _remote_of(child: EmulatorChild, name: str) -> Remote:
+    return _remote_at(name, child.url, child.key_file)
+
+
+def _remote_at(name: str, url: str, key_file: Path) -> Remote:
+    from pydantic import SecretStr
+
+    from api_client.remotes import Remote
+
+    return Remote(
+        name=name,
+        app_url=url,
+        api_url=url,
+        key=SecretStr(key_file.read_text().strip()),
+        key_origin=f"the emulator's folder {key_file.parent}",
+    )

@@ -1,0 +1,263 @@
+"""``bt-tui emulator``: Baseten Training on this machine, in the foreground."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.local_emulator import DEMO_WORLD, EMPTY_WORLD, default_data_dir
+from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option
+from tui.commands.support.output import Output
+
+if TYPE_CHECKING:
+    from api_client.emulator.server import EmulatorAddress
+
+URL_LIFETIME_S, LONGEST_URL_LIFETIME_S = 900, 7 * 86_400
+SLOWEST_SPEED, FASTEST_SPEED = 0.1, 1000.0
+
+world_option = click.option(
+    "--world",
+    type=click.Choice((DEMO_WORLD, EMPTY_WORLD)),
+    default=DEMO_WORLD,
+    show_default=True,
+    help="What is in it at first: a team's worth of scripted jobs, or nothing.",
+)
+speed_option = click.option(
+    "--speed",
+    type=click.FloatRange(SLOWEST_SPEED, FASTEST_SPEED),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="How many times faster than real time the scripted jobs move.",
+)
+
+
+SIZES = {
+    "jobs": (100_000, "Add so many further jobs to the demo, most of them ended."),
+    "projects": (10_000, "Add so many further projects to the demo."),
+    "cache_files": (1_000_000, "Put so many files into the demo's cache of the project pretraining."),
+    "many_nodes": (64, "Let one more job of the demo run on so many nodes of eight GPUs."),
+    "log_lines_per_s": (100_000, "Let one more job of the demo log so many lines a second."),
+    "checkpoints": (20_000, "Let one more job of the demo have saved so many checkpoints."),
+}
+"""The fields of the emulator's ``WorldSize``: the most that is allowed, and the words for it."""
+
+
+def size_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options for how large its demo world is."""
+    for name, (most, words) in reversed(SIZES.items()):
+        option = click.option(
+            f"--{name.replace('_', '-')}", type=click.IntRange(0, most), default=0, metavar="N", help=words
+        )
+        command = option(command)
+    return command
+
+
+class WithFaults(click.Group):
+    """The group, its help with a table of the faults there are."""
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table, then the examples."""
+        from api_client.emulator.fault_layer import MOMENTS, describe_faults
+
+        with formatter.section("Faults for --faults"):
+            formatter.write_dl(describe_faults())
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"SPEC is [CHANCE%:]FAULT[,FAULT…][;NAME=VALUE…]. FAULT@MOMENT says when it strikes:"
+                f" {', '.join(MOMENTS)}. NAME is one of paths, methods (each a list, of which one must fit),"
+                " skip, times (requests), after, for (time). Several SPECs are joined by | or given by"
+                " several --faults."
+            )
+        super().format_epilog(context, formatter)
+
+
+def _checked(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    if texts:
+        from api_client.emulator.fault_layer import FaultSpecError, parse_faults
+
+        try:
+            parse_faults(*texts)
+        except FaultSpecError as error:
+            raise click.BadParameter(str(error)) from error
+    return texts
+
+
+@click.group(
+    cls=WithFaults,
+    invoke_without_command=True,
+    short_help="Serve the training API on this machine.",
+    epilog=examples(
+        "bt-tui emulator",
+        "bt-tui emulator --world empty --data ./lab --port 9000",
+        "bt-tui emulator --speed 60 --many-nodes 64",
+        "bt-tui emulator --jobs 10000 --projects 1000",
+        "bt-tui emulator --faults '30%:503,429(retry-after=2),reset@during,stall=5s;paths=/logs'",
+        "bt-tui emulator status",
+        "bt-tui emulator stop",
+    ),
+)
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Default: 8765; 0: any free one.")
+@click.option(
+    "--data",
+    "data_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where jobs, logs and checkpoints are kept (default: your user data folder).",
+)
+@world_option
+@speed_option
+@click.option(
+    "--url-lifetime",
+    "url_lifetime_s",
+    type=click.IntRange(1, LONGEST_URL_LIFETIME_S),
+    default=URL_LIFETIME_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long presigned URLs of checkpoint files and archives work.",
+)
+@size_options
+@click.option(
+    "--faults",
+    multiple=True,
+    metavar="SPEC",
+    callback=_checked,
+    help="Make trouble on purpose; see below. May be given several times.",
+)
+@click.option(
+    "--faults-seed",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Pick the same requests each time, if they come in the same order.",
+)
+@click.pass_context
+def emulator(
+    context: click.Context,
+    /,
+    port: int | None,
+    data_dir: Path | None,
+    world: str,
+    speed: float,
+    url_lifetime_s: int,
+    faults: tuple[str, ...],
+    faults_seed: int,
+    **size: int,
+) -> ExitCode | None:
+    """Serve Baseten Training's REST API on this machine until ctrl-c.
+
+    "--remote local" with any other command starts one in the background, with data of its own, that goes
+    on for its jobs until "bt-tui emulator stop".
+
+    It answers on loopback only, to its own key. Jobs submitted to it really run their start_commands on
+    this machine, unsandboxed, as you: submit only what you would run yourself.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    from api_client.emulator.data_folder import EmulatorRefused
+    from api_client.emulator.server import EmulatorOptions, serve
+    from api_client.emulator.world_size import WorldSize
+
+    output = context.ensure_object(Settings).output
+    folder = data_dir if data_dir is not None else default_data_dir(world)
+    options = EmulatorOptions(
+        data_dir=folder,
+        port=port,
+        world=world,
+        speed=speed,
+        url_lifetime_s=url_lifetime_s,
+        size=WorldSize(**size),
+        faults=faults,
+        faults_seed=faults_seed,
+    )
+    if faults:
+        output.remark(f"it makes trouble on purpose: {' | '.join(faults)}")
+    try:
+        serve(options, on_ready=lambda address: announce(output, address))
+    except EmulatorRefused as refusal:
+        raise CommandFailed(str(refusal), ExitCode.UNEXPECTED) from refusal
+    return ExitCode.OK
+
+
+running_data_option = click.option(
+    "--data",
+    "data_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Of this folder alone (default: those in your user data folder).",
+)
+
+
+@emulator.command(
+    short_help="Say which emulators run, and where.",
+    epilog=examples("bt-tui emulator status", "bt-tui emulator status -o json | jq -r '.[].url'"),
+)
+@running_data_option
+@format_option(TABLE, JSON)
+@click.pass_obj
+def status(settings: Settings, data_dir: Path | None, output_format: str) -> ExitCode:
+    """Say which emulators run on this machine; the exit code is 7 if none does."""
+    from api_client.emulator.data_folder import running_address
+
+    output = settings.output
+    found = [address for folder in _folders(data_dir) if (address := running_address(folder)) is not None]
+    if output_format == JSON:
+        output.json(found)
+    else:
+        from tui.commands.support.tables import Cell, Column, render_table
+
+        columns = (Column("ADDRESS"), Column("PROCESS", right=True), Column("DATA"))
+        rows = [
+            [Cell(each["url"], "strong"), Cell(str(each["pid"])), Cell(each["data_dir"])] for each in found
+        ]
+        if rows:
+            output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
+    if not found:
+        output.remark("no emulator runs; --remote local starts one when it is needed")
+    return ExitCode.OK if found else ExitCode.NOT_FOUND
+
+
+@emulator.command(
+    short_help="Stop the emulators of this machine, and their jobs.",
+    epilog=examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab"),
+)
+@running_data_option
+@click.pass_obj
+def stop(settings: Settings, data_dir: Path | None) -> ExitCode:
+    """Stop the emulators of this machine, and with them the jobs that run in them; their data stays."""
+    from api_client.emulator.processes import EmulatorFailed, stop_running
+
+    try:
+        stopped = [folder for folder in _folders(data_dir) if stop_running(folder)]
+    except EmulatorFailed as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+    for folder in stopped:
+        settings.output.remark(f"stopped the emulator on {folder}; its data stays there")
+    if not stopped:
+        settings.output.remark("no emulator runs")
+    return ExitCode.OK
+
+
+def _folders(data_dir: Path | None) -> list[Path]:
+    return [data_dir] if data_dir else [default_data_dir(world) for world in (EMPTY_WORLD, DEMO_WORLD)]
+
+
+def announce(output: Output, address: EmulatorAddress) -> None:
+    """Say how to reach the emulator: the shell lines on stdout, the rest on stderr.
+
+    The key itself is not printed; the line reads it from its file.
+    """
+    output.remark(f"serving Baseten Training on {address.url}; its data lies in {address.data_dir}")
+    output.remark("jobs run their commands on this machine, unsandboxed, as you; ctrl-c ends it and them")
+    output.remark("in another terminal, and then bt-tui there:")
+    output.data(
+        f'export BASETEN_API_KEY="$(cat {shlex.quote(address.key_file)})"\n'
+        f"export BASETEN_REMOTE_URL={address.url}\n"
+        f"export BASETEN_MANAGEMENT_API_URL_OVERRIDE={address.url}\n"
+    )

@@ -1,0 +1,140 @@
+"""``bt-tui serve``: the dashboard in a browser, through textual-serve (the extra ``web``)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+import sys
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from api_client.addresses import is_loopback
+from tui.commands.app.dashboard import open_page
+from tui.commands.app.demo import demo_beside, run_demo_page
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import Settings, examples, readonly_option, remote_option
+from tui.commands.support.session import chosen_remote
+
+LOOPBACK = "127.0.0.1"
+PORT = 8000
+PAGE_COMMAND = "serve-page"
+NEEDED_MODULES = ("textual_serve", "aiohttp")
+MISSING = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1'"
+EXPOSED = (
+    "--host {host} lets other machines reach the dashboard, and with it all that your key may do: read logs,"
+    " download checkpoints, start, stop and deploy, and save files on this machine as you. The traffic is not"
+    " encrypted. Add --expose if that is meant (with --readonly, if others shall only look on). From another"
+    " machine, ssh -L {port}:127.0.0.1:{port} needs none of it."
+)
+
+
+@click.command(
+    short_help="The dashboard in a browser.",
+    epilog=examples(
+        "bt-tui serve                  then open the address that it prints",
+        "bt-tui serve --demo           the demo world, without an account",
+        "bt-tui serve --readonly       a page to look on",
+    ),
+)
+@click.option("--host", default=LOOPBACK, show_default=True, help="Where to listen.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="The port; 0 takes one that is free.",
+)
+@click.option("--demo", is_flag=True, help="Show a demo world instead of your workspace.")
+@click.option("--expose", is_flag=True, help="Agree that other machines can reach it; goes with --host.")
+@remote_option
+@readonly_option
+@click.pass_obj
+def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: bool) -> ExitCode:
+    """Show the dashboard in a browser of this machine.
+
+    Every page that is opened has a dashboard of its own, which ends when the page is closed. Logs, tables
+    and checkpoints that are saved there become downloads of the browser, several files at once one archive;
+    what is being sent goes on though its page is closed. Your key stays in this process and its children: it
+    is in no address and on no page. The printed address holds a token; without it nobody gets in, neither
+    other users of this machine nor pages of other sites.
+    """
+    settings = settings or Settings()
+    if any(find_spec(name) is None for name in NEEDED_MODULES):
+        raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
+    from tui.web.guard import TOKEN_PARAMETER, Guard
+    from tui.web.server import DashboardServer, host_names
+
+    if not is_loopback(host):
+        if not expose:
+            raise CommandFailed(EXPOSED.format(host=host, port=port), ExitCode.USAGE)
+        settings.output.remark("other machines can connect; the traffic is not encrypted")
+    guard = Guard(host_names(host))
+
+    def ready(port_taken: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        settings.output.data(f"http://{shown}:{port_taken}/?{TOKEN_PARAMETER}={guard.token}\n")
+        settings.output.remark("open this address in a browser; whoever has it can use the dashboard")
+        settings.output.remark("ctrl-c stops the server")
+
+    with ExitStack() as resources:
+        arguments = _page_arguments(settings, resources, demo=demo)
+        server = DashboardServer(_command_line(arguments), guard)
+        try:
+            asyncio.run(server.run(host, port, ready))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise CommandFailed(f"cannot listen on {host}:{port}: {why}", ExitCode.USAGE) from error
+        except KeyboardInterrupt:
+            pass
+    return ExitCode.OK
+
+
+@click.command(PAGE_COMMAND, hidden=True)
+@click.option("--demo-url", metavar="URL")
+@click.option("--demo-key-file", type=click.Path(path_type=Path), metavar="FILE")
+@remote_option
+@readonly_option
+@click.pass_obj
+def serve_page(settings: Settings | None, demo_url: str | None, demo_key_file: Path | None) -> ExitCode:
+    """Draw the dashboard of one page; bt-tui serve starts it, and talks with it over its pipes."""
+    settings = settings or Settings()
+    if "TEXTUAL_DRIVER" not in os.environ:
+        raise CommandFailed("bt-tui serve starts this for a page; it draws on no terminal", ExitCode.USAGE)
+    if demo_url is not None and demo_key_file is not None:
+        return run_demo_page(demo_url, demo_key_file, readonly=settings.readonly)
+    return open_page(settings)
+
+
+def _page_arguments(settings: Settings, resources: ExitStack, *, demo: bool) -> list[str]:
+    """What the process of a page is told; never a key: that it reads for itself.
+
+    Raises RemoteNotConfigured now rather than on every page.
+    """
+    arguments = [PAGE_COMMAND]
+    if settings.readonly:
+        arguments.append("--readonly")
+    if demo:
+        child = resources.enter_context(demo_beside())
+        return [*arguments, "--demo-url", child.url, "--demo-key-file", str(child.key_file)]
+    chosen_remote(settings)
+    if settings.remote_name is not None:
+        arguments += ["--remote", settings.remote_name]
+    return arguments
+
+
+def _command_line(arguments: list[str]) -> str:
+    """The shell's words for this very program, however this process came to it.
+
+    ``-P``: nothing in the working folder can take its place.
+    """
+    root = str(Path(__file__).resolve().parents[3])
+    program = f"import sys; sys.path.append({root!r}); from tui.cli import main; sys.exit(main())"
+    words = [sys.executable, "-P", "-c", program, *arguments]
+    if os.name == "nt":
+        return subprocess.list2cmdline(words)
+    return f"exec {shlex.join(words)}"

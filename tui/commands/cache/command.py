@@ -1,0 +1,202 @@
+"""The directories of a cache with their totals: where the room goes."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from api_client.models.cache import CacheListing
+from tui.analysis.file_tree import ROOT, FileEntry, FileTree, build
+from tui.commands.cache.listing import csv_text
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import (
+    CSV,
+    DESCENDING,
+    JSON,
+    Settings,
+    examples,
+    listing_format_option,
+    order_option,
+    project_named,
+    remote_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, Column, render_table
+from tui.text.units import bytes_iec, count, percent
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+
+_COLUMNS = (
+    Column("SIZE", right=True),
+    Column("SHARE", right=True),
+    Column("FILES", right=True),
+    Column("DIRECTORY"),
+)
+
+
+def entries_of(listing: CacheListing) -> list[FileEntry]:
+    """The files of a cache for a tree."""
+    return [
+        FileEntry(
+            file.path, file.size_bytes, _seconds(file.modified), file.file_type or "file", file.permissions
+        )
+        for file in listing.files
+    ]
+
+
+def _seconds(stamp: str) -> float | None:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def print_directories(
+    output: Output, listing: CacheListing, project_id: str, depth: int, output_format: str
+) -> None:
+    """Directories down to that depth, the largest first, files in deeper ones counted where they show."""
+    tree = build(entries_of(listing))
+    nodes = [
+        node for node in range(ROOT + 1, len(tree)) if tree.is_directory(node) and tree.depths[node] < depth
+    ]
+    nodes.sort(key=lambda node: (-tree.sizes[node], tree.path(node)))
+    if output_format == JSON:
+        output.json(_document(tree, nodes, listing, project_id))
+    elif output_format == CSV:
+        rows = io.StringIO()
+        writer = csv.writer(rows, lineterminator="\n")
+        writer.writerow(("Directory", "Size (bytes)", "Files", "Share"))
+        for node in nodes:
+            cells = (tree.sizes[node], tree.file_counts[node], round(tree.share_of_total(node), 6))
+            writer.writerow((csv_text(tree.path(node)), *cells))
+        output.data(rows.getvalue())
+    elif nodes:
+        table = [
+            [
+                Cell(bytes_iec(tree.sizes[node])),
+                Cell(percent(tree.share_of_total(node))),
+                Cell(count(tree.file_counts[node])),
+                Cell(tree.path(node), "strong" if tree.depths[node] == 0 else None),
+            ]
+            for node in nodes
+        ]
+        output.data(render_table(_COLUMNS, table, width_cells=output.width_cells, paint=output.paint))
+
+
+def _document(tree: FileTree, nodes: list[int], listing: CacheListing, project_id: str) -> dict[str, object]:
+    return {
+        "timestamp": listing.timestamp,
+        "project_id": listing.project_id or project_id,
+        "total_files": tree.file_count,
+        "total_size_bytes": tree.total_bytes,
+        "directories": [
+            {
+                "path": tree.path(node),
+                "size_bytes": tree.sizes[node],
+                "file_count": tree.file_counts[node],
+                "share": round(tree.share_of_total(node), 6),
+            }
+            for node in nodes
+        ],
+    }
+
+
+SORTS = ("filepath", "size", "modified", "type", "permissions")
+
+
+@click.group(epilog=examples("bt-tui cache summarize llama-sft", "bt-tui cache summarize --help"))
+def cache() -> None:
+    """Look into the cache of a project."""
+
+
+@cache.command(
+    short_help="List the files of a project's cache.",
+    epilog=examples(
+        "bt-tui cache summarize llama-sft",
+        "bt-tui cache summarize llama-sft --sort size --order desc | head",
+        "bt-tui cache summarize llama-sft --by-directory 3",
+        "bt-tui cache summarize llama-sft -o json | jq .total_size_human_readable",
+    ),
+)
+@click.argument("project", metavar="PROJECT")
+@click.option("--sort", type=click.Choice(SORTS), default="filepath", show_default=True, help="Sort by this.")
+@order_option
+@click.option(
+    "--by-directory",
+    "depth",
+    type=click.IntRange(1, 100),
+    metavar="DEPTH",
+    help="Directories alone, down to this depth, with their totals; the largest first.",
+)
+@listing_format_option
+@remote_option
+@click.pass_obj
+def summarize(
+    settings: Settings, project: str, sort: str, order: str, depth: int | None, output_format: str
+) -> ExitCode:
+    """List what the most recent job of a project (id or name) left in its cache.
+
+    A directory's size is that of all that is in it. Without a cache the exit code is 7 and JSON and CSV are
+    as empty as the official ones; an empty cache is no failure.
+    """
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        found = await project_named(client, project)
+        listing = await client.cache.listing(found.id)
+        if listing is None:
+            _print(output, None, found.id, output_format, 0)
+            raise CommandFailed(f"project {found.name} has no cache", ExitCode.NOT_FOUND)
+        output.remark(_headline(listing, found.name))
+        if depth is not None:
+            print_directories(output, listing, found.id, depth, output_format)
+            return ExitCode.OK
+        from tui.commands.cache.listing import prepare
+
+        total_bytes = prepare(listing, sort, descending=order == DESCENDING)
+        _print(output, listing, found.id, output_format, total_bytes)
+        return ExitCode.OK
+
+    with _without_looking_for_cycles():
+        return run_on_remote(settings, show)
+
+
+@contextmanager
+def _without_looking_for_cycles() -> Iterator[None]:
+    """Records that refer to nothing: to look through 100,000 of them again and again takes a sixth of all."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _print(
+    output: Output, listing: CacheListing | None, project_id: str, output_format: str, total_bytes: int
+) -> None:
+    from tui.commands.cache.listing import print_csv, print_json, print_table
+
+    if output_format == JSON:
+        print_json(output, listing, project_id, total_bytes)
+    elif output_format == CSV:
+        print_csv(output, listing)
+    elif listing is not None:
+        print_table(output, listing, total_bytes)
+
+
+def _headline(listing: CacheListing, name: str) -> str:
+    from tui.commands.support.options import local_time
+
+    if not listing.files:
+        return f"the cache of {name} is empty, as of {local_time(listing.timestamp) or 'an unknown time'}"
+    return f"the cache of {name} as of {local_time(listing.timestamp) or 'an unknown time'}"

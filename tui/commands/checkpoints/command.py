@@ -1,0 +1,266 @@
+"""``bt-tui checkpoints``: what a job saved."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.checkpoints.download import download_checkpoints, snippet, urls
+from tui.commands.checkpoints.files import files
+from tui.commands.checkpoints.show import show
+from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.options import (
+    CSV,
+    DESCENDING,
+    JSON,
+    Settings,
+    examples,
+    job_options,
+    listing_format_option,
+    local_time,
+    meant_job,
+    official_size,
+    order_option,
+    remote_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import Checkpoint
+    from tui.analysis.checkpoints.facts import CheckpointFacts
+    from tui.feeds.checkpoint_evidence import Evidence
+
+SORTS = ("checkpoint-id", "size", "created", "type")
+
+
+@click.group(
+    epilog=examples(
+        "bt-tui checkpoints list --job-id abc1234",
+        "bt-tui checkpoints show checkpoint-500 --job-id abc1234",
+        "bt-tui checkpoints download checkpoint-500 --job-id abc1234",
+    )
+)
+def checkpoints() -> None:
+    """List, look into and download the checkpoints of a job."""
+
+
+@checkpoints.command(
+    "list",
+    short_help="List the checkpoints of a job.",
+    epilog=examples(
+        "bt-tui checkpoints list --job-id abc1234",
+        "bt-tui checkpoints list --project llama-sft --sort size --order desc",
+        "bt-tui checkpoints list --job-id abc1234 -o json | jq -r '.checkpoints[].checkpoint_id'",
+    ),
+)
+@job_options
+@click.option(
+    "--checkpoint-name", metavar="NAME", help="The files of this checkpoint, as in: checkpoints files NAME."
+)
+@click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True, help="Sort by this.")
+@order_option
+@listing_format_option
+@remote_option
+@click.pass_context
+def list_checkpoints(
+    context: click.Context,
+    job_id: str | None,
+    project: str | None,
+    project_id: str | None,
+    checkpoint_name: str | None,
+    sort: str,
+    order: str,
+    output_format: str,
+) -> ExitCode:
+    """List the checkpoints of a job: the newest, the best, those still uploaded, those after a broken loss.
+
+    They are judged as on the job's screen, by the log (all of it is read, up to 100,000 lines) and by the
+    trainer_state.json of the newest: the best has the lowest loss of evaluations, else of training. One that
+    is unfinished, or was written after the loss became NaN or exploded, is never the best. CSV is not judged.
+    """
+    if checkpoint_name is not None:
+        given = {"job_id": job_id, "project": project, "project_id": project_id}
+        code: ExitCode = context.invoke(
+            files, checkpoint=checkpoint_name, output_format=output_format, **given
+        )
+        return code
+    settings: Settings = context.find_object(Settings) or Settings()
+
+    async def answer(client: TrainingClient, output: Output) -> ExitCode:
+        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        found = await client.checkpoints.list(job.project_id, job.id)
+        found = sorted(found, key=_KEYS[sort], reverse=order == DESCENDING)
+        if output_format == CSV:
+            output.data(_csv(job.id, found, output))
+        else:
+            from tui.analysis.checkpoints.facts import facts_of_run
+            from tui.commands.support.run_options import read_evidence
+
+            evidence = await read_evidence(client, job, found)
+            if evidence.problem:
+                output.remark(f"checkpoints are not judged: {evidence.problem}")
+            facts = facts_of_run(evidence.run)
+            if output_format == JSON:
+                output.json(_document(job.id, facts, evidence))
+            elif found:
+                output.data(_table(facts, output))
+        if not found:
+            output.remark(f"job {job.id} has no checkpoints")
+        return ExitCode.OK
+
+    return run_on_remote(settings, answer)
+
+
+_KEYS: dict[str, Callable[[Checkpoint], Any]] = {
+    "checkpoint-id": lambda one: one.checkpoint_id,
+    "size": lambda one: one.size_bytes or 0,
+    "created": lambda one: one.created_at.timestamp() if one.created_at else 0.0,
+    "type": lambda one: one.checkpoint_type or "",
+}
+
+
+def _created(checkpoint: Checkpoint) -> str:
+    return local_time(checkpoint.created_at.isoformat()) if checkpoint.created_at else ""
+
+
+def _own_id(checkpoint: Checkpoint) -> str:
+    """The id that the official command shows beside the name; training jobs' checkpoints have none."""
+    own = (checkpoint.model_extra or {}).get("id")
+    return own if isinstance(own, str) else ""
+
+
+def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence) -> dict[str, Any]:
+    """The official document (API facts, 8), with sync_status and what the losses say added."""
+    entries = []
+    for known in facts:
+        one = known.checkpoint
+        size_bytes = one.size_bytes or 0
+        entry: dict[str, Any] = {
+            "job_id": job_id,
+            "id": _own_id(one),
+            "checkpoint_id": one.checkpoint_id,
+            "checkpoint_type": one.checkpoint_type or "",
+            "base_model": one.base_model or "",
+            "size_bytes": size_bytes,
+            "size_human_readable": official_size(size_bytes),
+            "created_at": _created(one),
+            "sync_status": one.sync_status,
+            "loss": _loss(known),
+            "is_best": known.is_best,
+            "judged": known.is_judged,
+            "fault": _fault(known),
+        }
+        if one.lora_adapter_config:
+            entry["lora_adapter_config"] = one.lora_adapter_config
+        entries.append(entry)
+    return {
+        "job_id": job_id,
+        "total_checkpoints": len(entries),
+        "checkpoints": entries,
+        "not_judged_because": evidence.problem or None,
+    }
+
+
+def _loss(known: CheckpointFacts) -> dict[str, Any] | None:
+    from tui.analysis.export import json_number
+
+    score = known.score
+    if score is None:
+        return None
+    return {"name": score.name, "value": json_number(score.value), "step": score.at_step}
+
+
+def _fault(known: CheckpointFacts) -> dict[str, Any] | None:
+    from tui.analysis.export import iso_time
+
+    fault = known.fault
+    if fault is None:
+        return None
+    since = iso_time(fault.since.timestamp()) if fault.since else None
+    return {"kind": str(fault.kind), "text": fault.words(known.checkpoint.created_at), "since": since}
+
+
+def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
+    import csv
+
+    from tui.commands.cache.listing import csv_text
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        (
+            "Job ID",
+            "Checkpoint ID",
+            "Checkpoint Name",
+            "Type",
+            "Base Model",
+            "Size (bytes)",
+            "Size (human readable)",
+            "Created At",
+        )
+    )
+    for one in found:
+        size_bytes = one.size_bytes or 0
+        words = (job_id, _own_id(one), one.checkpoint_id, one.checkpoint_type or "", one.base_model or "")
+        cells = [csv_text(word) for word in words]
+        writer.writerow((*cells, size_bytes, official_size(size_bytes), _created(one)))
+    return text.getvalue()
+
+
+def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
+    """Fits 80 cells: a base model that all share, how good the best is, and faults are remarked instead."""
+    from datetime import UTC, datetime
+
+    from tui.analysis.checkpoints.facts import fault_lines
+    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.text.units import UNKNOWN, age, bytes_iec, count
+
+    bases = {one.checkpoint.base_model or UNKNOWN for one in facts}
+    now = datetime.now(UTC)
+    columns = [
+        Column("CHECKPOINT", shrinks=True),
+        Column("MARK"),
+        Column("STEP", right=True),
+        Column("TYPE"),
+        Column("SIZE", right=True),
+        Column("AGE", right=True),
+        Column("STORAGE"),
+        Column("BASE MODEL", shrinks=True),
+    ]
+    rows = []
+    for one in facts:
+        created = one.checkpoint.created_at
+        marks = (("newest", one.is_newest), ("best", one.is_best), (one.fault and one.fault.mark, one.fault))
+        mark = ", ".join(str(word) for word, holds in marks if holds)
+        rows.append(
+            [
+                Cell(one.name, "strong" if mark else None),
+                Cell(mark, "bad" if one.fault else "good"),
+                Cell(count(one.step)),
+                Cell(one.kind),
+                Cell(bytes_iec(one.checkpoint.size_bytes)),
+                Cell(age((now - created).total_seconds()) if created else UNKNOWN, "muted"),
+                Cell(one.sync, "caution" if one.sync == "uploading" else None),
+                Cell(one.checkpoint.base_model or UNKNOWN, "muted"),
+            ]
+        )
+    if len(bases) == 1:
+        columns.pop()
+        rows = [row[:-1] for row in rows]
+        if bases != {UNKNOWN}:
+            output.remark(f"base model: {bases.pop()}")
+    for one in facts:
+        if one.is_best and one.score:
+            output.remark(f"best: {one.name}, {one.score.words}")
+    for line in fault_lines(facts):
+        output.remark(line)
+    return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
+
+
+for _command in (files, show, urls, snippet, download_checkpoints):
+    checkpoints.add_command(_command)

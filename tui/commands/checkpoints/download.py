@@ -1,0 +1,294 @@
+"""``bt-tui checkpoints urls`` and ``snippet``: a checkpoint handed on, to a downloader or to the next job."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from api_client.files import write_private
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.known_names import no_such
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    job_options,
+    meant_job,
+    remote_option,
+)
+from tui.commands.support.output import Output, cannot_write, failure_code, run_plan
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.terminal import can_ask
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+    from api_client.transfers import DownloadPlan, DownloadReport, Existing
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+LONGEST_NAME = 120
+
+
+@click.command(
+    "urls",
+    short_help="Write the URLs of a job's checkpoint files to a file.",
+    epilog=examples("bt-tui checkpoints urls --job-id abc1234"),
+)
+@job_options
+@remote_option
+@click.pass_obj
+def urls(settings: Settings, job_id: str | None, project: str | None, project_id: str | None) -> ExitCode:
+    """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
+
+    Whoever has the file can read the checkpoints until the URLs expire, so only you may read it. An older
+    file of that name is replaced: its URLs have expired.
+    """
+
+    async def write(client: TrainingClient, output: Output) -> ExitCode:
+        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        found = [file async for file in client.checkpoints.files(job.project_id, job.id)]
+        if not found:
+            raise CommandFailed(f"job {job.id} has no checkpoint files", ExitCode.NOT_FOUND)
+        document = {
+            "timestamp": datetime.now(UTC).isoformat(),
+            "job": job.model_dump(mode="json"),
+            "checkpoint_artifacts": [file.model_dump(mode="json") for file in found],
+        }
+        path = Path.cwd() / _file_name(job)
+        try:
+            write_private(path, json.dumps(document, indent=2).encode("ascii"))
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        output.remark(f"{len(found):,} URLs written to:")
+        output.data(f"{path}\n")
+        return ExitCode.OK
+
+    return run_on_remote(settings, write)
+
+
+def _file_name(job: TrainingJob) -> str:
+    """The official name; whatever a server calls its project, it is a name in this folder."""
+    project = job.training_project.name if job.training_project else job.project_id
+    words = f"{project.replace(' ', '-')}_{job.id}"
+    return _UNSAFE.sub("_", words)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
+
+
+@click.command(
+    "snippet",
+    short_help="Print the lines that resume training from a checkpoint.",
+    epilog=examples(
+        "bt-tui checkpoints snippet checkpoint-400 --job-id abc1234",
+        "bt-tui checkpoints snippet --job-id abc1234",
+    ),
+)
+@click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
+@job_options
+@remote_option
+@click.pass_obj
+def snippet(
+    settings: Settings,
+    checkpoint: str | None,
+    job_id: str | None,
+    project: str | None,
+    project_id: str | None,
+) -> ExitCode:
+    """Print a LoadCheckpointConfig for a config.py, of this checkpoint or of the newest one."""
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
+
+        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        found = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
+        named = [one for one in found if (one.is_newest if checkpoint is None else one.name == checkpoint)]
+        if not named:
+            known = [one.name for one in found]
+            what = "no checkpoints" if checkpoint is None else no_such("checkpoint", checkpoint, known)
+            raise CommandFailed(f"job {job.id} has {what}", ExitCode.NOT_FOUND)
+        if named[0].sync == "uploading":
+            output.remark(f"{named[0].name} is still being uploaded")
+        output.data(resume_snippet(job.id, named[0].name))
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)
+
+
+CHOICES = ("ask", "skip", "overwrite", "rename")
+NAMES_SHOWN = 5
+TONES = {"done": "good", "skipped": "muted", "failed": "bad"}
+
+
+@click.command(
+    "download",
+    short_help="Download checkpoints.",
+    epilog=examples(
+        "bt-tui checkpoints download --job-id abc1234",
+        "bt-tui checkpoints download checkpoint-400 --job-id abc1234 --to weights",
+        "bt-tui checkpoints download --job-id abc1234 --file '*.json' --existing skip",
+    ),
+)
+@click.argument("checkpoints", metavar="[CHECKPOINT]...", nargs=-1)
+@click.option("--job-id", "job_id", metavar="JOB_ID", required=True, help="The job that wrote them.")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where to put them (default: a folder with the job's id).",
+)
+@click.option(
+    "--file",
+    "patterns",
+    multiple=True,
+    metavar="GLOB",
+    help="Only files of such a name, as '*.json'; repeatable.",
+)
+@click.option(
+    "--existing",
+    type=click.Choice(CHOICES),
+    default="ask",
+    show_default=True,
+    help="What to do with other files that are in the way.",
+)
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def download_checkpoints(
+    settings: Settings,
+    checkpoints: tuple[str, ...],
+    job_id: str,
+    folder: Path | None,
+    patterns: tuple[str, ...],
+    existing: str,
+    output_format: str,
+) -> ExitCode:
+    """Download a job's checkpoints, or some of their files: all of them unless told which.
+
+    They land in DIR/CHECKPOINT/…, or DIR/rank-N/CHECKPOINT/… where several nodes wrote files. Files that
+    are there already with the same size and time are left out; a download that was cut goes on where it
+    stopped when the same command is given again.
+    """
+
+    async def fetch(client: TrainingClient, output: Output) -> ExitCode:
+        from api_client.transfers import DownloadError
+        from api_client.transfers.file_names import safe_component
+
+        job = await client.jobs.find(job_id)
+        plan = await client.downloads.plan_checkpoints(
+            job.project_id,
+            job.id,
+            folder if folder is not None else Path(safe_component(job.id)),
+            checkpoints=checkpoints or None,
+            files=patterns or None,
+        )
+        if plan.absent:
+            listed = await client.checkpoints.list(job.project_id, job.id)
+            known = [one.checkpoint_id for one in listed]
+            raise CommandFailed(
+                f"job {job.id} has {no_such('checkpoint', plan.absent[0], known)}", ExitCode.NOT_FOUND
+            )
+        if (patterns or checkpoints) and not plan.files and not plan.refused:
+            raise CommandFailed("no file has such a name", ExitCode.NOT_FOUND)
+        for refused in plan.refused:
+            output.remark(f"not downloaded: {refused.name}: {refused.reason}")
+        if not plan.files and not plan.refused:
+            output.remark("the job has no files of checkpoints")
+        try:
+            report = await run_plan(client, output, plan, _settled(existing, plan))
+        except DownloadError as error:
+            raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+        _print(output, plan, report, output_format)
+        return ExitCode.OK if report.is_complete else failure_code(report)
+
+    return run_on_remote(settings, fetch)
+
+
+def _settled(existing: str, plan: DownloadPlan) -> Existing:
+    """What to do with files in the way; asks where somebody can answer.
+
+    Raises CommandFailed where nobody can, and click.Abort for a way out.
+    """
+    from api_client.transfers import Existing
+
+    if existing != "ask" or not plan.conflicts:
+        return Existing.SKIP if existing == "ask" else Existing(existing)
+    names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:NAMES_SHOWN])
+    more = len(plan.conflicts) - NAMES_SHOWN
+    shown = names + (f" and {more} more" if more > 0 else "")
+    if not can_ask():
+        raise CommandFailed(
+            f"other files are there already: {shown} (say --existing skip, overwrite or rename)",
+            ExitCode.USAGE,
+        )
+    click.echo(inert(f"Other files are there already: {shown}"), err=True)
+    answer = click.prompt(
+        "Skip them, overwrite them, or rename the new ones",
+        type=click.Choice(CHOICES[1:]),
+        default="skip",
+        err=True,
+    )
+    return Existing(answer)
+
+
+def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_format: str) -> None:
+    if output_format == JSON:
+        output.json(document(plan, report))
+        return
+    from tui.commands.support.tables import Cell, Column, render_table
+
+    rows = []
+    for file in report.files:
+        about = file.error or file.note
+        rows.append(
+            [
+                Cell(file.state, TONES.get(file.state)),
+                Cell(bytes_iec(file.size_bytes) if file.size_bytes is not None else "?"),
+                Cell(str(file.path) + (f"  ({about})" if about else "")),
+            ]
+        )
+    columns = [Column("STATE"), Column("SIZE", right=True), Column("PATH")]
+    # Never clipped: paths are there to be used.
+    output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
+    speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
+    output.remark(
+        f"{bytes_iec(report.fetched_bytes)} fetched into {report.folder}"
+        + (f" at {bytes_iec(speed)}/s" if report.fetched_bytes else "")
+    )
+    if report.failed:
+        output.remark(
+            f"{len(report.failed)} of {len(report.files)} files did not arrive; the same command goes on"
+        )
+
+
+def document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
+    """What came of it, for ``-o json``."""
+    return {
+        "job_id": plan.job_id,
+        "folder": str(report.folder),
+        "fetched_bytes": report.fetched_bytes,
+        "files": [
+            {
+                "relative_file_name": planned.name,
+                "node_rank": planned.node_rank,
+                "path": str(file.path),
+                "size_bytes": file.size_bytes,
+                "state": str(file.state),
+                "verified_by": file.verified_by or None,
+                "error": file.error or None,
+                "note": file.note or None,
+            }
+            for planned, file in zip(plan.files, report.files, strict=True)
+        ],
+        "refused": [
+            {"relative_file_name": each.name, "node_rank": each.node_rank, "reason": each.reason}
+            for each in plan.refused
+        ],
+    }

@@ -1,0 +1,140 @@
+"""``bt-tui checkpoints files``: the files of a checkpoint, or of all of a job's."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.known_names import no_such
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    Settings,
+    examples,
+    job_options,
+    listing_format_option,
+    local_time,
+    meant_job,
+    remote_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import CheckpointFile, TrainingJob
+
+
+@click.command(
+    "files",
+    short_help="List the files of a checkpoint.",
+    epilog=examples(
+        "bt-tui checkpoints files checkpoint-400 --job-id abc1234",
+        "bt-tui checkpoints files --job-id abc1234 -o json | jq '.total_size_bytes'",
+    ),
+)
+@click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
+@job_options
+@listing_format_option
+@remote_option
+@click.pass_obj
+def files(
+    settings: Settings,
+    checkpoint: str | None,
+    job_id: str | None,
+    project: str | None,
+    project_id: str | None,
+    output_format: str,
+) -> ExitCode:
+    """List the files of a checkpoint, of all nodes; without a name those of all checkpoints of the job.
+
+    The URLs to fetch them by are no part of it: see "bt-tui checkpoints urls".
+    """
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        found = await checkpoint_files(client, job, checkpoint)
+        total_bytes = sum(max(0, file.size_bytes) for file in found)
+        if output_format == JSON:
+            output.json(_document(job.id, checkpoint, found, total_bytes))
+        elif output_format == CSV:
+            output.data(_csv(found, output))
+        elif found:
+            output.data(_table(found, output))
+        if output_format not in (JSON, CSV):
+            from tui.text.units import bytes_iec, count
+
+            output.remark(f"{count(len(found))} files, {bytes_iec(total_bytes)}")
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)
+
+
+async def checkpoint_files(
+    client: TrainingClient, job: TrainingJob, checkpoint: str | None
+) -> list[CheckpointFile]:
+    """The files of the checkpoint (None: of all). Raises CommandFailed if the job has no such checkpoint."""
+    if checkpoint is None:
+        return [file async for file in client.checkpoints.files(job.project_id, job.id)]
+    found = await client.checkpoints.files_of(job.project_id, job.id, checkpoint)
+    if not found:
+        names = [one.checkpoint_id for one in await client.checkpoints.list(job.project_id, job.id)]
+        if checkpoint not in names:
+            raise CommandFailed(
+                f"job {job.id} has {no_such('checkpoint', checkpoint, names)}", ExitCode.NOT_FOUND
+            )
+    return found
+
+
+def _document(
+    job_id: str, checkpoint: str | None, found: list[CheckpointFile], total_bytes: int
+) -> dict[str, object]:
+    return {
+        "job_id": job_id,
+        "checkpoint_id": checkpoint,
+        "total_files": len(found),
+        "total_size_bytes": total_bytes,
+        "files": [
+            {
+                "relative_file_name": file.relative_file_name,
+                "node_rank": file.node_rank,
+                "size_bytes": file.size_bytes,
+                "last_modified": file.last_modified,
+            }
+            for file in found
+        ],
+    }
+
+
+def _csv(found: list[CheckpointFile], output: Output) -> str:
+    import csv
+
+    from tui.commands.cache.listing import csv_text
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("File", "Node rank", "Size (bytes)", "Modified"))
+    for file in found:
+        name, modified = csv_text(file.relative_file_name), csv_text(file.last_modified)
+        writer.writerow((name, file.node_rank, file.size_bytes, modified))
+    return text.getvalue()
+
+
+def _table(found: list[CheckpointFile], output: Output) -> str:
+    from tui.commands.support.tables import Cell, Column, render_table
+    from tui.text.units import bytes_iec
+
+    columns = (Column("SIZE", right=True), Column("MODIFIED"), Column("RANK", right=True), Column("FILE"))
+    rows = [
+        [
+            Cell(bytes_iec(file.size_bytes)),
+            Cell(local_time(file.last_modified), "muted"),
+            Cell(str(file.node_rank)),
+            Cell(file.relative_file_name),
+        ]
+        for file in found
+    ]
+    return render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)

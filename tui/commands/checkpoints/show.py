@@ -1,0 +1,282 @@
+"""``bt-tui checkpoints show``: what is inside a checkpoint, read by ranges."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.checkpoints.files import checkpoint_files
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    job_options,
+    meant_job,
+    remote_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.checkpoints import TrainerState, Weights
+    from api_client.client import TrainingClient
+    from api_client.models import Checkpoint, CheckpointFile, TrainingJob
+    from tui.commands.support.tables import Cell
+
+LARGEST_TENSORS = 10
+LONGEST_VALUE = 200
+
+
+@click.command(
+    "show",
+    short_help="Show what is inside a checkpoint, without downloading it.",
+    epilog=examples(
+        "bt-tui checkpoints show checkpoint-400 --job-id abc1234",
+        "bt-tui checkpoints show checkpoint-400 --job-id abc1234 -o json | jq .weights.parameter_count",
+    ),
+)
+@click.argument("checkpoint", metavar="CHECKPOINT")
+@job_options
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def show(
+    settings: Settings,
+    checkpoint: str,
+    job_id: str | None,
+    project: str | None,
+    project_id: str | None,
+    output_format: str,
+) -> ExitCode:
+    """Show a checkpoint: its adapter's configuration, its tensors, what the trainer kept of the run.
+
+    Weights are not downloaded: only the headers of safetensors files are read, and small JSON files.
+    """
+
+    async def answer(client: TrainingClient, output: Output) -> ExitCode:
+        job = await meant_job(client, job_id=job_id, project=project, project_id=project_id)
+        listed = await client.checkpoints.list(job.project_id, job.id)
+        known = next((one for one in listed if one.checkpoint_id == checkpoint), None)
+        found = await checkpoint_files(client, job, checkpoint)
+        if known is None and not found:
+            raise CommandFailed(f"job {job.id} has no checkpoint {checkpoint!r}", ExitCode.NOT_FOUND)
+        inside = await _look_inside(client, job, checkpoint, found)
+        document = _document(job.id, checkpoint, known, found, inside)
+        if output_format == JSON:
+            output.json(_without_infinities(document))
+        else:
+            _print(output, document, inside)
+        for problem in inside.problems:
+            output.remark(problem)
+        return ExitCode.OK
+
+    return run_on_remote(settings, answer)
+
+
+class _Inside:
+    """What could be read of a checkpoint, and what could not."""
+
+    def __init__(self) -> None:
+        self.weights: Weights | None = None
+        self.adapter: Any = None
+        self.config: Any = None
+        self.state: TrainerState | None = None
+        self.problems: list[str] = []
+
+
+async def _look_inside(
+    client: TrainingClient, job: TrainingJob, checkpoint: str, files: list[CheckpointFile]
+) -> _Inside:
+    from api_client.checkpoints import UnreadableFile, is_safetensors, name_inside
+
+    contents = client.checkpoint_contents
+    place = (job.project_id, job.id)
+    inside = _Inside()
+    by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
+
+    async def attempt(name: str, read: Any) -> Any:
+        file = by_name.get(name)
+        if file is None:
+            return None
+        try:
+            return await read(*place, file)
+        except UnreadableFile as error:
+            inside.problems.append(str(error))
+            return None
+
+    inside.adapter = await attempt("adapter_config.json", contents.json)
+    inside.config = await attempt("config.json", contents.json)
+    inside.state = await attempt("trainer_state.json", contents.trainer_state)
+    if any(is_safetensors(file.relative_file_name) for file in files):
+        inside.weights = await contents.weights(*place, files)
+        inside.problems += inside.weights.problems
+    return inside
+
+
+def _document(
+    job_id: str,
+    checkpoint: str,
+    known: Checkpoint | None,
+    files: list[CheckpointFile],
+    inside: _Inside,
+) -> dict[str, Any]:
+    return {
+        "job_id": job_id,
+        "checkpoint_id": checkpoint,
+        "checkpoint": known.model_dump(mode="json") if known else None,
+        "total_files": len(files),
+        "total_size_bytes": sum(max(0, file.size_bytes) for file in files),
+        "node_ranks": sorted({file.node_rank for file in files}),
+        "adapter_config": inside.adapter,
+        "config": inside.config,
+        "weights": _weights(inside.weights) if inside.weights else None,
+        "trainer_state": _state(inside.state) if inside.state else None,
+        "problems": inside.problems,
+    }
+
+
+def _weights(weights: Weights) -> dict[str, Any]:
+    tensors = weights.tensors
+    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:LARGEST_TENSORS]
+    return {
+        "files": len(weights.shards),
+        "tensor_count": len(tensors),
+        "parameter_count": weights.parameter_count,
+        "parameters_by_dtype": weights.parameters_by_dtype,
+        "data_bytes": weights.data_bytes,
+        "header_bytes_read": weights.bytes_read,
+        "metadata": weights.metadata,
+        "largest_tensors": [
+            {
+                "name": tensor.name,
+                "dtype": tensor.dtype,
+                "shape": list(tensor.shape),
+                "size_bytes": tensor.size_bytes,
+            }
+            for tensor in largest
+        ],
+    }
+
+
+def _state(state: TrainerState) -> dict[str, Any]:
+    return {
+        "global_step": state.global_step,
+        "max_steps": state.max_steps,
+        "epoch": state.epoch,
+        "best_metric": state.best_metric,
+        "best_model_checkpoint": state.best_model_checkpoint,
+        "last": {name: curve[-1][1] for name, curve in state.curves.items()},
+        "points": {name: len(curve) for name, curve in state.curves.items()},
+    }
+
+
+def _print(output: Output, document: dict[str, Any], inside: _Inside) -> None:
+    from tui.commands.support.tables import Cell, Column, render_facts, render_table
+    from tui.text.units import bytes_iec
+
+    facts = _known_facts(document)
+    if isinstance(inside.adapter, dict):
+        facts += [(f"adapter {name}", Cell(_shown(value))) for name, value in sorted(inside.adapter.items())]
+    if isinstance(inside.config, dict):
+        wanted = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
+        facts += [(name, Cell(_shown(inside.config[name]))) for name in wanted if name in inside.config]
+    facts += _state_facts(inside.state)
+    weights = document["weights"]
+    if weights is not None:
+        facts += _weight_facts(weights)
+    output.data(render_facts(facts, paint=output.paint))
+    if weights is not None and weights["largest_tensors"]:
+        columns = (
+            Column("SIZE", right=True),
+            Column("TYPE"),
+            Column("SHAPE", right=True),
+            Column("LARGEST TENSORS", shrinks=True),
+        )
+        rows = [
+            [
+                Cell(bytes_iec(tensor["size_bytes"])),
+                Cell(tensor["dtype"]),
+                Cell(" × ".join(map(str, tensor["shape"])) or "scalar"),
+                Cell(tensor["name"]),
+            ]
+            for tensor in weights["largest_tensors"]
+        ]
+        table = render_table(columns, rows, width_cells=output.width_cells, paint=output.paint)
+        output.data("\n" + table)
+
+
+def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
+    from tui.commands.support.tables import Cell
+    from tui.text.units import UNKNOWN, bytes_iec, count
+
+    by_dtype = weights["parameters_by_dtype"].items()
+    types = ", ".join(f"{count(number)} {dtype}" for dtype, number in by_dtype) or UNKNOWN
+    read, whole = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
+    facts = [
+        ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
+        ("tensors", Cell(f"{count(weights['tensor_count'])} in {count(weights['files'])} files")),
+        ("read", Cell(f"{read} of headers, for {whole} of weights")),
+    ]
+    return facts + [(f"metadata {name}", Cell(_shown(text))) for name, text in weights["metadata"].items()]
+
+
+def _known_facts(document: dict[str, Any]) -> list[tuple[str, Cell]]:
+    from api_client.models import Checkpoint
+    from tui.analysis.checkpoints.facts import checkpoint_facts
+    from tui.commands.support.tables import Cell
+    from tui.text.units import UNKNOWN, bytes_iec, count
+
+    facts = [("checkpoint", Cell(document["checkpoint_id"], "strong")), ("job", Cell(document["job_id"]))]
+    if document["checkpoint"] is not None:
+        (known,) = checkpoint_facts([Checkpoint.model_validate(document["checkpoint"])])
+        facts += [
+            ("step", Cell(count(known.step))),
+            ("type", Cell(known.kind)),
+            ("base model", Cell(known.checkpoint.base_model or UNKNOWN)),
+            ("storage", Cell(known.sync, "caution" if known.sync == "uploading" else None)),
+        ]
+    ranks = document["node_ranks"]
+    nodes = f", of {len(ranks)} nodes" if len(ranks) > 1 else ""
+    size = bytes_iec(document["total_size_bytes"])
+    return [*facts, ("files", Cell(f"{count(document['total_files'])}, {size}{nodes}"))]
+
+
+def _state_facts(state: TrainerState | None) -> list[tuple[str, Cell]]:
+    from tui.commands.support.tables import Cell
+    from tui.text.units import count, number
+
+    if state is None:
+        return []
+    facts = [("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}"))]
+    facts += [
+        (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
+        for name, curve in state.curves.items()
+    ]
+    if state.best_metric is not None:
+        best = number(state.best_metric)
+        where = f" by {state.best_model_checkpoint}" if state.best_model_checkpoint else ""
+        facts.append(("best metric", Cell(best + where)))
+    return facts
+
+
+def _without_infinities(value: Any) -> Any:
+    """The same with null for what JSON cannot say; the reader has limited the depth."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_without_infinities(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_infinities(item) for name, item in value.items()}
+    return value
+
+
+def _shown(value: Any) -> str:
+    import json
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -1,0 +1,352 @@
+"""What ``bt-tui deploy_checkpoints`` prints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from api_client.files import why_not_written, write_file
+from tui.commands.deploy.options import DeployWishes
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
+from tui.commands.support.options import JSON
+from tui.commands.support.output import Output, cannot_write
+from tui.commands.support.tables import Cell, render_facts
+from tui.text.sanitize import inert
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.deployment import DeploymentResult
+    from api_client.models import TrainingJob
+    from api_client.remotes import Remote
+    from api_client.submission.findings import Finding
+    from tui.wizard.review import Review
+    from tui.wizard.state import Facts, WizardState
+    from tui.wizard.walk import Walk
+
+
+def remark_findings(output: Output, findings: Sequence[Finding]) -> None:
+    """A line for each."""
+    from tui.commands.jobs.push import finding_text
+
+    for finding in findings:
+        output.remark(finding_text(finding))
+
+
+def dry_run_document(review: Review, result: DeploymentResult, path: Path | None) -> dict[str, Any]:
+    """What would be deployed, as data."""
+    return {
+        "dry_run": True,
+        "config": review.config.model_dump(mode="json"),
+        "findings": [asdict(finding) for finding in review.findings],
+        "command": review.command,
+        "truss_config": _parsed(result.truss_config),
+        "truss_config_path": str(path) if path else None,
+    }
+
+
+def print_dry_run(output: Output, review: Review, path: Path | None) -> None:
+    """The same for reading."""
+    facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
+    facts.append(("truss config", Cell(str(path) if path else "none was returned")))
+    output.data(render_facts(facts, paint=output.paint))
+
+
+def deployed_document(
+    remote: Remote,
+    state: WizardState,
+    review: Review,
+    result: DeploymentResult,
+    path: Path | None,
+    status: str,
+) -> dict[str, Any]:
+    """What was deployed, and how to call it, as data; ``status`` is empty where it was not followed."""
+    document: dict[str, Any] = {
+        "dry_run": False,
+        "model_id": result.model_id,
+        "deployment_id": result.version_id,
+        "name": result.name,
+        "model_name": review.config.model_name,
+        "link": result.link,
+        "status": status or None,
+        "config": review.config.model_dump(mode="json"),
+        "findings": [asdict(finding) for finding in review.findings],
+        "truss_config_path": str(path) if path else None,
+    }
+    return document | _calls(remote, state, result)
+
+
+def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
+    """The same for reading; the calls come last, ready to be copied."""
+    names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
+    facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
+    output.data(render_facts(facts, paint=output.paint))
+    for name in ("curl", "python"):
+        if name in document:
+            lines = "".join(f"{inert(line)}\n" for line in document[name].splitlines())
+            output.data(f"\n{output.paint(f'how to call it: {name}', 'muted')}\n{lines}")
+
+
+def _calls(remote: Remote, state: WizardState, result: DeploymentResult) -> dict[str, Any]:
+    """Curl and OpenAI client; the model that a request names is the checkpoint."""
+    from api_client.deployment import curl_example, kind_of, openai_example, serving_url
+
+    if not state.chosen or not result.model_id or not result.version_id:
+        return {}
+    url = serving_url(remote, result.model_id, result.version_id)
+    first = state.chosen[0]
+    is_whisper = kind_of(first) == "whisper"
+    return {
+        "url": url,
+        "models": [each.checkpoint_id for each in state.chosen],
+        "curl": curl_example(url, first.checkpoint_id, is_whisper=is_whisper),
+        "python": openai_example(url, first.checkpoint_id, is_whisper=is_whisper),
+    }
+
+
+def _parsed(truss_config: str) -> Any:
+    """The truss config as data; as text where it is no JSON."""
+    try:
+        return json.loads(truss_config) if truss_config else None
+    except ValueError:
+        return truss_config
+
+
+DEFAULT_FILE = "deploy.py"
+
+
+class DeployDesk:
+    """Carries out a deployment, for somebody at a terminal or for a script."""
+
+    def __init__(self, client: TrainingClient, output: Output, wishes: DeployWishes) -> None:
+        self._client = client
+        self._output = output
+        self._wishes = wishes
+        self._done_something = False
+        self._code = ExitCode.OK
+        self._is_asking = False
+
+    async def ask(self, walk: Walk) -> ExitCode:
+        """Walk through the steps that are open; the code to exit with. Raises CommandFailed."""
+        from tui.commands.support.questions import NoAnswerPossible, walk_at_terminal
+        from tui.wizard.review import DEPLOY, DRY_RUN
+
+        self._is_asking = True
+        decided = DRY_RUN if self._wishes.dry_run else DEPLOY if self._wishes.assume_yes else None
+        try:
+            if await walk_at_terminal(walk, self, decided=decided):
+                return self._code
+        except NoAnswerPossible as error:
+            raise CommandFailed(str(error), ExitCode.USAGE) from error
+        return self._left()
+
+    async def finish(self, state: WizardState) -> ExitCode:
+        """Deploy, or rehearse it, without asking anything. Raises CommandFailed for a config with errors."""
+        review = _review(state)
+        remark_findings(self._output, review.findings)
+        if review.errors:
+            raise CommandFailed("nothing was deployed, for what is wrong with it", ExitCode.USAGE)
+        if self._wishes.dry_run:
+            return await self._rehearse(review)
+        return await self._deploy(state, review)
+
+    def say(self, text: str) -> None:
+        """A line on stderr: quiet between questions, a remark like any other without them."""
+        if self._is_asking:
+            click.secho(f"  {inert(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
+        else:
+            self._output.remark(text)
+
+    def present(self, walk: Walk) -> None:
+        """The answers and what is to be said of them, on stderr."""
+        review = _review(walk.state)
+        facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
+        click.echo(render_facts(facts, paint=lambda text, _tone: text), err=True)
+        remark_findings(self._output, review.findings)
+
+    def _left(self) -> ExitCode:
+        if self._done_something:
+            return ExitCode.OK
+        self.say("nothing was deployed")
+        return ExitCode.INTERRUPTED
+
+    async def load(self, walk: Walk) -> Walk:
+        """The chosen job's checkpoints; back to the choice of the job where they cannot be had."""
+        from api_client.errors import RequestError
+        from tui.readers.account import checkpoint_facts
+        from tui.wizard.state import JOB
+
+        state = walk.state
+        try:
+            facts = await checkpoint_facts(self._client, state.facts, [state.job] if state.job else [])
+            if state.job is not None:
+                facts = await judged_facts(self._client, facts, state.job)
+        except RequestError as error:
+            if JOB in state.given:
+                raise
+            self.say(explain(error)[0])
+            answers = replace(state.answers, job_id=None)
+            return replace(walk, state=replace(state, answers=answers)).at(JOB)
+        return replace(walk, state=replace(state, facts=facts)).started()
+
+    async def act(self, walk: Walk, action: str) -> Walk | None:
+        """Do what was chosen; where to go on, None for the end. What fails is told, and nothing is lost."""
+        from api_client.errors import ApiClientError
+        from tui.commands.support.questions import confirmed
+        from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE
+
+        if action.startswith(CHANGE):
+            return walk.at(action.removeprefix(CHANGE))
+        if action == LEAVE:
+            self._code = self._left()
+            return None
+        review = _review(walk.state)
+        try:
+            if action == DRY_RUN or (self._wishes.dry_run and action == DEPLOY):
+                await self._rehearse(review)
+                self._done_something = True
+                return None if self._wishes.dry_run else walk
+            if action == DEPLOY:
+                if self._wishes.assume_yes or await confirmed(_last_question(review)):
+                    self._code = await self._deploy(walk.state, review)
+                    return None
+            elif action == SAVE:
+                await self._save(review)
+            else:
+                self._show(review)
+        except (ApiClientError, CommandFailed, OSError) as error:
+            self.say(explain(error)[0] if not isinstance(error, OSError) else str(error))
+        return walk
+
+    async def _rehearse(self, review: Review) -> ExitCode:
+        from api_client.deployment import deploy
+
+        result = await deploy(self._client, review.config, dry_run=True)
+        path = self._write_truss_config(result)
+        if not self._wishes.dry_run:
+            self.say(f"the truss config: {path or 'none was returned'}")  # stdout is for what was asked for
+        elif self._wishes.output_format == JSON:
+            self._output.json(dry_run_document(review, result, path))
+        else:
+            print_dry_run(self._output, review, path)
+        self.say("a dry run: nothing was created")
+        return ExitCode.OK
+
+    async def _deploy(self, state: WizardState, review: Review) -> ExitCode:
+        from api_client.deployment import deploy, serves_nothing
+
+        self.say(f"deploying {review.config.model_name}")
+        result = await deploy(self._client, review.config)
+        path = self._write_truss_config(result)
+        self.say(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
+        status = ""
+        code = ExitCode.OK
+        if self._wishes.wait:
+            status, code = await self._follow(result)
+        document = deployed_document(self._client.remote, state, review, result, path, status)
+        if self._wishes.output_format == JSON:
+            self._output.json(document)
+        else:
+            print_deployed(self._output, document)
+        if serves_nothing(self._client.remote):
+            self.say("this emulator serves no model: on Baseten, the call would be like this")
+        return code
+
+    async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
+        """Its statuses and its log on stderr until it serves or has failed; the last status."""
+        from api_client.deployment import follow
+        from api_client.models.logs import LogLine
+
+        status, code = "", ExitCode.DEPLOY_FAILED
+        try:
+            async for update in follow(self._client, result.model_id or "", result.version_id or ""):
+                if update.status != status:
+                    status = update.status
+                    self.say(f"status: {status}")
+                for entry in update.lines:
+                    if isinstance(entry, LogLine):
+                        for line in entry.message.splitlines():
+                            self.say(f"  {line}")
+                if update.is_finished and update.is_serving:
+                    code = ExitCode.OK
+        except asyncio.CancelledError:
+            self.say(f"the deployment goes on: {result.link}")
+            raise
+        return status, code
+
+    def _write_truss_config(self, result: DeploymentResult) -> Path | None:
+        """Write it where the official CLI does; that it cannot be written does not undo a deployment."""
+        from api_client.deployment import write_truss_config
+
+        local_now = datetime.now(UTC).astimezone()
+        try:
+            return write_truss_config(result, self._wishes.output_dir, local_now)
+        except OSError as error:
+            if result.version_id is None:
+                raise cannot_write("the truss config", error) from error
+            self.say(str(cannot_write("the truss config", error)))
+            return None
+
+    async def _save(self, review: Review) -> None:
+        from tui.commands.support.questions import asked_text, confirmed
+
+        typed = await asked_text("Save as", DEFAULT_FILE)
+        if not typed:
+            return
+        path = _path_of(typed)
+        if _is_there(path) and not await confirmed(f"{path} is there already. Overwrite it?"):
+            return
+        try:
+            write_file(path, review.python.encode())
+        except OSError as error:
+            self.say(f"can't write {path}: {why_not_written(error)}")
+            return
+        self._done_something = True
+        self.say(f"saved {path}; bt-tui deploy_checkpoints --config {shlex.quote(str(path))} deploys it")
+
+    def _show(self, review: Review) -> None:
+        """All three forms, on stderr: stdout is for what was done."""
+        for text in (review.python, review.json_text, review.command):
+            click.echo("".join(f"{inert(line)}\n" for line in text.splitlines()), err=True)
+
+
+def _review(state: WizardState) -> Review:
+    from tui.wizard.review import review
+    from tui.wizard.steps import questions
+
+    return review(state, questions(state))
+
+
+def _path_of(typed: str) -> Path:
+    return Path(os.path.expanduser(typed))  # noqa: PTH111 - the other raises for ~nobody, this leaves it
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists()
+
+
+def _last_question(review: Review) -> str:
+    """Names what is about to cost money."""
+    from tui.wizard.state import CHECKPOINTS, GPU
+
+    words = {step: text for step, _title, text in review.lines}
+    what = f" ({words[CHECKPOINTS]})" if CHECKPOINTS in words else ""
+    warned = sum(found.severity == "warning" for found in review.findings)
+    despite = f" despite the {'warning' if warned == 1 else 'warnings'} above" if warned else ""
+    return inert(f"Deploy {review.config.model_name}{what} on {words[GPU]}{despite}?")
+
+
+async def judged_facts(client: TrainingClient, facts: Facts, job: TrainingJob) -> Facts:
+    """The facts with the job's checkpoints judged by its log, which is read for that."""
+    from tui.commands.support.run_options import read_evidence
+
+    evidence = await read_evidence(client, job, facts.checkpoints)
+    return facts.with_evidence(evidence.run, evidence.problem)

@@ -1,0 +1,164 @@
+"""``bt-tui compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.options import CSV, JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from tui.analysis.comparison import Axis, ComparedRun
+
+CHART = "chart"
+X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock"}
+FIRST_CELLS = 2
+
+
+@click.command(
+    short_help="Jobs side by side: what they ended with, and their loss and throughput.",
+    epilog=examples(
+        "bt-tui compare abc1234 def5678",
+        "bt-tui compare abc1234 def5678 -o chart --x relative",
+        "bt-tui compare abc1234 def5678 -o csv --curves > curves.csv",
+    ),
+)
+@click.argument("job_ids", metavar="JOB_ID JOB_ID [JOB_ID]…", nargs=-1, required=True)
+@click.option(
+    "--x",
+    "x_axis",
+    type=click.Choice(tuple(X_AXES)),
+    default="step",
+    show_default=True,
+    help="Of the curves.",
+)
+@click.option("--curves", "with_curves", is_flag=True, help="The curves too (json), or instead (csv).")
+@click.option(
+    "--smoothing", type=click.FloatRange(0, 0.999), default=0.0, help="Of the chart's lines: 0 to 0.999."
+)
+@format_option(TABLE, JSON, CSV, CHART)
+@remote_option
+@click.pass_obj
+def compare(
+    settings: Settings,
+    job_ids: tuple[str, ...],
+    x_axis: str,
+    with_curves: bool,
+    smoothing: float,
+    output_format: str,
+) -> ExitCode:
+    """Compare jobs by their log, status, duration, GPU-hours, estimated cost and checkpoints.
+
+    In the table ≠ marks what differs, * the best value, and percentages are against the first job. CSV has a
+    line a property, a column a job; JSON a list "jobs" of objects with the same properties. Curves have the
+    columns chart, series, time, step, value and unit; time is seconds since the run began for --x relative.
+
+    A job that is gone or cannot be read is left out with a remark, and the exit code is 7 or 8.
+    """
+    if with_curves and output_format in (TABLE, CHART):
+        raise click.UsageError("--curves goes with -o json or csv; -o chart draws them")
+    if smoothing and output_format != CHART:
+        raise click.UsageError("--smoothing goes with -o chart")
+    ids = tuple(dict.fromkeys(job_ids))
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.analysis.comparison import MOST_COMPARED
+
+        if not FIRST_CELLS <= len(ids) <= MOST_COMPARED:
+            raise click.UsageError(f"give 2 to {MOST_COMPARED} different jobs")
+        runs, worst = await _read(client, output, ids)
+        if not runs:
+            return worst
+        if output_format == CHART:
+            _draw(output, runs, x_axis, smoothing)
+        elif output_format == TABLE:
+            _print_table(output, runs)
+        else:
+            _print_data(output, runs, x_axis, with_curves, output_format)
+        return worst
+
+    return run_on_remote(settings, show)
+
+
+async def _read(
+    client: TrainingClient, output: Output, ids: Sequence[str]
+) -> tuple[list[ComparedRun], ExitCode]:
+    """The runs, one after the other, and the code of what went wrong with any of them."""
+    from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, Unauthorized
+    from tui.analysis.comparison import ComparedRun
+    from tui.commands.support.exit_codes import explain
+    from tui.commands.support.run_options import read_with_line
+    from tui.readers.account import listed_prices
+
+    prices = await listed_prices(client)
+    runs: list[ComparedRun] = []
+    worst = ExitCode.OK
+    for job_id in ids:
+        try:
+            job = await client.jobs.find(job_id)
+            reading = await read_with_line(client, job, output, prices=prices)
+        except Unauthorized:
+            raise
+        except (ErrorAnswer, InvalidAnswer) as error:
+            message, code = explain(error)
+            output.remark(f"{job_id} is left out: {message}")
+            worst = code if worst is ExitCode.OK or isinstance(error, NotFound) else worst
+            continue
+        runs.append(ComparedRun(job, "read", reading.run, gap_count=reading.gap_count))
+    return runs, worst
+
+
+def _print_table(output: Output, runs: Sequence[ComparedRun]) -> None:
+    from tui.analysis.comparison import comparison_rows, labels
+    from tui.commands.support.tables import Cell, Column, render_table
+
+    columns = [Column(""), Column("")] + [Column(name, shrinks=True) for name in labels(runs)]
+    rows = [
+        [
+            Cell("≠" if row.differs else "", "caution"),
+            Cell(row.title, "muted"),
+            *(
+                Cell(f"{text} *" if place in row.best else text, "good" if place in row.best else None)
+                for place, text in enumerate(row.shown)
+            ),
+        ]
+        for row in comparison_rows(runs)
+    ]
+    output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+
+
+def _print_data(
+    output: Output, runs: Sequence[ComparedRun], x_axis: str, with_curves: bool, output_format: str
+) -> None:
+    from tui.analysis.comparison import comparison_table, curves_table, job_records
+    from tui.analysis.export import csv_text, records
+
+    lines = curves_table(runs, X_AXES[x_axis])
+    if output_format == CSV:
+        output.data(csv_text([lines if with_curves else comparison_table(runs)]))
+        return
+    document: dict[str, Any] = {"jobs": job_records(runs)}
+    if with_curves:
+        document["curves"] = records(lines)
+    output.json(document)
+
+
+def _draw(output: Output, runs: Sequence[ComparedRun], x_axis: str, smoothing: float) -> None:
+    from tui.analysis.comparison import curves, throughput_unit
+    from tui.analysis.series import smoothed
+    from tui.commands.support.text_chart import clock_label, draw_chart
+    from tui.text.units import count, duration, number
+
+    axis = X_AXES[x_axis]
+    loss, speed = curves(runs, "loss", axis), curves(runs, "throughput", axis)
+    for title, found in (("loss", loss), (throughput_unit(runs), speed)):
+        span_s = max((line.times[-1] - line.times[0] for line in found), default=0.0)
+        label = {"step": count, "elapsed": duration, "clock": clock_label(span_s)}[axis]
+        lines = [smoothed(one, smoothing) for one in found]
+        draw_chart(output, f"{title} by {x_axis}", lines, unit=number, x_label=label)

@@ -1,0 +1,88 @@
+"""``bt-tui download``: the code that a job was submitted with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.output import Output, failure_code, run_plan
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+
+
+@click.command(
+    short_help="Download the code of a job.",
+    epilog=examples(
+        "bt-tui download abc1234",
+        "bt-tui download --job-id abc1234 --target-directory runs --no-unzip",
+    ),
+)
+@click.argument("job", metavar="[JOB_ID]", required=False)
+@click.option("--job-id", "named_job", metavar="JOB_ID", help="The same, as an option.")
+@click.option(
+    "--target-directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="Where to put it (default: here).",
+)
+@click.option("--no-unzip", is_flag=True, help="Keep the archive packed, as a .tgz.")
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def download(
+    settings: Settings,
+    job: str | None,
+    named_job: str | None,
+    target_directory: Path,
+    no_unzip: bool,
+    output_format: str,
+) -> ExitCode:
+    """Download the code that a job was submitted with, into the folder PROJECT_JOB of DIR.
+
+    A folder or archive that is there already is left alone. The path of what was written goes to stdout.
+    """
+    job_id = job or named_job
+    if not job_id or (job and named_job and job != named_job):
+        raise CommandFailed("say which job: bt-tui download JOB_ID", ExitCode.USAGE)
+
+    async def fetch(client: TrainingClient, output: Output) -> ExitCode:
+        from api_client.transfers import DestinationExists, DownloadError, Existing, NoArchive
+
+        found = await client.jobs.find(job_id)
+        try:
+            plan = await client.downloads.plan_archive(
+                found.project_id,
+                found.id,
+                target_directory,
+                project_name=found.training_project.name if found.training_project else "",
+                unpack=not no_unzip,
+            )
+            report = await run_plan(client, output, plan, Existing.SKIP)
+        except DestinationExists as error:
+            raise CommandFailed(str(error), ExitCode.USAGE) from error
+        except NoArchive as error:
+            raise CommandFailed(str(error), ExitCode.NOT_FOUND) from error
+        except DownloadError as error:
+            raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+        if report.failed:
+            raise CommandFailed(report.failed[0].error, failure_code(report))
+        written = report.unpacked_to or report.files[0].path
+        if output_format == JSON:
+            document = {
+                "path": str(written),
+                "job_id": found.id,
+                "is_unpacked": report.unpacked_to is not None,
+            }
+            output.json({**document, "archive_bytes": report.files[0].done_bytes})
+        else:
+            output.data(f"{written}\n")
+        return ExitCode.OK
+
+    return run_on_remote(settings, fetch)

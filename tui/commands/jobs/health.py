@@ -1,0 +1,201 @@
+"""``bt-tui health``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.support.exit_codes import ExitCode, explain, outcome_exit_code
+from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.output import Output
+from tui.commands.support.session import configuration_if_any, run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+    from tui.readers.run import RunReading
+
+GRAVITY = (
+    ExitCode.CRITICAL,
+    ExitCode.JOB_FAILED,
+    ExitCode.DEPLOY_FAILED,
+    ExitCode.JOB_STOPPED,
+    ExitCode.WARNING,
+    ExitCode.AUTH,
+    ExitCode.UNREACHABLE,
+    ExitCode.UNEXPECTED,
+    ExitCode.OK,
+)
+"""Of several jobs the gravest code is the command's."""
+CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
+TOTALLED = ("critical", "warning", "unknown", "healthy", "waiting", "finished")
+SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
+
+
+@click.command(
+    short_help="What is wrong with a job, if anything; the exit code tells.",
+    epilog=examples(
+        "bt-tui health abc1234 || notify-send 'look at the run'",
+        "bt-tui health                        all jobs that run or wait",
+        "bt-tui health abc1234 -o json | jq -r '.[].findings[].text'",
+    ),
+)
+@click.argument("job_ids", metavar="[JOB_ID]…", nargs=-1)
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> ExitCode:
+    """Judge jobs by their log, metrics, checkpoints and queue.
+
+    Named are stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints, errors.
+
+    The exit code is 0 for healthy, 10 where something wants a look, 11 where a job burns money for nothing
+    (stalled, NaN …). A job that has ended gives the code of its end: 0 completed, 3 failed, 4 stopped or
+    preempted, 5 deploy failed. Of several jobs the gravest counts: 11, 3, 5, 4, 10, 0. Where nothing is found
+    but the metrics could not be read, nobody can tell: 6 (refused), 8 or 1. A job without metrics so far is
+    unknown, too, and no reason for an alarm: 0.
+
+    Without JOB_ID all running and queued jobs are judged and printed sickest first. How many there are of
+    each verdict goes to stderr.
+    """
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.analysis.health.checks import judged
+        from tui.analysis.health.rules import DEFAULT_RULES
+        from tui.commands.support.run_options import read_with_line
+
+        own = configuration_if_any()
+        rules = own.health if own is not None else DEFAULT_RULES
+        looked_at: list[RunReading] = []
+        jobs = await _jobs(client, job_ids)
+        for number, job in enumerate(jobs, start=1):
+            place = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
+            reading = await read_with_line(client, job, output, with_vitals=True, place=place)
+            looked_at.append(replace(reading, run=judged(reading.run, rules)))
+        if not job_ids:
+            looked_at.sort(key=lambda each: (GRAVITY.index(_code(each)), TOTALLED.index(_totalled(each))))
+        if output_format == JSON:
+            output.json([_record(reading) for reading in looked_at])
+        else:
+            for reading in looked_at:
+                _print(output, reading)
+        output.remark(_total(list(map(_totalled, looked_at))))
+        codes = [_code(reading) for reading in looked_at]
+        return min(codes, key=GRAVITY.index, default=ExitCode.OK)
+
+    return run_on_remote(settings, show)
+
+
+def _totalled(reading: RunReading) -> str:
+    """Return the verdict as the total counts it: a queued job without findings is no healthy run."""
+    from api_client.models import WAITING_STATUSES
+
+    found = _verdict(reading)
+    is_waiting = found == "healthy" and reading.run.job.current_status in WAITING_STATUSES
+    return "waiting" if is_waiting else found
+
+
+def _total(verdicts: Sequence[str]) -> str:
+    """Return ``22 jobs: 2 critical, 20 healthy``, the worst first."""
+    if not verdicts:
+        return "no running or queued jobs"
+    counts = Counter(verdicts)
+    words = ", ".join(f"{counts[word]} {word}" for word in TOTALLED if counts[word])
+    return f"{len(verdicts)} job{'' if len(verdicts) == 1 else 's'}: {words}"
+
+
+async def _jobs(client: TrainingClient, job_ids: Sequence[str]) -> list[TrainingJob]:
+    if job_ids:
+        return [await client.jobs.find(job_id) for job_id in dict.fromkeys(job_ids)]
+    from api_client.models import RUNNABLE_STATUSES
+
+    found = await client.jobs.search(statuses=sorted(RUNNABLE_STATUSES))
+    return [job for job in found if not job.is_finished]
+
+
+def _code(reading: RunReading) -> ExitCode:
+    if reading.run.job.is_finished:
+        return outcome_exit_code(reading.run.job.current_status)
+    code = CODES.get(_gravest(reading))
+    if code is not None:
+        return code
+    return min(
+        (explain(error)[1] for error in reading.unread.values()), key=GRAVITY.index, default=ExitCode.OK
+    )
+
+
+def _gravest(reading: RunReading) -> str:
+    """Return the severity of the worst finding; empty without one."""
+    return next((found.severity for found in reading.run.findings), "")
+
+
+def _verdict(reading: RunReading) -> str:
+    """``critical``, ``warning``, ``healthy``, ``finished``; ``unknown`` where not all could be looked at."""
+    from api_client.models import WAITING_STATUSES
+    from tui.analysis.run.verdict import verdict
+
+    if reading.run.job.is_finished:
+        return "finished"
+    if _gravest(reading) in CODES:
+        return _gravest(reading)
+    is_waiting = reading.run.job.current_status in WAITING_STATUSES
+    return "healthy" if is_waiting or verdict(reading.run).state == "healthy" else "unknown"
+
+
+def _record(reading: RunReading) -> dict[str, Any]:
+    from tui.analysis.export import iso_time
+
+    job = reading.run.job
+    return {
+        "job_id": job.id,
+        "name": job.name,
+        "current_status": job.current_status,
+        "verdict": _verdict(reading),
+        "log_gaps": reading.gap_count,
+        "unread": sorted(reading.unread),
+        "findings": [
+            {
+                "kind": str(one.kind),
+                "severity": one.severity,
+                "text": one.text,
+                "short": one.short,
+                "node": one.node,
+                "since": iso_time(one.since) if one.since else None,
+            }
+            for one in reading.run.findings
+        ],
+    }
+
+
+def _print(output: Output, reading: RunReading) -> None:
+    from tui.analysis.run.verdict import verdict
+    from tui.analysis.status import status_view
+    from tui.text.sanitize import inert
+    from tui.text.units import age
+
+    job = reading.run.job
+    view = status_view(job.current_status)
+    known = _verdict(reading)
+    if job.is_finished:
+        said = output.paint(f"{view.sign} {view.word}", view.tone)
+    elif known == "healthy":
+        said = output.paint("✓ healthy", "good") if not view.order else f"{view.sign} {view.word}"
+    elif known == "unknown":
+        said = output.paint(f"? unknown: {verdict(reading.run).words}", "caution")
+    else:
+        sign, tone = SIGNS[known]
+        said = output.paint(f"{sign} {known}", tone)
+    name = f"  {inert(job.name)}" if job.name else ""
+    output.data(f"{output.paint(inert(job.id), 'strong')}{name}  {said}\n")
+    for one in reading.run.findings:
+        sign, tone = SIGNS[one.severity]
+        node = f"{one.node}: " if one.node and one.node not in one.text else ""
+        age_s = (reading.run.server_now - one.since).total_seconds() if one.since else 0.0
+        since = f" (for {age(age_s)})" if one.since and not one.says_how_long else ""
+        output.data(f"  {output.paint(f'{sign} {one.kind}', tone)}  {inert(node + one.text)}{since}\n")
+    if job.is_finished and job.error_message:
+        output.data(f"  {inert(job.error_message)}\n")

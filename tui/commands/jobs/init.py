@@ -1,0 +1,202 @@
+"""The starter projects that ship with us, and how they get into somebody's folder."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import click
+
+from api_client.files import USUAL_FILE_MODE, write_file
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, TABLE, Settings, examples, format_option
+from tui.commands.support.output import Output, cannot_write
+
+SCRIPT_SUFFIX = ".sh"
+SCRIPT_MODE = 0o777
+COMPILED = "__pycache__"
+
+
+@dataclass(frozen=True, slots=True)
+class StarterProject:
+    """A template: ``machine`` is what a job of it runs on."""
+
+    name: str
+    machine: str
+    summary: str
+
+
+STARTER_PROJECTS = (
+    StarterProject(
+        "cpu-quickstart",
+        "CPU",
+        "a tiny network in plain Python, with loss, cache and checkpoints; runs anywhere in seconds",
+    ),
+    StarterProject(
+        "multinode-torchrun",
+        "2 × H100:8",
+        "data-parallel PyTorch over two nodes with torchrun, resuming from loaded checkpoints",
+    ),
+    StarterProject(
+        "lora-finetune",
+        "H100:1",
+        "LoRA fine-tuning of a Hugging Face model, with cached downloads and deployable adapters",
+    ),
+)
+
+
+def starter_project(name: str) -> StarterProject:
+    """The template of that name; raises CommandFailed naming those there are."""
+    for project in STARTER_PROJECTS:
+        if project.name == name:
+            return project
+    known = ", ".join(project.name for project in STARTER_PROJECTS)
+    raise CommandFailed(f"there is no example {name!r}; there are: {known}", ExitCode.USAGE)
+
+
+def write_starter_projects(wanted: dict[Path, StarterProject], *, force: bool) -> list[Path]:
+    """Write each template into its folder, made where missing; returns the files in order.
+
+    Nothing is overwritten without ``force``, and nothing is written at all if something is in the way.
+    Raises CommandFailed.
+    """
+    contents = {
+        folder / name: source
+        for folder, project in wanted.items()
+        for name, source in _files(files("tui") / "templates" / project.name, "")
+    }
+    if not force:
+        in_the_way = [str(path) for path in contents if path.exists() or path.is_symlink()]
+        if in_the_way:
+            raise CommandFailed(
+                f"not overwritten: {', '.join(in_the_way)} (--force does, another folder avoids it)",
+                ExitCode.USAGE,
+            )
+    try:
+        for path, source in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mode = SCRIPT_MODE if path.suffix == SCRIPT_SUFFIX else USUAL_FILE_MODE
+            write_file(path, source.read_bytes(), mode=mode)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return list(contents)
+
+
+def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        if entry.is_file():
+            yield prefix + entry.name, entry
+        elif entry.name != COMPILED:
+            yield from _files(entry, f"{prefix}{entry.name}/")
+
+
+DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
+CONFIG_NAME = "config.py"
+
+
+@click.command(
+    short_help="Write a starter project: config.py, run.sh, train.py.",
+    epilog=examples(
+        "bt-tui init                                  ./cpu-quickstart, which runs anywhere",
+        "bt-tui init my-run --template lora-finetune",
+        "bt-tui init --examples cpu-quickstart,multinode-torchrun",
+        "bt-tui init --list-examples",
+    ),
+)
+@click.argument(
+    "directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path)
+)
+@click.option(
+    "--target-directory",
+    "named_directory",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="DIR, as an option.",
+)
+@click.option("--template", metavar="NAME", help=f"Which one (default: {DEFAULT_TEMPLATE}), right into DIR.")
+@click.option("--examples", "names", metavar="NAME,…", help="Several, each into a folder of its name in DIR.")
+@click.option("--list-examples", is_flag=True, help="Show what there is.")
+@click.option("--force", is_flag=True, help="Overwrite files that are in the way.")
+@format_option(TABLE, JSON)
+@click.pass_obj
+def init(
+    settings: Settings | None,
+    directory: Path | None,
+    named_directory: Path | None,
+    template: str | None,
+    names: str | None,
+    list_examples: bool,
+    force: bool,
+    output_format: str,
+) -> ExitCode:
+    """Write a starter project to begin from.
+
+    Each has a config.py that is valid for Baseten as it is, a run.sh that the job runs, and a train.py.
+    Without DIR it goes into a folder of the template's name. The files' names are printed.
+    """
+    output = (settings or Settings()).output
+    if directory is not None and named_directory not in (None, directory):
+        raise click.UsageError("DIR and --target-directory name two folders: give one")
+    directory = directory or named_directory
+    if list_examples:
+        _list(output, output_format)
+        return ExitCode.OK
+    if template is not None and names is not None:
+        raise CommandFailed("--template writes one, --examples several: give one of them", ExitCode.USAGE)
+    if names is not None:
+        chosen = [starter_project(name.strip()) for name in names.split(",") if name.strip()]
+        if not chosen:
+            raise CommandFailed("--examples names none; --list-examples shows them", ExitCode.USAGE)
+        wanted = {(directory or Path()) / project.name: project for project in chosen}
+    else:
+        project = starter_project(template or DEFAULT_TEMPLATE)
+        wanted = {directory if directory is not None else Path(project.name): project}
+    written = write_starter_projects(wanted, force=force)
+    if output_format == JSON:
+        output.json([str(path) for path in written])
+    else:
+        output.data("".join(f"{path}\n" for path in written))
+    remote = "" if _has_account() else " --remote local"
+    for folder in wanted:
+        output.remark(f"next: bt-tui push {shlex.quote(str(folder / CONFIG_NAME))} --tail{remote}")
+    if remote:
+        output.remark(
+            "--remote local runs it on an emulator on this machine; bt-tui login connects an account"
+        )
+    return ExitCode.OK
+
+
+def _has_account() -> bool:
+    """False only where nothing is set up; settings that are broken are for push to explain."""
+    from api_client.errors import ConfigurationError
+    from api_client.remotes import RemoteNotConfigured, resolve_remote
+    from tui.commands.support.session import remote_name
+
+    try:
+        resolve_remote(remote_name(None, os.environ), environ=os.environ)
+    except RemoteNotConfigured:
+        return False
+    except (ConfigurationError, CommandFailed):
+        return True
+    return True
+
+
+def _list(output: Output, output_format: str) -> None:
+    from tui.commands.support.tables import Cell, Column, render_table
+
+    if output_format == JSON:
+        output.json(
+            [
+                {"name": each.name, "machine": each.machine, "summary": each.summary}
+                for each in STARTER_PROJECTS
+            ]
+        )
+        return
+    columns = (Column("NAME"), Column("MACHINE"), Column("WHAT", shrinks=True))
+    rows = [[Cell(each.name, "strong"), Cell(each.machine), Cell(each.summary)] for each in STARTER_PROJECTS]
+    output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))

@@ -1,0 +1,210 @@
+"""In which order jobs are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from api_client.models import TrainingJob
+from tui.analysis.status import status_view
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.known_names import unknown_value
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    given_project,
+    project_named,
+    remote_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+
+
+def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
+    """Running jobs, those about to run, those that wait, then the ended ones; the newest of each first."""
+    newest_first = sorted(jobs, key=_created, reverse=True)
+    return sorted(newest_first, key=lambda job: status_view(job.current_status).order)
+
+
+def _created(job: TrainingJob) -> datetime:
+    return job.created_at or datetime.min.replace(tzinfo=UTC)
+
+
+@click.command(
+    epilog=examples(
+        "bt-tui job abc1234",
+        "bt-tui job abc1234 -o json | jq -r .current_status",
+    ),
+)
+@click.argument("job_id", metavar="JOB_ID")
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def job(settings: Settings, job_id: str, output_format: str) -> ExitCode:
+    """Show one job.
+
+    The exit code is 0 whenever the job was found, however it ended: read current_status, or use
+    "bt-tui logs JOB_ID --follow", whose exit code tells.
+    """
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        found = await client.jobs.find(job_id)
+        if output_format == JSON:
+            output.json(found.model_dump(mode="json"))
+            return ExitCode.OK
+        from tui.commands.support.tables import job_facts, render_facts
+
+        facts = job_facts(found, link=client.job_link(found.project_id, found.id))
+        output.data(render_facts(facts, paint=output.paint))
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)
+
+
+@click.command(
+    short_help="List jobs, running ones first.",
+    epilog=examples(
+        "bt-tui jobs",
+        "bt-tui jobs --project llama-sft --status running --status pending",
+        "bt-tui jobs -o csv > jobs.csv",
+        "bt-tui jobs -o json | jq -r '.[] | select(.error_message) | .id'",
+    ),
+)
+@click.option("--project", "project_name", metavar="PROJECT", help="Only of this project (id or name).")
+@click.option(
+    "--status",
+    "statuses",
+    metavar="STATUS",
+    multiple=True,
+    help="Only with this status, as running or TRAINING_JOB_RUNNING; repeatable.",
+)
+@format_option(TABLE, JSON, CSV)
+@remote_option
+@click.pass_obj
+def jobs(
+    settings: Settings, project_name: str | None, statuses: tuple[str, ...], output_format: str
+) -> ExitCode:
+    """List jobs: running ones first, then waiting ones, then the rest, the newest first."""
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+
+        project_id = (await project_named(client, project_name)).id if project_name is not None else None
+        wanted = await _wanted_statuses(client, statuses, project_id)
+        found = await client.jobs.search(project_id=project_id, statuses=wanted or None)
+        kept = running_first(job for job in found if not wanted or job.current_status in wanted)
+        if output_format == JSON:
+            output.models(kept)
+            return ExitCode.OK
+        if output_format == CSV:
+            from tui.commands.support.tables import jobs_csv
+
+            output.data(jobs_csv(kept))
+            return ExitCode.OK
+        from tui.commands.support.tables import JOB_COLUMNS, job_row, render_table
+
+        if not kept:
+            output.remark("no jobs")
+        rows = [job_row(job) for job in kept]
+        output.data(render_table(JOB_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)
+
+
+async def _wanted_statuses(
+    client: TrainingClient, statuses: Sequence[str], project_id: str | None
+) -> list[str]:
+    """Return the API's spelling of each status. Raises CommandFailed for one that nobody knows.
+
+    The server may have statuses that this version does not know: those that its jobs have are known, too.
+    """
+    from api_client.models.status import JobStatus, full_status, short_status
+
+    typed = {short_status(full_status(status)): status for status in statuses}
+    known = {short_status(status): str(status) for status in JobStatus}
+    if not typed.keys() <= known.keys():
+        for job in await client.jobs.search(project_id=project_id):
+            known.setdefault(short_status(job.current_status), job.current_status)
+    for name, status in typed.items():
+        if name not in known:
+            raise CommandFailed(unknown_value("status", status, known), ExitCode.USAGE)
+    return [known[name] for name in typed]
+
+
+@click.command(
+    epilog=examples(
+        "bt-tui projects",
+        "bt-tui projects -o json | jq -r '.[].name'",
+    ),
+)
+@format_option(TABLE, JSON, CSV)
+@remote_option
+@click.pass_obj
+def projects(settings: Settings, output_format: str) -> ExitCode:
+    """List the projects that your key can see."""
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        found = await client.projects.list()
+        if output_format == JSON:
+            output.models(found)
+            return ExitCode.OK
+        if output_format == CSV:
+            from tui.commands.support.tables import projects_csv
+
+            output.data(projects_csv(found))
+            return ExitCode.OK
+        from tui.commands.support.tables import PROJECT_COLUMNS, project_row, render_table
+
+        if not found:
+            output.remark("no projects")
+        rows = [project_row(project) for project in found]
+        output.data(render_table(PROJECT_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)
+
+
+@click.command(
+    short_help="The official word for projects, jobs and job.",
+    epilog=examples(
+        "bt-tui view                          projects, then jobs",
+        "bt-tui view --project llama-sft      the jobs of one: bt-tui jobs --project",
+        "bt-tui view --job-id abc1234         one job: bt-tui job",
+    ),
+)
+@click.option("--project-id", metavar="ID", help="Jobs of this project.")
+@click.option("--project", metavar="NAME", help="Jobs of this project, by name or id.")
+@click.option("--job-id", metavar="JOB_ID", help="This job alone.")
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_context
+def view(
+    context: click.Context,
+    project_id: str | None,
+    project: str | None,
+    job_id: str | None,
+    output_format: str,
+) -> ExitCode:
+    """Show projects and jobs, the jobs of a project, or one job.
+
+    JSON is that of "bt-tui jobs", with --job-id that of "bt-tui job".
+    """
+    wanted = given_project(project, project_id)
+    if job_id is not None:
+        return ExitCode(context.invoke(job, job_id=job_id, output_format=output_format))
+    if wanted is None and output_format == TABLE:
+        code = ExitCode(context.invoke(projects, output_format=output_format))
+        if code is not ExitCode.OK:
+            return code
+        context.ensure_object(Settings).output.data("\n")
+    return ExitCode(context.invoke(jobs, project_name=wanted, statuses=(), output_format=output_format))

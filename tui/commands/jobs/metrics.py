@@ -1,0 +1,204 @@
+"""``bt-tui metrics``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    job_options,
+    meant_job,
+    remote_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.run_options import moment_since, since_option
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import JobMetrics, TrainingJob
+    from tui.commands.jobs.metrics_report import Report
+    from tui.commands.logs.printing import NodeChooser
+
+CHART = "chart"
+METRICS = (
+    "gpu_utilization",
+    "gpu_memory_usage_bytes",
+    "cpu_usage",
+    "cpu_memory_usage_bytes",
+    "ephemeral_storage_usage_bytes",
+    "ephemeral_storage_utilization",
+    "cache_usage_bytes",
+    "cache_utilization",
+)
+NOW_SPAN = timedelta(minutes=15)
+"""A table shows what is true now: older samples would not change it."""
+AFTER_THE_END = timedelta(minutes=5)
+REFRESH_S = 30.0
+"""How often --follow looks, as the official command does."""
+
+
+@click.command(
+    short_help="GPU, CPU, memory and disk use of a job's nodes.",
+    epilog=examples(
+        "bt-tui metrics abc1234                       what each node does now",
+        "bt-tui metrics abc1234 --follow",
+        "bt-tui metrics abc1234 --since 6h -o chart",
+        "bt-tui metrics abc1234 --metric gpu_utilization --node 2 -o csv > node-2.csv",
+        "bt-tui metrics --project llama-sft -o json | jq '.series[] | .node'",
+    ),
+)
+@click.argument("job", metavar="[JOB_ID]", required=False)
+@job_options
+@since_option("From then on: 2h ago, or a time.")
+@click.option(
+    "--step", "step_s", metavar="SECONDS", type=click.IntRange(1, 86_400), help="Seconds between samples."
+)
+@click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only this node: name or number.")
+@click.option(
+    "--metric",
+    "metrics",
+    type=click.Choice(METRICS),
+    multiple=True,
+    help="Only this metric (csv, json, chart).",
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends; exit as it did.")
+@click.option(
+    "--interval",
+    "interval_s",
+    metavar="SECONDS",
+    type=click.FloatRange(1, 3600),
+    default=REFRESH_S,
+    show_default=True,
+    help="How often --follow looks.",
+)
+@format_option(TABLE, JSON, CSV, CHART)
+@remote_option
+@click.pass_obj
+def metrics(
+    settings: Settings,
+    job: str | None,
+    job_id: str | None,
+    project: str | None,
+    project_id: str | None,
+    since: str | None,
+    step_s: int | None,
+    nodes: tuple[str, ...],
+    metrics: tuple[str, ...],
+    follow: bool,
+    interval_s: float,
+    output_format: str,
+) -> ExitCode:
+    """Show what a job's nodes do: now as a table, over time as csv, json or chart (default: the whole run).
+
+    CSV has a line a sample: timestamp, node, gpu, metric, unit, value. JSON is an object with "series", each
+    with node, gpu, metric, unit and samples of timestamp and value, and with --follow an object a sample and
+    line. A node or gpu is empty where the metric is not of one; a value is empty where the server has none.
+    Utilisations are fractions, sizes bytes, CPU use cores.
+
+    With --follow the exit code tells how the job ended.
+    """
+    if job and job_id and job != job_id:
+        raise click.UsageError("two different job ids: give one")
+    if metrics and output_format == TABLE:
+        raise click.UsageError("the table shows all metrics: --metric goes with -o csv, json or chart")
+    if follow and output_format == CHART:
+        raise click.UsageError("a chart does not follow: watch the job in the dashboard (bt-tui watch)")
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.commands.jobs.metrics_report import report_of
+        from tui.commands.logs.printing import NodeChooser
+
+        found = await meant_job(client, job_id=job or job_id, project=project, project_id=project_id)
+        chosen = NodeChooser(nodes)
+        new_report = partial(
+            report_of, output, output_format, found, chosen=chosen, metrics=metrics, follows=follow
+        )
+        window = _window(found, since, output_format)
+        if follow:
+            return await _follow(client, found, chosen, new_report(), window[0], step_s, interval_s)
+        answer = await _once(client, found, window, step_s)
+        _check_nodes(chosen, found, answer)
+        report = new_report()
+        report.take(answer)
+        report.end()
+        if report.is_empty:
+            output.remark(
+                "no samples" if found.is_finished else "no samples yet; they come once the job runs"
+            )
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)
+
+
+Window = tuple[datetime | None, datetime | None]
+
+
+def _window(job: TrainingJob, since: str | None, output_format: str) -> Window:
+    """From when to when. Of a finished job's last state the server knows best: no bounds."""
+    now = datetime.now(UTC)
+    end = job.updated_at + AFTER_THE_END if job.is_finished and job.updated_at else None
+    if since is not None:
+        return moment_since(since), end
+    if output_format == TABLE:
+        return (None, None) if job.is_finished else (now - NOW_SPAN, None)
+    return job.created_at, end
+
+
+async def _once(client: TrainingClient, job: TrainingJob, window: Window, step_s: int | None) -> JobMetrics:
+    """One answer. A server that refuses so long a window is asked for one that it chooses."""
+    from api_client.errors import BadRequest
+
+    start, end = window
+    try:
+        return await client.metrics.get(
+            job.project_id, job.id, start_ms=_millis(start), end_ms=_millis(end), step_s=step_s
+        )
+    except BadRequest:
+        if start is None:
+            raise
+        return await client.metrics.get(job.project_id, job.id)
+
+
+async def _follow(
+    client: TrainingClient,
+    job: TrainingJob,
+    chosen: NodeChooser,
+    report: Report,
+    start: datetime | None,
+    step_s: int | None,
+    interval_s: float,
+) -> ExitCode:
+    stream = client.metrics.follow(job.project_id, job.id, start=start, step_s=step_s, interval_s=interval_s)
+    async for answer in stream:
+        _check_nodes(chosen, job, answer)
+        report.take(answer)
+    report.end()
+    ended = await client.jobs.get(job.project_id, job.id)
+    return outcome_exit_code(ended.current_status)
+
+
+def _check_nodes(chosen: NodeChooser, job: TrainingJob, answer: JobMetrics) -> None:
+    """Raise CommandFailed for a chosen node that the job does not have."""
+    from tui.analysis.node_metrics import LEADER
+
+    names = [one.node_id for one in answer.per_node_metrics]
+    if not names and (answer.gpu_utilization or answer.cpu_usage):
+        names = [LEADER]
+    for name in names:
+        chosen(name)
+    chosen.check(job)
+
+
+def _millis(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp() * 1000)

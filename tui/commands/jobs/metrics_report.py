@@ -1,0 +1,375 @@
+"""Metric samples as flat records: one a moment, node, GPU and metric; repeated ones told once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from api_client.models import JobMetrics, MetricSample, NodeSeries, TrainingJob
+from api_client.models.metrics import StorageMetrics
+from tui.analysis.export import csv_lines, iso_time, json_number
+from tui.analysis.node_metrics import LEADER, MetricsFold, MetricsSnapshot, NodeSnapshot
+from tui.analysis.series import Series
+from tui.analysis.status import status_view
+from tui.commands.logs.printing import NodeChooser
+from tui.commands.support.options import CSV, JSON, TABLE
+from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.tables import NOTHING, Cell, Column, render_table
+from tui.text.names import natural_key
+from tui.text.units import bytes_iec, cores, percent
+
+UNIT_OF_METRIC = {
+    "gpu_utilization": "fraction",
+    "gpu_memory_usage_bytes": "bytes",
+    "cpu_usage": "cores",
+    "cpu_memory_usage_bytes": "bytes",
+    "ephemeral_storage_usage_bytes": "bytes",
+    "ephemeral_storage_utilization": "fraction",
+    "cache_usage_bytes": "bytes",
+    "cache_utilization": "fraction",
+}
+"""The metrics by the API's own names (a volume's with the volume before it), and their units."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleKey:
+    """Which series: ``node`` is empty for the job's cache, ``gpu`` for what is not of a GPU."""
+
+    node: str
+    gpu: str
+    metric: str
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Nodes and GPUs in natural order, metrics in the API's."""
+        return (not self.node, natural_key(self.node), natural_key(self.gpu), _PLACES[self.metric])
+
+
+_PLACES = {metric: place for place, metric in enumerate(UNIT_OF_METRIC)}
+
+Sample = tuple[datetime, SampleKey, float | None]
+
+
+class SampleLedger:
+    """Gathers answers, which may overlap and come unordered; the last value said of a moment holds.
+
+    ``chosen`` says which nodes count (the cache, of no node, does if all do), ``metrics`` which metrics.
+    """
+
+    def __init__(self, chosen: Callable[[str | None], bool], metrics: Iterable[str] = ()) -> None:
+        self._chosen = chosen
+        self._metrics = frozenset(metrics)
+        self._held: dict[SampleKey, dict[datetime, float | None]] = {}
+
+    def take(self, answer: JobMetrics) -> list[Sample]:
+        """Take an answer. Returns what is new or changed, in the order of time, node, GPU and metric."""
+        new: dict[tuple[datetime, SampleKey], float | None] = {}
+        for key, samples in _series_of(answer):
+            if (self._metrics and key.metric not in self._metrics) or not self._chosen(key.node or None):
+                continue
+            held = self._held.setdefault(key, {})
+            for sample in samples:
+                if sample.timestamp not in held or held[sample.timestamp] != sample.value:
+                    held[sample.timestamp] = sample.value
+                    new[sample.timestamp, key] = sample.value
+        found = [(moment, key, value) for (moment, key), value in new.items()]
+        found.sort(key=lambda one: (one[0], one[1].order))
+        return found
+
+    def series(self) -> list[tuple[SampleKey, list[tuple[datetime, float | None]]]]:
+        """All samples by series, each in the order of time."""
+        keys = sorted((key for key, samples in self._held.items() if samples), key=lambda key: key.order)
+        return [(key, sorted(self._held[key].items(), key=lambda one: one[0])) for key in keys]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no sample."""
+        return not any(self._held.values())
+
+
+def _series_of(answer: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
+    # The series at the top are the leader's: where nodes are named they would tell of it twice.
+    nodes: list[tuple[str, NodeSeries]] = [(one.node_id, one.metrics) for one in answer.per_node_metrics]
+    for node, series in nodes or [(LEADER, answer)]:
+        for gpu, samples in series.gpu_utilization.items():
+            yield SampleKey(node, gpu, "gpu_utilization"), samples
+        for gpu, samples in series.gpu_memory_usage_bytes.items():
+            yield SampleKey(node, gpu, "gpu_memory_usage_bytes"), samples
+        yield SampleKey(node, "", "cpu_usage"), series.cpu_usage
+        yield SampleKey(node, "", "cpu_memory_usage_bytes"), series.cpu_memory_usage_bytes
+        yield from _volume(node, "ephemeral_storage", series.ephemeral_storage)
+    yield from _volume("", "cache", answer.cache)
+
+
+def _volume(
+    node: str, name: str, volume: StorageMetrics | None
+) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
+    if volume is not None:
+        yield SampleKey(node, "", f"{name}_usage_bytes"), volume.usage_bytes
+        yield SampleKey(node, "", f"{name}_utilization"), volume.utilization
+
+
+CSV_COLUMNS = ("timestamp", "node", "gpu", "metric", "unit", "value")
+ABSENT, MIB = "–", 2**20
+CHARTED = ("gpu_utilization", "gpu_memory_usage_bytes")
+UNITS: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes": bytes_iec, "cores": cores}
+HOT, FULL = 0.9, 0.97
+
+COLUMNS = (
+    Column("NODE", shrinks=True),
+    Column("GPU", right=True),
+    Column("EACH %", shrinks=True),
+    Column("GPU MEM", right=True),
+    Column("CPU", right=True),
+    Column("MEMORY", right=True),
+    Column("DISK", right=True),
+    Column("FULL", right=True),
+)
+
+
+class Report(Protocol):
+    """Prints answers of the metrics route as they come."""
+
+    def take(self, answer: JobMetrics) -> None:
+        """An answer; with --follow several, which may overlap."""
+        ...
+
+    def end(self) -> None:
+        """There are no more."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        ...
+
+
+def report_of(
+    output: Output,
+    output_format: str,
+    job: TrainingJob,
+    *,
+    chosen: NodeChooser,
+    metrics: Sequence[str],
+    follows: bool,
+) -> Report:
+    """The report of that format."""
+    if output_format == TABLE:
+        return TableReport(output, job, chosen, follows=follows)
+    ledger = SampleLedger(chosen, metrics)
+    if output_format == CSV:
+        return CsvReport(output, ledger, job)
+    if output_format == JSON:
+        return (NdjsonReport if follows else JsonReport)(output, ledger, job)
+    return ChartReport(output, SampleLedger(chosen, metrics or CHARTED), job)
+
+
+class TableReport:
+    """What each node does now; with --follow anew with every answer, in place on a terminal."""
+
+    def __init__(
+        self, output: Output, job: TrainingJob, chosen: Callable[[str | None], bool], *, follows: bool
+    ) -> None:
+        self._output, self._job, self._chosen, self._follows = output, job, chosen, follows
+        self._fold = MetricsFold()
+        self._answers = 0
+        self._has_rows = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample of the chosen nodes."""
+        return not self._has_rows
+
+    def take(self, answer: JobMetrics) -> None:
+        """Print the table."""
+        snapshot = self._fold.fold(answer)
+        job = answer.training_job or self._job
+        output = self._output
+        if self._follows:
+            view = status_view(job.current_status)
+            now = datetime.now(UTC).astimezone().strftime("%H:%M:%S")
+            output.clear_screen()
+            lead = "\n" if self._answers and not output.is_terminal else ""
+            output.data(f"{lead}{now}  {job.id}  {view.sign} {view.word}\n")
+        self._answers += 1
+        rows = [_row(node, job) for node in snapshot.nodes if self._chosen(node.name)]
+        if self._chosen(None) and snapshot.cache_usage_now is not None:
+            rows.append(_cache_row(snapshot))
+        self._has_rows = self._has_rows or bool(rows)
+        output.data(render_table(COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+
+    def end(self) -> None:
+        """Nothing more to say."""
+
+
+def _row(node: NodeSnapshot, job: TrainingJob) -> list[Cell]:
+    use, memory = node.gpu_utilization_now, node.mean_memory_now
+    limit_mib = job.instance_type.gpu_memory_limit_mib
+    each = " ".join(ABSENT if one is None else f"{one * 100:.0f}" for one in use)
+    full = node.disk_utilization_now
+    crowded = bool(limit_mib and memory and memory > FULL * limit_mib * MIB)
+    return [
+        Cell(node.name, "strong"),
+        Cell(percent(node.mean_utilization_now)),
+        Cell(each or NOTHING, "muted"),
+        Cell(bytes_iec(memory), "caution" if crowded else None),
+        Cell(cores(node.cpu_now)),
+        Cell(bytes_iec(node.cpu_memory_now)),
+        Cell(bytes_iec(node.disk_usage_now)),
+        Cell(percent(full), "caution" if full is not None and full > HOT else None),
+    ]
+
+
+def _cache_row(snapshot: MetricsSnapshot) -> list[Cell]:
+    blank = Cell("")
+    return [
+        Cell("(cache)", "muted"),
+        *[blank] * 5,
+        Cell(bytes_iec(snapshot.cache_usage_now)),
+        Cell(percent(snapshot.cache_utilization_now)),
+    ]
+
+
+class SampleReport:
+    """Of the samples, each of them once: told as they come (``tell``), or all together (``end``)."""
+
+    def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
+        self._output, self._ledger, self._job = output, ledger, job
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer had a sample."""
+        return self._ledger.is_empty
+
+    def take(self, answer: JobMetrics) -> None:
+        """Keep what is new, and tell it."""
+        self.tell(self._ledger.take(answer))
+
+    def tell(self, fresh: Sequence[Sample]) -> None:
+        """Print what is new."""
+
+    def end(self) -> None:
+        """Print what they are together."""
+
+
+class CsvReport(SampleReport):
+    """A line a sample."""
+
+    def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
+        super().__init__(output, ledger, job)
+        output.data(csv_lines([CSV_COLUMNS]))
+
+    def tell(self, fresh: Sequence[Sample]) -> None:
+        """Print the lines."""
+        self._output.data(
+            csv_lines(
+                (moment, key.node, key.gpu, key.metric, UNIT_OF_METRIC[key.metric], value)
+                for moment, key, value in fresh
+            )
+        )
+
+
+class NdjsonReport(SampleReport):
+    """An object a sample."""
+
+    def tell(self, fresh: Sequence[Sample]) -> None:
+        """Print the objects."""
+        for moment, key, value in fresh:
+            one = {"timestamp": iso_time(moment), **_names(key), "value": json_number(value)}
+            self._output.data(ascii_json(one) + "\n")
+
+
+class JsonReport(SampleReport):
+    """One document, printed at the end."""
+
+    def end(self) -> None:
+        """Print the document."""
+        job = self._job
+        series = [
+            {
+                **_names(key),
+                "samples": [
+                    {"timestamp": iso_time(moment), "value": json_number(value)} for moment, value in samples
+                ],
+            }
+            for key, samples in self._ledger.series()
+        ]
+        head = {"job_id": job.id, "project_id": job.project_id, "current_status": job.current_status}
+        self._output.json({**head, "series": series})
+
+
+class ChartReport(SampleReport):
+    """A chart a metric: a line a node (the mean of its GPUs), or a GPU where one node is chosen."""
+
+    def end(self) -> None:
+        """Draw."""
+        from tui.commands.support.text_chart import clock_label, draw_chart
+
+        found = self._ledger.series()
+        for metric, unit in UNIT_OF_METRIC.items():
+            lines = _lines_of([(key, samples) for key, samples in found if key.metric == metric])
+            if not lines:
+                continue
+            span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
+            limit_mib = self._job.instance_type.gpu_memory_limit_mib
+            top = 1.0 if unit == "fraction" else None
+            if metric == "gpu_memory_usage_bytes" and limit_mib:
+                top = float(limit_mib * MIB)
+            draw_chart(
+                self._output,
+                metric,
+                lines,
+                unit=UNITS[unit],
+                x_label=clock_label(span_s),
+                y_min=0.0,
+                y_max=top,
+            )
+
+
+Samples = list[tuple[datetime, float | None]]
+
+
+def _lines_of(found: Sequence[tuple[SampleKey, Samples]]) -> list[Series]:
+    nodes = list(dict.fromkeys(key.node for key, _ in found))
+    if len(nodes) == 1:
+        return [
+            _series(f"gpu {key.gpu}" if key.gpu else key.node or "cache", samples) for key, samples in found
+        ]
+    return [_mean(node, [samples for key, samples in found if key.node == node]) for node in nodes]
+
+
+def _mean(name: str, lines: Sequence[Samples]) -> Series:
+    """The mean of the samples of each moment."""
+    by_moment: dict[datetime, list[float]] = {}
+    for samples in lines:
+        for moment, value in samples:
+            of_moment = by_moment.setdefault(moment, [])
+            if value is not None and math.isfinite(value):
+                of_moment.append(value)
+    means: Samples = [
+        (moment, sum(values) / len(values) if values else None)
+        for moment, values in sorted(by_moment.items(), key=lambda one: one[0])
+    ]
+    return _series(name, means)
+
+
+def _series(name: str, samples: Samples) -> Series:
+    """With gaps where samples are missing."""
+    from tui.analysis.series import SeriesBuffer
+
+    buffer = SeriesBuffer(name, max_points=max(2, len(samples)))
+    for moment, value in samples:
+        buffer.add(moment.timestamp(), value)
+    return buffer.snapshot()
+
+
+def _names(key: SampleKey) -> dict[str, str | None]:
+    return {
+        "node": key.node or None,
+        "gpu": key.gpu or None,
+        "metric": key.metric,
+        "unit": UNIT_OF_METRIC[key.metric],
+    }

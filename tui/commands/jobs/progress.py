@@ -1,0 +1,288 @@
+"""The progress of a run as table, JSON and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.analysis.checkpoints.facts import last_checkpoint
+from tui.analysis.export import csv_lines, iso_time, json_number
+from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
+from tui.analysis.run.snapshot import seconds_left, seconds_left_range
+from tui.analysis.series import Series, latest, value_range
+from tui.analysis.status import status_view
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.known_names import no_such
+from tui.commands.support.options import (
+    CSV,
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    job_options,
+    meant_job,
+    remote_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.run_options import moment_since, since_option
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, Column, render_facts, render_table
+from tui.readers.run import RunReading
+from tui.text.units import age, count, duration, number, percent, rate
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+
+SERIES_COLUMNS = ("series", "time", "step", "value", "unit")
+
+CURVES: tuple[tuple[str, str, Callable[[ProgressSnapshot], Series]], ...] = (
+    ("loss", "", lambda told: told.loss_series),
+    ("eval_loss", "", lambda told: told.eval_loss_series),
+    ("learning_rate", "", lambda told: told.learning_rate_series),
+    ("grad_norm", "", lambda told: told.grad_norm_series),
+    ("tokens_per_s", "tok/s", lambda told: told.tokens_per_s_series),
+    ("samples_per_s", "samples/s", lambda told: told.samples_per_s_series),
+    ("steps_per_s", "it/s", lambda told: told.rate_series),
+)
+CURVE_COLUMNS = (
+    Column("CURVE"),
+    Column("READINGS", right=True),
+    Column("FIRST", right=True),
+    Column("LEAST", right=True),
+    Column("MOST", right=True),
+    Column("LAST", right=True),
+)
+
+
+def print_json(output: Output, reading: RunReading, with_series: bool) -> None:
+    """One document."""
+    document = facts(reading)
+    if with_series:
+        told = reading.run.progress or ProgressSnapshot()
+        document["series"] = {
+            name: [
+                {"time": iso_time(time), "step": step, "value": json_number(value)}
+                for time, step, value in _points(pick(told), told)
+            ]
+            for name, _unit, pick in CURVES
+            if len(pick(told))
+        }
+    output.json(document)
+
+
+def print_csv(output: Output, reading: RunReading, with_series: bool) -> None:
+    """The facts as one row under their names, or the curves, a line a reading."""
+    if not with_series:
+        flat = {name: value for name, value in facts(reading).items() if not isinstance(value, list | dict)}
+        output.data(csv_lines([tuple(flat), tuple(flat.values())]))
+        return
+    told = reading.run.progress or ProgressSnapshot()
+    output.data(csv_lines([SERIES_COLUMNS]))
+    for name, unit, pick in CURVES:
+        output.data(
+            csv_lines(
+                (name, iso_time(time), step, value, unit) for time, step, value in _points(pick(told), told)
+            )
+        )
+
+
+def print_table(output: Output, reading: RunReading, with_series: bool) -> None:
+    """Names and values for people."""
+    output.data(render_facts(_words(reading), paint=output.paint))
+    if not with_series:
+        return
+    told = reading.run.progress or ProgressSnapshot()
+    rows = [_curve_row(name, pick(told)) for name, _unit, pick in CURVES if len(pick(told))]
+    output.data("\n")
+    output.data(render_table(CURVE_COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
+
+
+def facts(reading: RunReading) -> dict[str, Any]:
+    """Everything that the log tells, by names that stay."""
+    run, told = reading.run, reading.run.progress or ProgressSnapshot()
+    left, between = seconds_left(told, run.server_now), seconds_left_range(told, run.server_now)
+    if run.job.is_finished:
+        left = between = None
+    checkpoint = last_checkpoint(run)
+    return {
+        "job_id": run.job.id,
+        "name": run.job.name,
+        "current_status": run.job.current_status,
+        "step": told.step,
+        "total_steps": told.total_steps,
+        "fraction": json_number(told.fraction),
+        "epoch": json_number(told.epoch),
+        "total_epochs": json_number(told.total_epochs),
+        "loss": json_number(told.loss),
+        "loss_trend": {"↓": "falling", "↑": "rising", "→": "steady"}.get(loss_trend(told)),
+        "eval_loss": json_number(told.eval_loss),
+        "learning_rate": json_number(told.learning_rate),
+        "grad_norm": json_number(told.grad_norm),
+        "tokens_per_s": json_number(told.tokens_per_s),
+        "samples_per_s": json_number(told.samples_per_s),
+        "steps_per_s": json_number(told.rate_steps_per_s),
+        "steps_per_s_overall": json_number(told.rate_overall),
+        "eta_s": json_number(left),
+        "eta_low_s": json_number(between[0]) if between else None,
+        "eta_high_s": json_number(between[1]) if between else None,
+        "last_step_at": _stamp(told.last_step_at_ns),
+        "last_line_at": _stamp(told.last_line_at_ns),
+        "last_checkpoint": checkpoint.name if checkpoint else None,
+        "last_checkpoint_at": iso_time(checkpoint.at.timestamp()) if checkpoint and checkpoint.at else None,
+        "last_checkpoint_where": checkpoint.where if checkpoint else None,
+        "error_lines": told.errors.count,
+        "log_lines": reading.line_count,
+        "log_gaps": reading.gap_count,
+        "stream": told.stream,
+        "restarts": [iso_time(time) for time in told.restarts],
+        "checkpoints": [{"name": name, "time": _stamp(at_ns)} for name, at_ns in told.saves],
+        "streams": [
+            {"stream": one.key, "node": one.replica, "rank": one.rank, "step": one.step}
+            for one in told.streams
+        ],
+    }
+
+
+def _words(reading: RunReading) -> list[tuple[str, Cell]]:
+    run, told = reading.run, reading.run.progress or ProgressSnapshot()
+    view = status_view(run.job.current_status)
+    words: list[tuple[str, Cell]] = [
+        ("job", Cell(f"{run.job.name or run.job.id} ({run.job.id})", "strong")),
+        ("status", Cell(f"{view.sign} {view.word}", view.tone)),
+    ]
+    if told.step is not None:
+        of = f" of {count(told.total_steps)}, {percent(told.fraction)}" if told.total_steps else ""
+        words.append(("step", Cell(count(told.step) + of, "strong")))
+    if told.epoch is not None:
+        of = f" of {number(told.total_epochs)}" if told.total_epochs else ""
+        words.append(("epoch", Cell(number(told.epoch) + of)))
+    left, between = seconds_left(told, run.server_now), seconds_left_range(told, run.server_now)
+    if left is not None and not run.job.is_finished:
+        span = f" ({duration(between[0])}–{duration(between[1])})" if between else ""
+        words.append(("ETA", Cell(duration(left) + span)))
+    if told.rate_steps_per_s is not None:
+        now, overall = rate(told.rate_steps_per_s), rate(told.rate_overall)
+        words.append(("speed", Cell(f"{now} now, {overall} over the run")))
+    if told.loss is not None:
+        words.append(("loss", Cell(f"{number(told.loss)} {loss_trend(told)}".rstrip(), "strong")))
+    for title, value, unit in (
+        ("eval loss", told.eval_loss, ""),
+        ("learning rate", told.learning_rate, ""),
+        ("grad norm", told.grad_norm, ""),
+        ("tokens", told.tokens_per_s, " tok/s"),
+        ("samples", told.samples_per_s, " samples/s"),
+    ):
+        if value is not None:
+            words.append((title, Cell(number(value) + unit)))
+    checkpoint = last_checkpoint(run)
+    if checkpoint is not None:
+        ago = f"{age((run.at - checkpoint.at).total_seconds())} ago" if checkpoint.at else ""
+        parts = [part for part in (checkpoint.name, ago, checkpoint.remark) if part]
+        words.append(("last checkpoint", Cell(", ".join(parts))))
+    if told.restarts:
+        words.append(("restarts", Cell(count(len(told.restarts)), "caution")))
+    if told.errors.count:
+        newest = told.errors.newest
+        said = f": {newest.text}" if newest else ""
+        words.append(("error lines", Cell(count(told.errors.count) + said, "bad")))
+    if len(told.streams) > 1:
+        words.append(("told by", Cell(f"{told.stream} ({len(told.streams)} tell progress)", "muted")))
+    return words
+
+
+def _curve_row(name: str, series: Series) -> list[Cell]:
+    between = value_range(series.values)
+    return [
+        Cell(name),
+        Cell(count(len(series))),
+        Cell(number(series.values[0])),
+        Cell(number(between[0] if between else None)),
+        Cell(number(between[1] if between else None)),
+        Cell(number(latest(series)), "strong"),
+    ]
+
+
+def _points(series: Series, told: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
+    """Time, step and value of each reading; the step that was told last at its time."""
+    marks = told.step_series
+    points: list[tuple[float, int | None, float]] = []
+    place, step = 0, None
+    exact = _exact_steps(series, told)
+    for position, (time, value) in enumerate(zip(series.times, series.values, strict=True)):
+        while place < len(marks) and marks.times[place] <= time:
+            step = int(marks.values[place])
+            place += 1
+        points.append((time, exact[position] if exact else step, value))
+    return points
+
+
+def _exact_steps(series: Series, told: ProgressSnapshot) -> list[int] | None:
+    """The steps that a run's losses name themselves, where every one of them does."""
+    if series is not told.loss_series or len(told.loss_by_step) != len(series):
+        return None
+    same = all(
+        a == b or (a != a and b != b) for (_, a), b in zip(told.loss_by_step, series.values, strict=True)
+    )
+    return [step for step, _ in told.loss_by_step] if same else None
+
+
+def _stamp(at_ns: int | None) -> str | None:
+    return None if at_ns is None else iso_time(at_ns / NANOSECONDS)
+
+
+@click.command(
+    short_help="Training progress read from the log: step, loss, speed, ETA.",
+    epilog=examples(
+        "bt-tui progress abc1234",
+        "bt-tui progress abc1234 -o json | jq .eta_s",
+        "bt-tui progress abc1234 --since 6h           of a log that goes back for weeks",
+        "bt-tui progress abc1234 --series -o csv > curves.csv",
+    ),
+)
+@click.argument("job", metavar="[JOB_ID]", required=False)
+@job_options
+@since_option("Read the log from then on only: 2h ago, or a time.")
+@click.option("--series", "with_series", is_flag=True, help="The curves too: loss, learning rate, speed …")
+@click.option("--stream", metavar="NODE", help="As this node tells it, where several print progress.")
+@format_option(TABLE, JSON, CSV)
+@remote_option
+@click.pass_obj
+def progress(
+    settings: Settings,
+    job: str | None,
+    job_id: str | None,
+    project: str | None,
+    project_id: str | None,
+    since: str | None,
+    with_series: bool,
+    stream: str | None,
+    output_format: str,
+) -> ExitCode:
+    """Read a job's log and tell how far its training is.
+
+    What the log does not tell is null in JSON, empty in CSV and left out of the table. Numbers that are none
+    ("NaN", "Infinity", "-Infinity") are texts in JSON. With --series JSON has an object "series" whose lists
+    hold time, step and value, and CSV is a line a reading: series, time, step, value, unit.
+    """
+    if job and job_id and job != job_id:
+        raise click.UsageError("two different job ids: give one")
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+        from tui.commands.support.run_options import read_with_line
+
+        found = await meant_job(client, job_id=job or job_id, project=project, project_id=project_id)
+        reading = await read_with_line(client, found, output, since=moment_since(since), stream=stream)
+        told = reading.run.progress
+        known = [one.key for one in told.streams] if told is not None else []
+        if stream is not None and known and stream not in known:
+            raise CommandFailed(f"job {found.id} has {no_such('stream', stream, known)}", ExitCode.NOT_FOUND)
+        if told is None or (told.step is None and told.loss is None):
+            output.remark("the log tells no training progress")
+        printers = {TABLE: print_table, JSON: print_json, CSV: print_csv}
+        printers[output_format](output, reading, with_series)
+        return ExitCode.OK
+
+    return run_on_remote(settings, show)

@@ -1,0 +1,405 @@
+"""What a command says of a job that it has just started."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from api_client.definitions import TrainingProject
+from api_client.submission.archive import ArchivePlan
+from api_client.submission.payload import job_payload, project_payload
+from api_client.submission.preflight import Finding
+from api_client.submission.submitting import describe_environment
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import (
+    JSON,
+    NDJSON,
+    TABLE,
+    TEXT,
+    Settings,
+    examples,
+    format_option,
+    remote_option,
+    yes_option,
+)
+from tui.commands.support.output import Output, ascii_json
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import Cell, Column, render_facts, render_table
+from tui.commands.support.terminal import can_ask, confirm
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+    from api_client.submission.payload import Overrides
+    from api_client.submission.submitting import Submission, SubmissionProgress
+
+
+async def tell_or_tail(
+    client: TrainingClient,
+    output: Output,
+    job: TrainingJob,
+    document: Mapping[str, Any],
+    output_format: str,
+    *,
+    tail: bool,
+) -> ExitCode:
+    """Print the job, or follow its log until it ends and return the code that tells how.
+
+    As JSON ``document`` is printed; followed, it is one line, and the log's lines come after it as ndjson.
+    """
+    if tail:
+        if output_format == JSON:
+            output.data(ascii_json(document) + "\n")
+        return await _tail(client, output, job, NDJSON if output_format == JSON else TEXT)
+    if output_format == JSON:
+        output.json(document)
+    else:
+        from tui.commands.support.tables import job_facts, render_facts
+
+        facts = job_facts(job, link=client.job_link(job.project_id, job.id))
+        output.data(render_facts(facts, paint=output.paint))
+    output.remark(f"watch it: bt-tui logs {job.id} --follow, or in the dashboard: bt-tui")
+    return ExitCode.OK
+
+
+async def _tail(client: TrainingClient, output: Output, job: TrainingJob, line_format: str) -> ExitCode:
+    from tui.commands.logs.command import follow_log, line_renderer
+
+    output.remark(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
+    try:
+        return await follow_log(client, job, output, line_renderer(output, line_format))
+    except asyncio.CancelledError:
+        output.remark(f"the job goes on; bt-tui stop {job.id} ends it")
+        raise
+
+
+TONE_OF_SEVERITY = {"error": "bad", "warning": "caution", "info": "muted"}
+NOT_SHOWN = frozenset({"truss_user_env"})
+"""Parts of the payload that the readable summary leaves to the JSON document."""
+
+
+def finding_text(finding: Finding) -> str:
+    """``warning: field: problem – remedy``, one line."""
+    remedy = f" – {finding.remedy}" if finding.remedy else ""
+    return f"{finding.severity}: {finding.field}: {finding.problem}{remedy}"
+
+
+def dry_run_document(
+    project: TrainingProject, source_dir: Path, plan: ArchivePlan, findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """What would be sent, as data.
+
+    ``training_project`` and ``training_job`` are the bodies themselves, but for the archive's address in
+    ``runtime.artifacts``: the server gives that out with the upload.
+    """
+    user_env = describe_environment(source_dir)
+    return {
+        "training_project": project_payload(project),
+        "training_job": job_payload(project.job, artifact=None, user_env=user_env),
+        "archive": {
+            "files": [{"name": name, "size_bytes": size_bytes} for _path, name, size_bytes in plan.files],
+            "dropped": [{"name": name, "reason": reason} for name, reason in plan.dropped],
+            "size_bytes": plan.size_bytes,
+        },
+        "findings": [asdict(finding) for finding in findings],
+    }
+
+
+def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequence[Finding]) -> None:
+    """The same for reading."""
+    project, job, archive = document["training_project"], document["training_job"], document["archive"]
+    facts = [("project", Cell(project["name"], "strong"))]
+    if "team_name" in project:
+        facts.append(("team", Cell(project["team_name"])))
+    facts.extend((name, Cell(text)) for name, text in _leaves(job, ""))
+    output.data(render_facts(facts, paint=output.paint))
+    count = len(archive["files"])
+    size = bytes_iec(archive["size_bytes"])
+    output.data(f"\narchive: {count} {'file' if count == 1 else 'files'}, {size}\n")
+    rows = [
+        *([Cell(bytes_iec(each["size_bytes"])), Cell(each["name"]), Cell("")] for each in archive["files"]),
+        *(
+            [Cell("left out", "muted"), Cell(each["name"], "muted"), Cell(each["reason"], "muted")]
+            for each in archive["dropped"]
+        ),
+    ]
+    columns = (Column("SIZE", right=True), Column("NAME"), Column("WHY", shrinks=True))
+    if rows:
+        output.data(render_table(columns, rows, width_cells=output.width_cells, paint=output.paint))
+    output.data("\nfindings: none\n" if not findings else "\nfindings:\n")
+    for finding in findings:
+        text = inert(finding_text(finding))
+        output.data(f"  {output.paint(text, TONE_OF_SEVERITY[finding.severity])}\n")
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Path and text of every value that is set."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name not in NOT_SHOWN:
+                yield from _leaves(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{index}]")
+    elif value is not None:
+        yield path, str(value)
+
+
+TRIGGERS = ("on_startup", "on_failure", "on_demand")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A job that is ready to be sent: the project with all overrides, its folder, its archive's plan."""
+
+    project: TrainingProject
+    source_dir: Path
+    plan: ArchivePlan
+    team: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How to go about it."""
+
+    assume_yes: bool
+    dry_run: bool
+    check: bool
+    tail: bool
+    output_format: str
+
+
+@click.command(
+    short_help="Submit a training job.",
+    epilog=examples(
+        "bt-tui push config.py --tail",
+        "bt-tui --remote local push config.py --tail     on an emulator of this machine",
+        "bt-tui push config.py --accelerator H100:8 --node-count 2 --job-name wider",
+        "bt-tui push config.py --dry-run -o json | jq .training_job",
+    ),
+)
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("-f", "--tail", is_flag=True, help="Follow its log until it ends; exit as it did.")
+@click.option("--job-name", metavar="NAME", help="Name of the job.")
+@click.option("--team", metavar="NAME", help="Team that owns the project.")
+@click.option("--interactive", type=click.Choice(TRIGGERS), help="Open an interactive session then.")
+@click.option("--interactive-timeout-minutes", type=int, metavar="N", help="How long the session lasts.")
+@click.option("--accelerator", metavar="TYPE[:N]", help="GPUs of a node, as H100:8.")
+@click.option("--node-count", type=int, metavar="N", help="How many nodes.")
+@click.option("--entrypoint", metavar="COMMAND", help="Run this instead of the start_commands.")
+@click.option("--priority", type=int, metavar="N", help="Among waiting jobs the higher goes first.")
+@click.option("--spot", is_flag=True, help="On spot capacity, which can be taken away.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing.")
+@click.option("--skip-checks", is_flag=True, help="Do not check the job beforehand.")
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Load the config with this interpreter, for what it imports.",
+)
+@yes_option
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def push(
+    settings: Settings,
+    config: Path,
+    tail: bool,
+    job_name: str | None,
+    team: str | None,
+    interactive: str | None,
+    interactive_timeout_minutes: int | None,
+    accelerator: str | None,
+    node_count: int | None,
+    entrypoint: str | None,
+    priority: int | None,
+    spot: bool,
+    dry_run: bool,
+    skip_checks: bool,
+    python: Path | None,
+    assume_yes: bool,
+    output_format: str,
+) -> ExitCode:
+    """Submit the training job of a config.py, with the folder that it lies in.
+
+    The config is run to load it. Before anything is sent the job is checked: errors stop it, warnings ask
+    (where there is no terminal to ask at they are told, and it goes on). Options win over the config.
+
+    As JSON the created training_project and training_job are printed; with --tail in one line, and after
+    it the log as ndjson. With --dry-run it is what would be sent, archive and findings, in one document, and
+    the exit code is 2 if errors are among them.
+    """
+    from api_client.submission.payload import Overrides
+
+    overrides = Overrides(
+        job_name=job_name,
+        accelerator=accelerator,
+        node_count=node_count,
+        entrypoint=entrypoint,
+        priority=priority,
+        spot=spot,
+        interactive_trigger=interactive,
+        interactive_timeout_minutes=interactive_timeout_minutes,
+    )
+    wishes = Wishes(assume_yes, dry_run, not skip_checks, tail, output_format)
+    draft = _draft(config, python, overrides, team, settings.output)
+    if dry_run:
+        return rehearse(settings, draft, wishes)
+    return run_on_remote(settings, lambda client, output: _push(client, output, draft, wishes))
+
+
+def _draft(
+    config: Path, python: Path | None, overrides: Overrides, team: str | None, output: Output
+) -> Draft:
+    """Load the config, in a process of its own, and look at its folder. Raises ConfigurationError.
+
+    Whatever the config and its children write must not mingle with the data on stdout.
+    """
+    from api_client.submission.archive import plan_archive
+    from api_client.submission.config_file import load_training_project
+    from api_client.submission.payload import apply_overrides
+
+    loaded = load_training_project(config, python=python or Path(sys.executable))
+    project, replaced = apply_overrides(loaded, overrides)
+    for text in replaced:
+        output.remark(text)
+    source_dir = config.absolute().parent
+    return Draft(project, source_dir, plan_archive(source_dir, project.job.workspace), team)
+
+
+async def _push(client: TrainingClient, output: Output, draft: Draft, wishes: Wishes) -> ExitCode:
+    submission = await check_and_submit(client, output, draft, wishes)
+    return await tell_or_tail(
+        client,
+        output,
+        submission.training_job,
+        submission.as_dict(),
+        wishes.output_format,
+        tail=wishes.tail,
+    )
+
+
+async def check_and_submit(
+    client: TrainingClient, output: Output, draft: Draft, wishes: Wishes
+) -> Submission:
+    """Check the job, submit it, and remark what is worth knowing of both.
+
+    Raises CommandFailed for errors found beforehand, click.Abort for a no to warnings, and what
+    ``submit`` raises.
+    """
+    client.check_may_change("submitting a job")
+    findings = await _findings(client, draft, wishes)
+    _tell(findings, output)
+    _stop_or_ask(findings, wishes)
+    submission = await _submit(client, output, draft)
+    known = set(draft.plan.warnings)
+    for text in submission.warnings:
+        if text not in known:
+            output.remark(text)
+    job = submission.training_job
+    output.remark(f"submitted job {job.id} of project {submission.training_project.name}")
+    return submission
+
+
+def rehearse(settings: Settings, draft: Draft, wishes: Wishes) -> ExitCode:
+    """Everything but the sending; without a server the account is left out."""
+    from api_client.errors import Unreachable
+    from api_client.remotes import RemoteNotConfigured
+    from api_client.submission.preflight import Finding, check
+
+    async def with_account(client: TrainingClient, output: Output) -> ExitCode:
+        return _show(output, draft, wishes, await _findings(client, draft, wishes))
+
+    try:
+        return run_on_remote(settings, with_account)
+    except (RemoteNotConfigured, Unreachable) as error:
+        reason = "there is no remote" if isinstance(error, RemoteNotConfigured) else str(error)
+        unchecked = Finding("warning", "account", f"secrets, GPUs and prices were not checked: {reason}")
+        found = check(draft.project, draft.plan) if wishes.check else ()
+        return _show(settings.output, draft, wishes, (*found, unchecked))
+
+
+def _show(output: Output, draft: Draft, wishes: Wishes, findings: Sequence[Finding]) -> ExitCode:
+
+    document = dry_run_document(draft.project, draft.source_dir, draft.plan, findings)
+    if wishes.output_format == JSON:
+        output.json(document)
+    else:
+        print_dry_run(output, document, findings)
+    output.remark("a dry run: nothing was sent")
+    if errors := _count_of_errors(findings):
+        raise CommandFailed(f"{errors} would keep this job from being submitted", ExitCode.USAGE)
+    return ExitCode.OK
+
+
+async def _findings(client: TrainingClient, draft: Draft, wishes: Wishes) -> tuple[Finding, ...]:
+    """Settle the team, which secrets and capacity depend on, and check."""
+    from api_client.submission.preflight import preflight
+    from api_client.submission.submitting import choose_team
+
+    project = draft.project
+    wanted = draft.team or project.team_name or client.remote.team
+    choice = await choose_team(client, project_name=project.name, wanted=wanted)
+    if choice.name is not None:
+        project.team_name = choice.name
+    return await preflight(client, project, draft.plan) if wishes.check else ()
+
+
+def _tell(findings: Sequence[Finding], output: Output) -> None:
+
+    for finding in findings:
+        output.remark(finding_text(finding))
+
+
+def _count_of_errors(findings: Sequence[Finding]) -> str:
+    """``2 errors``; empty if there is none."""
+    count = sum(finding.severity == "error" for finding in findings)
+    return "" if not count else "1 error" if count == 1 else f"{count} errors"
+
+
+def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
+    """Errors raise CommandFailed; warnings ask where somebody can answer, and a no raises click.Abort."""
+    if errors := _count_of_errors(findings):
+        raise CommandFailed(
+            f"nothing was sent, for {errors} (--skip-checks submits all the same)", ExitCode.USAGE
+        )
+    if any(finding.severity == "warning" for finding in findings) and can_ask():
+        confirm("submit it all the same?", assume_yes=wishes.assume_yes)
+
+
+async def _submit(client: TrainingClient, output: Output, draft: Draft) -> Submission:
+    """Submit with a progress line on a terminal, and a remark for every wait elsewhere."""
+    from api_client.errors import InvalidAnswer, ServerFault, Unreachable
+    from api_client.submission.submitting import submit
+    from tui.commands.support.output import ProgressLine
+
+    line = ProgressLine()
+
+    def show(progress: SubmissionProgress) -> None:
+        line.show(progress.phase, progress.done_bytes, progress.total_bytes, progress.note)
+        if progress.note and not line.is_terminal:
+            output.remark(f"{progress.phase}: {progress.note}")
+
+    try:
+        return await submit(
+            client,
+            draft.project,
+            source_dir=draft.source_dir,
+            team=draft.project.team_name,
+            on_progress=show,
+            plan=draft.plan,
+        )
+    except (Unreachable, ServerFault, InvalidAnswer) as error:
+        if error.method == "POST" and error.path.endswith("/jobs"):
+            output.remark("the job may exist all the same, so it is not sent again: see bt-tui jobs")
+        raise
+    finally:
+        line.clear()

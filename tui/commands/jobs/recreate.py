@@ -1,0 +1,79 @@
+"""``bt-tui recreate``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.jobs.push import tell_or_tail
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    remote_option,
+    yes_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.terminal import confirm
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+
+
+@click.command(
+    short_help="Submit a job once more.",
+    epilog=examples(
+        "bt-tui recreate abc1234 --tail",
+        "bt-tui recreate --yes          the newest job",
+    ),
+)
+@click.argument("job_id", metavar="[JOB_ID]", required=False)
+@click.option("--job-id", "named_id", metavar="JOB_ID", help="The same, as an option.")
+@click.option("-f", "--tail", is_flag=True, help="Follow its log until it ends; exit as it did.")
+@yes_option
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def recreate(
+    settings: Settings,
+    job_id: str | None,
+    named_id: str | None,
+    tail: bool,
+    assume_yes: bool,
+    output_format: str,
+) -> ExitCode:
+    """Start a new job with the code and the configuration of an earlier one.
+
+    Without an id it is the newest job that you can see, after asking.
+    """
+    if job_id is not None and named_id not in (None, job_id):
+        raise CommandFailed("give one job id", ExitCode.USAGE)
+    wanted = job_id or named_id
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        client.check_may_change("starting a job again")
+        if wanted is not None:
+            original = await client.jobs.find(wanted)
+        else:
+            original = await _newest(client)
+            confirm(f"recreate {original.id} ({original.name or 'no name'})?", assume_yes=assume_yes)
+        created = await client.jobs.recreate(original.project_id, original.id)
+        output.remark(f"recreated job {original.id} as {created.id}")
+        document = {"training_job": created.model_dump(mode="json")}
+        return await tell_or_tail(client, output, created, document, output_format, tail=tail)
+
+    return run_on_remote(settings, act)
+
+
+async def _newest(client: TrainingClient) -> TrainingJob:
+    """The newest job of all; the search answers the newest first, but we look ourselves."""
+    dated = [(job.created_at, job) for job in await client.jobs.search() if job.created_at]
+    if not dated:
+        raise CommandFailed("there is no job to recreate", ExitCode.NOT_FOUND)
+    return max(dated, key=lambda pair: pair[0])[1]

@@ -1,0 +1,188 @@
+"""``bt-tui stop``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, explain
+from tui.commands.support.options import (
+    JSON,
+    TABLE,
+    Settings,
+    examples,
+    format_option,
+    given_project,
+    project_named,
+    remote_option,
+    yes_option,
+)
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.terminal import confirm
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+
+NAMES_SHOWN = 10
+
+
+@click.command(
+    short_help="Stop jobs.",
+    epilog=examples(
+        "bt-tui stop abc1234",
+        "bt-tui stop --all --yes",
+        "bt-tui stop --project llama-sft --all",
+    ),
+)
+@click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
+@click.option("--job-id", "named_ids", metavar="JOB_ID", multiple=True, help="The same, as an option.")
+@click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
+@click.option("--project-id", metavar="ID", help="The same, by id.")
+@click.option("--all", "stop_all", is_flag=True, help="Every job that you can see and that has not ended.")
+@yes_option
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def stop(
+    settings: Settings,
+    job_ids: tuple[str, ...],
+    named_ids: tuple[str, ...],
+    project: str | None,
+    project_id: str | None,
+    stop_all: bool,
+    assume_yes: bool,
+    output_format: str,
+) -> ExitCode:
+    """Stop the given jobs, at once and without asking.
+
+    Without an id the only job that has not ended is stopped, after asking; --all stops all of them, after
+    asking; --project means those of it. A job that has ended already is left alone.
+    """
+    wanted = list(dict.fromkeys([*job_ids, *named_ids]))
+    if wanted and stop_all:
+        raise CommandFailed("--all stops every job: give no ids with it", ExitCode.USAGE)
+    if wanted and (project or project_id):
+        raise CommandFailed("jobs are named by their ids: leave the project out", ExitCode.USAGE)
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        client.check_may_change("stopping jobs")
+        if wanted:
+            chosen = [await client.jobs.find(job_id) for job_id in wanted]
+        else:
+            chosen = await _active_jobs(client, given_project(project, project_id), stop_all=stop_all)
+            confirm(_question(chosen), assume_yes=assume_yes)
+        return await _stop(client, output, chosen, output_format)
+
+    return run_on_remote(settings, act)
+
+
+async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
+    """The jobs that have not ended; raises CommandFailed if there is none, or no telling which."""
+    from api_client.models.status import RUNNABLE_STATUSES
+
+    project_id = (await project_named(client, project)).id if project else None
+    found = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))
+    active = [job for job in found if not job.is_finished]
+    if not active:
+        raise CommandFailed("there is no job that has not ended", ExitCode.NOT_FOUND)
+    if len(active) > 1 and not stop_all:
+        raise CommandFailed(
+            f"{len(active)} jobs have not ended: {_names(active)}; say which, or --all", ExitCode.USAGE
+        )
+    return active
+
+
+async def _stop(
+    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob], output_format: str
+) -> ExitCode:
+    """Stop them one by one; one that cannot be stopped does not keep the others running."""
+    from api_client.errors import RequestError
+
+    code = ExitCode.OK
+    stopped = []
+    for job in jobs:
+        if job.is_finished:
+            output.remark(f"job {job.id} has ended already")
+            stopped.append(job)
+            continue
+        try:
+            stopped.append(await client.jobs.stop(job.project_id, job.id))
+        except RequestError as error:
+            message, failure = explain(error)
+            unclear = error.may_have_happened
+            said = f"perhaps job {job.id} was not stopped" if unclear else f"job {job.id} was not stopped"
+            output.remark(f"{said}: {message}")
+            code = code or failure
+        else:
+            output.remark(f"stopped job {_name(job)}")
+    if output_format == JSON:
+        output.json([job.model_dump(mode="json") for job in stopped])
+    else:
+        output.data("".join(f"{job.id}\n" for job in stopped))
+    return code
+
+
+def _question(jobs: Sequence[TrainingJob]) -> str:
+    return f"stop {_names(jobs)}?" if len(jobs) == 1 else f"stop {len(jobs)} jobs: {_names(jobs)}?"
+
+
+def _names(jobs: Sequence[TrainingJob]) -> str:
+    more = f" and {len(jobs) - NAMES_SHOWN} more" if len(jobs) > NAMES_SHOWN else ""
+    return ", ".join(_name(job) for job in jobs[:NAMES_SHOWN]) + more
+
+
+def _name(job: TrainingJob) -> str:
+    return f"{job.id} ({job.name})" if job.name else job.id
+
+
+AVAILABILITY_MODELS = ("dedicated", "spot")
+
+
+@click.command(
+    short_help="Change the priority of a waiting job.",
+    epilog=examples(
+        "bt-tui update abc1234 --priority 10",
+        "bt-tui update --job-id abc1234 --availability-model spot",
+    ),
+)
+@click.argument("job_argument", metavar="[JOB_ID]", required=False)
+@click.option("--job-id", "job_option", metavar="JOB_ID", help="The same, as an option.")
+@click.option("--priority", type=int, metavar="N", help="Higher goes first.")
+@click.option("--availability-model", type=click.Choice(AVAILABILITY_MODELS), help="Whose GPUs it waits for.")
+@format_option(TABLE, JSON)
+@remote_option
+@click.pass_obj
+def update(
+    settings: Settings,
+    job_argument: str | None,
+    job_option: str | None,
+    priority: int | None,
+    availability_model: str | None,
+    output_format: str,
+) -> ExitCode:
+    """Change a job that waits for GPUs; the server refuses it once the job has got them."""
+    job_id = job_option or job_argument
+    if not job_id or (job_argument and job_option and job_argument != job_option):
+        raise click.UsageError("say which job: JOB_ID, or --job-id JOB_ID")
+    if priority is None and availability_model is None:
+        raise click.UsageError("nothing to change: give --priority or --availability-model")
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        found = await client.jobs.find(job_id)
+        changed = await client.jobs.update(
+            found.project_id, found.id, priority=priority, availability_model=availability_model
+        )
+        if output_format == JSON:
+            output.json(changed.model_dump(mode="json"))
+            return ExitCode.OK
+        from tui.commands.support.tables import job_facts, render_facts
+
+        facts = job_facts(changed, link=client.job_link(changed.project_id, changed.id))
+        output.data(render_facts(facts, paint=output.paint))
+        return ExitCode.OK
+
+    return run_on_remote(settings, act)

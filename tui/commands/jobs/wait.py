@@ -1,0 +1,182 @@
+"""``bt-tui wait``: until jobs run, or have ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.support.exit_codes import ExitCode, outcome_exit_code
+from tui.commands.support.options import JSON, NDJSON, TABLE, Settings, examples, format_option, remote_option
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+
+RUNNING, FINISHED = "running", "finished"
+FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED, ExitCode.JOB_FAILED)
+
+INTERVAL_S, SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 5.0, 0.01, 3600.0
+JOBS_AT_FULL_PACE = 10
+"""More jobs than that are looked at less often, so that the server sees no more requests."""
+
+
+class _Span(click.ParamType[float]):
+    """A span of time in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        if text.isascii() and text.isdigit():
+            return float(text)
+        from tui.text.log_times import span_of
+
+        try:
+            return span_of(text).total_seconds()
+        except (ValueError, OverflowError):
+            return self.fail(f"{text[:40]!r} is no span of time such as 2h, 1h30m or 45s", param, ctx)
+
+
+@click.command(
+    short_help="Wait until jobs have ended; the exit code says how.",
+    epilog=examples(
+        "bt-tui wait abc1234 && bt-tui deploy_checkpoints --job-id abc1234 --config deploy.py",
+        "bt-tui wait abc1234 def5678 --timeout 2h -o json",
+        "bt-tui wait abc1234 --until running && bt-tui ssh abc1234",
+    ),
+)
+@click.argument("job_ids", metavar="JOB_ID...", nargs=-1, required=True)
+@click.option(
+    "--until",
+    type=click.Choice((FINISHED, RUNNING)),
+    default=FINISHED,
+    show_default=True,
+    help="What to wait for; a job that has ended runs no more, and is waited for no longer.",
+)
+@click.option("--timeout", "timeout_s", type=_Span(), metavar="SPAN", help="How long at most: 2h, 90m, 45s.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S),
+    default=INTERVAL_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between two looks at a job.",
+)
+@format_option(TABLE, JSON, NDJSON)
+@remote_option
+@click.pass_obj
+def wait(
+    settings: Settings,
+    job_ids: tuple[str, ...],
+    until: str,
+    timeout_s: float | None,
+    interval_s: float,
+    output_format: str,
+) -> ExitCode:
+    """Wait until the jobs have ended, or run.
+
+    Each is printed when its time has come (with -o json all of them in the end, as an array). The exit
+    code is that of the worst outcome: 0 completed, 4 stopped, 5 not deployed, 3 failed; 9 if the timeout
+    came first. Outages of the server are waited out.
+    """
+    wanted = list(dict.fromkeys(job_ids))
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        jobs = [await client.jobs.find(job_id) for job_id in wanted]
+        report = _Report(output, output_format, jobs)
+        pace_s = interval_s * max(1.0, len(jobs) / JOBS_AT_FULL_PACE)
+
+        async def follow(job: TrainingJob) -> None:
+            async for seen in client.jobs.watch(job.project_id, job.id, interval_s=pace_s):
+                report.seen(seen)
+                if _is_over(seen, until):
+                    report.done(seen)
+                    return
+
+        try:
+            async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
+                for job in jobs:
+                    group.create_task(follow(job))
+        except TimeoutError:
+            report.finish()
+            output.remark(f"timed out; still waited for: {report.left()}")
+            return ExitCode.TIMED_OUT
+        except ExceptionGroup as several:
+            # One job that cannot be waited for (deleted, forbidden) ends the wait, as one alone would.
+            raise several.exceptions[0] from None
+        report.finish()
+        return worst(_outcome(job) for job in report.ended)
+
+    return run_on_remote(settings, act)
+
+
+def worst(outcomes: Any) -> ExitCode:
+    """The worst of the exit codes; 0 without any."""
+    return max(outcomes, key=FROM_BEST_TO_WORST.index, default=ExitCode.OK)
+
+
+def _outcome(job: TrainingJob) -> ExitCode:
+    return outcome_exit_code(job.current_status) if job.is_finished else ExitCode.OK
+
+
+def _is_over(job: TrainingJob, until: str) -> bool:
+    from api_client.models.status import JobStatus
+
+    return job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING)
+
+
+class _Report:
+    """What is printed, when: a line as soon as a job is through, the array in the end."""
+
+    def __init__(self, output: Output, output_format: str, jobs: Sequence[TrainingJob]) -> None:
+        self._output = output
+        self._format = output_format
+        self._latest = {job.id: job for job in jobs}
+        self.ended: list[TrainingJob] = []
+
+    def seen(self, job: TrainingJob) -> None:
+        """A look at a job: a change of its status is remarked."""
+        before = self._latest[job.id]
+        self._latest[job.id] = job
+        if before.current_status != job.current_status and not job.is_finished:
+            from api_client.models.status import short_status
+
+            self._output.remark(f"{job.id} is {short_status(job.current_status)}")
+
+    def done(self, job: TrainingJob) -> None:
+        """A job that need not be waited for any more."""
+        self.ended.append(job)
+        if self._format == NDJSON:
+            from tui.commands.support.output import ascii_json
+
+            self._output.data(ascii_json(job.model_dump(mode="json")) + "\n")
+        elif self._format == TABLE:
+            self._print_row(job)
+
+    def finish(self) -> None:
+        """After the last one."""
+        if self._format == JSON:
+            self._output.json([job.model_dump(mode="json") for job in self._latest.values()])
+
+    def left(self) -> str:
+        """Ids of the jobs that were not through."""
+        ended = {job.id for job in self.ended}
+        return ", ".join(job_id for job_id in self._latest if job_id not in ended)
+
+    def _print_row(self, job: TrainingJob) -> None:
+        """A row of the table of jobs, aligned with those to come; the header above the first."""
+        from tui.commands.support.tables import JOB_COLUMNS, job_row, render_table
+
+        # The other jobs' rows are rendered for their widths alone.
+        rows = [job_row(job), *map(job_row, self._latest.values())]
+        table = render_table(
+            JOB_COLUMNS, rows, width_cells=self._output.width_cells, paint=self._output.paint
+        )
+        header, row = table.splitlines(keepends=True)[:2]
+        self._output.data(header + row if len(self.ended) == 1 else row)

@@ -1,0 +1,253 @@
+"""Which job's log is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from api_client.errors import ErrorAnswer, InvalidAnswer, RequestError, TimedOut
+from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, opened
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, is_known_outcome, outcome_exit_code
+from tui.commands.support.options import (
+    JSON,
+    Settings,
+    check_project,
+    examples,
+    given_project,
+    project_named,
+    remote_option,
+)
+from tui.commands.support.output import Output, OutputClosed, ProgressLine
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+    from tui.commands.logs.printing import Shown
+    from tui.commands.logs.reading import Reading
+
+T = TypeVar("T")
+
+ROUNDS = 4
+"""A server that answers, if badly, is asked so often; each time with the client's own retries."""
+
+
+async def job_of(client: TrainingClient, request: LogRequest, output: Output) -> TrainingJob:
+    """The job that the request names, or the newest one of its project, or of all.
+
+    Raises RequestError, and CommandFailed where there is none.
+    """
+    job_id = request.job_id
+    name = given_project(request.project, request.project_id)
+    if job_id is not None:
+        job = await _insisting(lambda: client.jobs.find(job_id))
+        check_project(job, name)
+        return job
+    project_id = (await _insisting(lambda: project_named(client, name))).id if name is not None else None
+    found = await _insisting(lambda: client.jobs.search(project_id=project_id))
+    if not found:
+        raise CommandFailed("there is no job", ExitCode.NOT_FOUND)
+    newest = max(found, key=lambda job: job.created_at or datetime.min.replace(tzinfo=UTC))
+    output.remark(f"the log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
+    return newest
+
+
+async def _insisting(call: Callable[[], Awaitable[T]]) -> T:
+    """The call's result, called again after answers that a moment later may be better ones."""
+    for _ in range(ROUNDS - 1):
+        try:
+            return await call()
+        except RequestError as error:
+            is_answer = isinstance(error, ErrorAnswer) and error.retryable
+            if not is_answer and not isinstance(error, InvalidAnswer | TimedOut):
+                raise
+    return await call()
+
+
+Item = TypeVar("Item")
+READER_INTERVAL_S = 1.0
+"""Between two looks whether anybody still reads what is followed."""
+
+
+@click.command(
+    short_help="Print, filter or save a job's log; --follow waits for its end.",
+    epilog=examples(
+        "bt-tui logs abc1234 | less",
+        "bt-tui logs abc1234 --since 2h --min-level WARNING --node 3",
+        "bt-tui logs abc1234 --last 200 --grep 'loss|nan' --context 2",
+        "bt-tui logs abc1234 --follow -o ndjson | jq -r 'select(.level == \"ERROR\") | .message'",
+        "bt-tui logs abc1234 --output run.log",
+    ),
+)
+@log_options
+@remote_option
+@click.pass_obj
+def logs(settings: Settings, request: LogRequest) -> ExitCode:
+    """Print a job's whole log as it arrives, oldest line first, all nodes in one time order.
+
+    Without JOB_ID the newest job is taken, of --project if that is given.
+
+    With --follow the command waits for more until the job ends, and its exit code tells how: 0 completed,
+    3 failed, 4 stopped or preempted, 5 deploy failed. Lines may arrive a minute after the end, so it waits
+    for them (--drain); ctrl-c then ends it with the job's exit code.
+
+    As ndjson every line is an object, as json all of them are one array (not with --follow, which takes
+    ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late": true if the
+    line arrived after younger ones, "context": true if it only stands near a match. A stretch that could not
+    be read is {"gap": {"start", "end", "reason"}}. As raw only the messages are printed.
+    """
+
+    async def show(client: TrainingClient, output: Output) -> ExitCode:
+
+        job = await job_of(client, request, output)
+        with opened(request.target, output, follows=request.follow) as target:
+            code, line_count = await _print(client, job, request, output, target)
+        if request.target.file is not None:
+            output.remark(f"saved {line_count:,} lines to {request.target.file}")
+        return code
+
+    return run_on_remote(settings, show)
+
+
+async def _print(
+    client: TrainingClient, job: TrainingJob, request: LogRequest, output: Output, target: Output
+) -> tuple[ExitCode, int]:
+    from tui.commands.logs.printing import JsonArray, NodeChooser
+    from tui.commands.logs.reading import Reading, progress_note
+
+    line = ProgressLine()
+    shows_progress = line.is_terminal and not target.is_terminal
+
+    def progress(part: float | None, line_count: int) -> None:
+        if shows_progress:
+            line.show("reading", 0, 0, progress_note(part, line_count))
+
+    now = datetime.now(UTC)
+    nodes = NodeChooser(request.nodes)
+    reading = Reading(client, job, request.stretch(job, now), request.new_filter, progress, nodes)
+    array = JsonArray() if request.target.format == JSON else None
+    render = array.render if array is not None else request.renderer(target, job)
+    try:
+        if request.follow:
+            code = await _follow(reading, output, target, render, request.drain_s, line.clear)
+        else:
+            code = ExitCode.OK
+            async with closing_stream(reading.history()) as batches:
+                async for batch in batches:
+                    _write(batch, target, render)
+            if array is not None:
+                target.data(array.end())
+    finally:
+        line.clear()
+    if reading.gap_count:
+        stretches = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
+        output.remark(f"{stretches} of the log could not be read, marked as a gap in the output")
+    if not reading.line_count and not request.follow:
+        output.remark("no lines: the log has none yet, or none that fits the options")
+    return code, reading.line_count
+
+
+@asynccontextmanager
+async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[AsyncGenerator[Item, None]]:
+    """End the stream's own tasks when the block is left early, and before the client is closed."""
+    try:
+        yield stream
+    finally:
+        await stream.aclose()
+
+
+def line_renderer(output: Output, output_format: str) -> Callable[[Shown], str]:
+    """What turns an entry into the text or JSON of its line, ended."""
+    from tui.commands.logs.printing import renderer
+
+    return renderer(output, output_format)
+
+
+def drain_from_environment() -> float | None:
+    """How long to wait for late lines after a job's end, in seconds, where the environment says it."""
+    try:
+        return float(os.environ[DRAIN_VARIABLE])
+    except (KeyError, ValueError):
+        return None
+
+
+async def follow_log(
+    client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[Shown], str]
+) -> ExitCode:
+    """Print everything there is and will be until the job ends; returns the code that tells how it did."""
+    from tui.commands.logs.printing import LineFilter
+    from tui.commands.logs.reading import Reading, Stretch
+
+    reading = Reading(client, job, Stretch(), lambda _nodes: LineFilter(), lambda _part, _count: None)
+    return await _follow(reading, output, output, render, drain_from_environment(), lambda: None)
+
+
+async def _follow(
+    reading: Reading,
+    output: Output,
+    target: Output,
+    render: Callable[[Shown], str],
+    drain_s: float | None,
+    clear_progress: Callable[[], object],
+) -> ExitCode:
+    """Print to the end. Ctrl-c during the wait for late lines ends it as the job ended."""
+    from api_client.models.logs import LogEnd
+
+    ended: list[TrainingJob] = []
+
+    def finished(job: TrainingJob) -> None:
+        clear_progress()
+        ended[:] = [job]
+        _tell_outcome(job, output, ", waiting for late lines (ctrl-c ends that)")
+
+    stream = reading.follow(finished, drain_s=drain_s)
+    watcher = asyncio.create_task(_end_without_reader(target, asyncio.current_task()))
+    try:
+        async with closing_stream(stream):
+            async for item in stream:
+                if not isinstance(item, LogEnd):
+                    _write(item, target, render)
+                elif ended and ended[0].current_status == item.job.current_status:
+                    return outcome_exit_code(item.job.current_status)
+                else:
+                    return _tell_outcome(item.job, output)
+    except asyncio.CancelledError:
+        if target.reader_left:
+            raise OutputClosed from None
+        if not ended:
+            raise
+        return outcome_exit_code(ended[0].current_status)
+    finally:
+        watcher.cancel()
+    raise CommandFailed(f"the log of job {reading.job.id} stopped before the job did", ExitCode.UNEXPECTED)
+
+
+async def _end_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
+    """Cancel the following when its reader is gone (``| grep -m1``), though no line comes to show it."""
+    while not target.reader_left:  # noqa: ASYNC110 – a pipe has no event for it
+        await asyncio.sleep(READER_INTERVAL_S)
+    if following is not None:
+        following.cancel()
+
+
+def _write(batch: list[Shown], target: Output, render: Callable[[Shown], str]) -> None:
+    if batch:
+        target.data("".join([render(shown) for shown in batch]))
+
+
+def _tell_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
+    """Remark how the job ended and give the exit code that says the same."""
+    from api_client.models import short_status
+
+    code = outcome_exit_code(job.current_status)
+    reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
+    output.remark(f"job {job.id} ended: {short_status(job.current_status)}{reason}{more}")
+    if not is_known_outcome(job.current_status):
+        output.remark(f"this version does not know that status; exit code {int(code)} stands for it")
+    return code

@@ -1,0 +1,303 @@
+"""Where ``bt-tui logs`` writes, and in which format.
+
+``-o/--output`` says either: ``text``, ``ndjson``, ``json`` and ``raw`` are formats; a value with a dot or a
+slash in it is a file (``run.log``, ``./log``), whose ending chooses the format unless one is given too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from api_client.files import AtomicFile
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, NDJSON, TEXT, Command
+from tui.commands.support.output import Output, cannot_write
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
+    from tui.commands.logs.printing import LineFilter, NodeChooser, Shown
+    from tui.commands.logs.reading import Stretch
+
+RAW = "raw"
+FORMATS = (TEXT, NDJSON, JSON, RAW)
+PARTIAL_SUFFIX = ".part"
+FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": RAW}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A format, and the file to write to (None: stdout)."""
+
+    format: str
+    file: Path | None = None
+    replaces: bool = False
+
+
+def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Target:
+    """What the values of ``-o`` and ``--save`` mean together. Raises click.BadParameter."""
+    formats = list(dict.fromkeys(value for value in outputs if value in FORMATS))
+    files = list(
+        dict.fromkeys([*(value for value in outputs if value not in FORMATS), *filter(None, [save])])
+    )
+    for value in files:
+        if value != save and not any(sign in value for sign in "./\\~"):
+            raise click.BadParameter(
+                f"unknown format {value!r}; use {', '.join(FORMATS)}, or ./{value} for a file",
+                param_hint="-o/--output",
+            )
+    if len(formats) > 1 or len(files) > 1:
+        raise click.BadParameter("one format and one file at most", param_hint="-o/--output")
+    file = Path(os.path.expanduser(files[0])) if files else None  # noqa: PTH111 - does not raise for ~nobody
+    suffix_format = FORMAT_OF_SUFFIX.get(file.suffix.lower(), TEXT) if file else TEXT
+    return Target(formats[0] if formats else suffix_format, file, force)
+
+
+@contextmanager
+def opened(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
+    """Yield where the data goes: ``output`` itself, or one that writes to the file. Raises CommandFailed.
+
+    The file appears under its name when it is complete. What is followed may take days and be cut off, so
+    until then it is kept under a name that says so, where it can be read meanwhile.
+    """
+    if target.file is None:
+        yield output.verbatim() if target.format == RAW else output
+        return
+    partial = target.file.with_name(f"{target.file.name}{PARTIAL_SUFFIX}") if follows else None
+    try:
+        saved = AtomicFile(target.file, replace=target.replaces, partial=partial)
+    except FileExistsError as error:
+        why = " from a follow that was cut off" if error.filename == str(partial) else ""
+        message = f"{error.filename} exists already{why}; --force replaces it"
+        raise CommandFailed(message, ExitCode.USAGE) from None
+    except OSError as error:
+        raise cannot_write(target.file, error) from None
+    try:
+        text = TextIOWrapper(saved.file, encoding="utf-8", errors="replace", newline="\n")
+        yield Output(stdout=text, name=str(target.file), verbatim=target.format == RAW)
+        saved.commit()
+    except OSError as error:
+        raise cannot_write(target.file, error) from None
+    finally:
+        saved.discard()
+        if partial is not None and partial.exists():
+            output.remark(f"what arrived is in {partial}")
+
+
+DRAIN_VARIABLE = "BT_TUI_LOG_DRAIN_S"
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
+SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """One call of ``bt-tui logs``. Times are as typed: some of them mean something only beside the job."""
+
+    job_id: str | None
+    project_id: str | None
+    project: str | None
+    follow: bool
+    since: str | None
+    start: str | None
+    end: str | None
+    last: int | None
+    min_level: str | None
+    nodes: tuple[str, ...]
+    grep: str | None
+    ignore_case: bool
+    invert: bool
+    context: int
+    time_mode: str
+    drain_s: float | None
+    target: Target
+
+    def stretch(self, job: TrainingJob, now: datetime) -> Stretch:
+        """The part of the log that is wanted."""
+        from tui.commands.logs.reading import Stretch
+        from tui.commands.support.run_options import given_moment, since_moment
+
+        beginning = job.created_at or now
+        start = given_moment(self.start, beginning, now) if self.start else None
+        if self.since:
+            start = since_moment(self.since, now)
+        end = given_moment(self.end, beginning, now) if self.end else None
+        if start is not None and start > now:
+            raise CommandFailed("the log is wanted from a time in the future on", ExitCode.USAGE)
+        if start is not None and end is not None and end <= start:
+            raise CommandFailed("--end is not after the beginning: nothing is between them", ExitCode.USAGE)
+        return Stretch(start, end, self.last)
+
+    def new_filter(self, is_chosen: NodeChooser) -> LineFilter:
+        """Return a filter for one pass over the log."""
+        from tui.analysis.logs.pattern import LogPattern
+        from tui.commands.logs.printing import LineFilter
+
+        pattern = LogPattern(self.grep, regex=True, case=not self.ignore_case) if self.grep else None
+        return LineFilter(
+            is_chosen=is_chosen,
+            min_level=self.min_level,
+            matches=pattern.matcher() if pattern else None,
+            invert=self.invert,
+            context_lines=self.context,
+        )
+
+    def renderer(self, output: Output, job: TrainingJob) -> Callable[[Shown], str]:
+        """What writes the lines."""
+        from tui.commands.logs.printing import renderer, stamp_text_of
+
+        now = datetime.now(UTC)
+        stamp_text = stamp_text_of(
+            self.time_mode, beginning=job.created_at or now, now=lambda: datetime.now(UTC)
+        )
+        return renderer(output, self.target.format, stamp_text)
+
+
+def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """All of them; the command gets one ``request``."""
+
+    @wraps(command)
+    def called(**options: Any) -> Any:
+        return command(request=_request(**options))
+
+    wrapped: Callable[..., Any] = called
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _time_option(name: str, description: str) -> Callable[[Command], Command]:
+    def check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+        from tui.commands.support.run_options import given_moment, since_moment
+
+        if value is not None:
+            try:
+                moment = since_moment(value, SOME_DAY) if name == "--since" else None
+                moment or given_moment(value, SOME_DAY, SOME_DAY + timedelta(days=1))
+            except ValueError as error:
+                raise click.BadParameter(str(error)) from None
+        return value
+
+    return click.option(name, metavar="TIME", callback=check, help=description)
+
+
+def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value:
+        from tui.analysis.logs.pattern import LogPattern
+
+        problem = LogPattern(value, regex=True).problem
+        if problem:
+            raise click.BadParameter(problem)
+    return value
+
+
+_OPTIONS = (
+    click.argument("job_id", metavar="[JOB_ID]", required=False),
+    click.option("--job-id", "named_id", metavar="JOB_ID", help="The same, as an option."),
+    click.option("--project-id", metavar="ID", help="The newest job of this project."),
+    click.option("--project", metavar="PROJECT", help="The newest job of this project (id or name)."),
+    click.option("-f", "--follow", "--tail", is_flag=True, help="Go on until the job ends; exit as it did."),
+    _time_option("--since", "From then on: 2h or 1h30m ago, or a time as for --start."),
+    _time_option("--start", "From then on: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'."),
+    _time_option("--end", "Up to then."),
+    click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
+    click.option(
+        "--min-level",
+        type=click.Choice(LEVELS, case_sensitive=False),
+        help="Minimum level, by the server's or the line's own; none counts as INFO.",
+    ),
+    click.option("--node", "nodes", metavar="NODE", multiple=True, help="Only of this node: name or number."),
+    click.option("--grep", metavar="REGEX", callback=_check_pattern, help="Only lines that match (RE2)."),
+    click.option("-i", "--ignore-case", is_flag=True, help="For --grep."),
+    click.option("--invert", is_flag=True, help="Only lines that do not match --grep."),
+    click.option(
+        "--context",
+        metavar="N",
+        type=click.IntRange(0, 10_000),
+        default=0,
+        help="N lines around each match of --grep, --min-level.",
+    ),
+    click.option(
+        "--time",
+        "time_mode",
+        type=click.Choice(TIME_MODES),
+        default=TIME_MODES[0],
+        show_default=True,
+        help="How text shows times; elapsed: since the job was created.",
+    ),
+    click.option(
+        "--drain",
+        "drain_s",
+        metavar="SECONDS",
+        type=click.FloatRange(0, 3600),
+        envvar=DRAIN_VARIABLE,
+        help=f"How long --follow waits for late lines after the end (default: 65, more if lines came later)."
+        f" Also: {DRAIN_VARIABLE}.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        "outputs",
+        metavar="[text|ndjson|json|raw|FILE]",
+        multiple=True,
+        help="How to print it (default: text), or with a dot or slash in it a file to save to.",
+    ),
+    click.option(
+        "--save",
+        metavar="FILE",
+        help="Save to a file; .ndjson and .json choose that format."
+        " With --follow it is FILE.part until the log ends.",
+    ),
+    click.option("--force", is_flag=True, help="Replace the file if it is there."),
+)
+
+
+def _request(
+    *,
+    job_id: str | None,
+    named_id: str | None,
+    follow: bool,
+    since: str | None,
+    start: str | None,
+    end: str | None,
+    outputs: tuple[str, ...],
+    save: str | None,
+    force: bool,
+    **others: Any,
+) -> LogRequest:
+    if job_id is not None and named_id is not None and job_id != named_id:
+        raise click.UsageError("two different job ids: give one")
+    if since is not None and start is not None:
+        raise click.UsageError("--since and --start both say where to begin: give one")
+    if follow and end is not None:
+        raise click.UsageError("--follow goes on to the job's end: give no --end with it")
+    if not others["grep"]:
+        if others["invert"]:
+            raise click.UsageError("--invert is for the lines that do not match --grep: give --grep too")
+        if others["ignore_case"]:
+            raise click.UsageError("--ignore-case is for what --grep looks for: give --grep too")
+        if others["context"] and others["min_level"] is None:
+            raise click.UsageError("--context is for matches: give --grep or --min-level too")
+    target = target_of(outputs, save, force=force)
+    if follow and target.format == JSON:
+        raise click.UsageError(
+            "a JSON array ends with the log: with --follow give -o ndjson, an object a line"
+        )
+    return LogRequest(
+        job_id=job_id if job_id is not None else named_id,
+        follow=follow,
+        since=since,
+        start=start,
+        end=end,
+        target=target,
+        **others,
+    )

@@ -1,0 +1,302 @@
+"""Which lines of a log a command shows: by node, by level, by a pattern, with lines around them."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from api_client.models.logs import LogEntry, LogGap, LogLine
+from tui.analysis.logs.levels import RANKS, level_of, rank_of
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.known_names import no_such
+from tui.commands.support.output import Output, ascii_json
+from tui.text.log_times import record_of
+from tui.text.sanitize import inert
+
+if TYPE_CHECKING:
+    from api_client.models import TrainingJob
+
+NO_NODE = "-"
+"""Stands for lines without a node, as the text output shows them."""
+
+_LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An entry to be printed: a match, a line around one (``is_context``), or a gap.
+
+    ``after_skipped``: lines were left out before it, in a listing with context.
+    """
+
+    entry: LogEntry
+    is_context: bool = False
+    after_skipped: bool = False
+
+
+class LineFilter:
+    """Takes entries one after the other, in either direction of time, and gives those to be printed.
+
+    ``is_chosen`` tells which lines are there at all; of these, ``min_level`` and ``matches`` choose
+    the matches. A line without a level counts as INFO, as ordinary output does. Gaps always pass.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_chosen: Callable[[str | None], bool] | None = None,
+        min_level: str | None = None,
+        matches: Callable[[str], bool] | None = None,
+        invert: bool = False,
+        context_lines: int = 0,
+    ) -> None:
+        self._is_chosen = is_chosen or NodeChooser()
+        self._min_rank = RANKS[min_level] if min_level else None
+        self._matches = matches
+        self._invert = invert
+        self._context_lines = context_lines
+        self._before: deque[LogLine] = deque(maxlen=context_lines)
+        self._after = 0
+        self._has_skipped = False
+        self._has_shown = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether lines after the last match are still wanted."""
+        return self._after > 0
+
+    def take(self, entry: LogEntry) -> list[Shown]:
+        """What is to be printed now, the entry itself last, if at all."""
+        if isinstance(entry, LogGap):
+            return [Shown(entry)]
+        if not self._is_chosen(entry.replica):
+            return []
+        if self._is_match(entry):
+            lines = [*self._before, entry]
+            self._before.clear()
+            shown = [Shown(line, is_context=line is not entry) for line in lines]
+            if self._has_skipped and self._has_shown and self._context_lines:
+                shown[0] = Shown(lines[0], shown[0].is_context, after_skipped=True)
+            self._has_skipped, self._has_shown = False, True
+            self._after = self._context_lines
+            return shown
+        if self._after:
+            self._after -= 1
+            return [Shown(entry, is_context=True)]
+        if self._context_lines and len(self._before) < self._context_lines:
+            self._before.append(entry)
+            return []
+        self._has_skipped = True
+        self._before.append(entry)
+        return []
+
+    def take_around(self, entry: LogEntry) -> list[Shown]:
+        """As ``take``, but for what stands around the last match alone: no more matches are wanted."""
+        if isinstance(entry, LogGap) or not self._is_chosen(entry.replica):
+            return []
+        self._after -= 1
+        return [Shown(entry, is_context=True)]
+
+    def _is_match(self, line: LogLine) -> bool:
+        if self._min_rank is not None and rank_of(line.message, line.level) < self._min_rank:
+            return False
+        return self._matches is None or self._matches(line.message) is not self._invert
+
+
+class NodeChooser:
+    """Called with a line's node, tells whether it is one of those named: by its whole name, or its number.
+
+    How a training job names its nodes is not published, so ``2`` finds ``2``, ``node-2`` and ``g00r2``.
+    Without names every line is chosen. Remembers which nodes it has seen.
+    """
+
+    def __init__(self, nodes: Sequence[str] = ()) -> None:
+        self._nodes = tuple(dict.fromkeys(nodes))
+        self._numbers = {int(name) for name in nodes if _is_number(name)}
+        self._known: dict[str | None, bool] = {}
+
+    def __call__(self, replica: str | None) -> bool:
+        """Return True if the node is chosen; None is that of lines without one."""
+        if replica not in self._known:
+            name = replica or NO_NODE
+            chosen = name in self._nodes or _number_of(name) in self._numbers
+            self._known[replica] = chosen or not self._nodes
+        return self._known[replica]
+
+    def check(self, job: TrainingJob) -> None:
+        """Raise CommandFailed for a name that no node seen so far has, nor any other of the job can have.
+
+        Nodes are numbered from 0, so a number below the job's count of nodes is one that was silent.
+        """
+        if not self._nodes or not self._known:
+            return
+        seen = [replica or NO_NODE for replica in self._known]
+        numbers = {_number_of(name) for name in seen} | set(range(job.node_count or 0))
+        for name in self._nodes:
+            if name not in seen and not (_is_number(name) and int(name) in numbers):
+                raise CommandFailed(f"job {job.id} has {no_such('node', name, seen)}", ExitCode.NOT_FOUND)
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
+def _number_of(name: str) -> int | None:
+    number = _LAST_NUMBER.search(name)
+    return int(number[1]) if number else None
+
+
+NS_PER_S = 1_000_000_000
+NS_PER_US = 1_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TEXT_TIME_FORMAT = "%Y-%m-%d %H:%M:%S.%f"
+MICROSECOND_DIGITS_DROPPED = 3
+GROUP_SEPARATOR = "--\n"
+TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
+
+LOCAL, UTC_TIME, RELATIVE, ELAPSED, OFF = "local", "utc", "relative", "elapsed", "off"
+TIME_MODES = (LOCAL, UTC_TIME, RELATIVE, ELAPSED, OFF)
+
+StampText = Callable[[int], str]
+
+
+def ndjson_line(shown: Shown) -> str:
+    """One entry as one line of JSON, ended.
+
+    The fields are ``record_of``'s; ``"context": true`` marks a line around a match.
+    """
+    document = record_of(shown.entry)
+    if shown.is_context:
+        document["context"] = True
+    return ascii_json(document) + "\n"
+
+
+class JsonArray:
+    """The entries of a whole log as one JSON array, an object a line."""
+
+    def __init__(self) -> None:
+        self._is_begun = False
+
+    def render(self, shown: Shown) -> str:
+        """Return one entry and what separates it from the one before."""
+        lead = ",\n" if self._is_begun else "[\n"
+        self._is_begun = True
+        return lead + ndjson_line(shown).rstrip("\n")
+
+    def end(self) -> str:
+        """Return what ends the array."""
+        return "\n]\n" if self._is_begun else "[]\n"
+
+
+class RawLines:
+    """The messages alone, as the job wrote them."""
+
+    def __init__(self, output: Output) -> None:
+        self._remark = output.remark
+
+    def render(self, shown: Shown) -> str:
+        """The message, ended. A gap is no message: it is remarked on stderr."""
+        entry = shown.entry
+        if isinstance(entry, LogGap):
+            self._remark(gap_text(entry, _local))
+            return ""
+        return entry.message.removesuffix("\n") + "\n"
+
+
+class TextLines:
+    """Entries as text: time, node, message; continuation lines are indented under the first."""
+
+    def __init__(self, output: Output, stamp_text: StampText | None = None) -> None:
+        self._paint = output.paint
+        self._stamp_text = stamp_text or _local
+        self._replica_width = 0
+        self._stamp_width = 0
+
+    def render(self, shown: Shown) -> str:
+        """One entry, every line ended and inert."""
+        separator = GROUP_SEPARATOR if shown.after_skipped else ""
+        if isinstance(shown.entry, LogGap):
+            return self._paint(f"-- {gap_text(shown.entry, self._stamp_text)} --", "caution") + "\n"
+        return separator + self._line(shown.entry)
+
+    def _line(self, line: LogLine) -> str:
+        replica = inert(line.replica or NO_NODE)
+        self._replica_width = max(self._replica_width, len(replica))
+        stamp = self._stamp_text(line.timestamp_ns)
+        self._stamp_width = max(self._stamp_width, len(stamp))
+        first, *rest = line.message.rstrip("\n").split("\n")
+        tone = TONE_OF_LEVEL.get(level_of(line.message, line.level))
+        shown_stamp = f"{self._paint(stamp.rjust(self._stamp_width), 'muted')}  " if stamp else ""
+        head = f"{shown_stamp}{self._paint(replica.ljust(self._replica_width), 'name')}  "
+        if not rest:
+            return f"{head}{self._paint(inert(first), tone)}\n"
+        indent = " " * ((self._stamp_width + 2 if stamp else 0) + self._replica_width + 2)
+        texts = [f"{head}{self._paint(inert(first), tone)}\n"]
+        texts.extend(f"{indent}{self._paint(inert(text), tone)}\n" for text in rest)
+        return "".join(texts)
+
+
+def gap_text(gap: LogGap, stamp_text: StampText) -> str:
+    """What a person reads of a gap."""
+    start, end = stamp_text(gap.start_ns), stamp_text(gap.end_ns)
+    where = f" {start} to {end}" if start else ""
+    return f"gap{where}: {inert(gap.reason)}"
+
+
+def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]) -> StampText:
+    """How times are written: one of ``TIME_MODES``; ``elapsed`` counts from ``beginning``."""
+    if mode == OFF:
+        return lambda _: ""
+    if mode == UTC_TIME:
+        return _utc
+    if mode == RELATIVE:
+        return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - now().timestamp())
+    if mode == ELAPSED:
+        return lambda stamp_ns: _clock(stamp_ns / NS_PER_S - beginning.timestamp())
+    return _local
+
+
+def renderer(
+    output: Output, output_format: str, stamp_text: StampText | None = None
+) -> Callable[[Shown], str]:
+    """What turns an entry into its lines, ended: ``text``, ``ndjson`` or ``raw``."""
+    if output_format == "ndjson":
+        return ndjson_line
+    if output_format == "raw":
+        return RawLines(output).render
+    return TextLines(output, stamp_text).render
+
+
+def _clock(seconds: float) -> str:
+    """``+1:02:03.4`` or ``-0:00:07.1``."""
+    tenths = round(abs(seconds) * 10)
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    sign = "-" if seconds < 0 else "+"
+    return f"{sign}{hours}:{minutes:02}:{rest // 10:02}.{rest % 10}"
+
+
+def _local(timestamp_ns: int) -> str:
+    """Local time with milliseconds; the bare number where no calendar has it."""
+    moment = _moment(timestamp_ns)
+    if moment is None:
+        return str(timestamp_ns)
+    return moment.astimezone().strftime(TEXT_TIME_FORMAT)[:-MICROSECOND_DIGITS_DROPPED]
+
+
+def _utc(timestamp_ns: int) -> str:
+    moment = _moment(timestamp_ns)
+    if moment is None:
+        return str(timestamp_ns)
+    return moment.strftime(TEXT_TIME_FORMAT)[:-MICROSECOND_DIGITS_DROPPED] + "Z"
+
+
+def _moment(timestamp_ns: int) -> datetime | None:
+    try:
+        return EPOCH + timedelta(microseconds=timestamp_ns // NS_PER_US)
+    except OverflowError:
+        return None

@@ -1,0 +1,162 @@
+"""The ways to read a log for printing: all of it, the last lines, on and on to the job's end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from api_client.models.logs import NS_PER_S, LogEnd, LogGap, LogLine, stamp_ns
+from tui.commands.logs.printing import LineFilter, NodeChooser, Shown
+from tui.text.units import percent
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob
+    from api_client.models.logs import LogBatch, LogEntry
+
+CLOCK_MARGIN = timedelta(minutes=5)
+"""How far the server's clock may be off ours without a line being missed."""
+
+LOG_LIFE = timedelta(days=7)
+"""Where to begin with a job whose creation time the server does not tell: the widest window it serves."""
+
+Finished = Callable[["TrainingJob"], object]
+Progress = Callable[[float | None, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Which part of the log: all of it where a bound is None; ``last`` so many matches of that."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+    last: int | None = None
+
+
+@dataclass(slots=True)
+class Reading:
+    """One reading of one job's log; ``gap_count`` tells how many stretches could not be read.
+
+    Once it is read, CommandFailed is raised for a name in ``nodes`` that no node of the job has.
+    """
+
+    client: TrainingClient
+    job: TrainingJob
+    stretch: Stretch
+    new_filter: Callable[[NodeChooser], LineFilter]
+    progress: Progress
+    nodes: NodeChooser = field(default_factory=NodeChooser)
+    gap_count: int = 0
+    line_count: int = 0
+
+    async def history(self) -> AsyncGenerator[list[Shown], None]:
+        """What there is now, oldest first."""
+        if self.stretch.last is not None:
+            yield await self._last(self.stretch.last)
+            self.nodes.check(self.job)
+            return
+        chosen = self.new_filter(self.nodes)
+        stream = self.client.logs.history(
+            self.job.project_id, self.job.id, start=self._start(), end=self.stretch.end
+        )
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                yield self._through(chosen, batch)
+        self.nodes.check(self.job)
+
+    async def follow(
+        self, finished: Finished, *, drain_s: float | None
+    ) -> AsyncGenerator[list[Shown] | LogEnd, None]:
+        """What there is and will be, until the job has ended; its LogEnd comes last."""
+        start = self.stretch.start
+        held: deque[Shown] | None = None
+        if self.stretch.last is not None:
+            newest = await self._last(self.stretch.last)
+            held = deque(maxlen=len(newest) or 1)
+            if newest:
+                start = datetime.fromtimestamp(stamp_ns(newest[0].entry) // NS_PER_S, UTC)
+            elif start is None:
+                start = datetime.now(UTC) - CLOCK_MARGIN
+            self.gap_count = 0
+        chosen = self.new_filter(self.nodes)
+        stream = self.client.logs.follow(self.job.project_id, self.job.id, start=start, drain_s=drain_s)
+        async with aclosing(stream) as items:
+            async for item in items:
+                if isinstance(item, LogEnd):
+                    yield item
+                    continue
+                if item.finished_job is not None:
+                    finished(item.finished_job)
+                shown = self._through(chosen, item)
+                if item.caught_up:
+                    self.nodes.check(self.job)
+                if held is None:
+                    yield shown
+                elif item.caught_up:
+                    yield [*held, *shown]
+                    held = None
+                else:
+                    held.extend(shown)
+
+    def _start(self) -> datetime:
+        if self.stretch.start is not None:
+            return self.stretch.start
+        if self.job.created_at is None:
+            return datetime.now(UTC) - LOG_LIFE
+        return self.job.created_at - CLOCK_MARGIN
+
+    async def _last(self, count: int) -> list[Shown]:
+        """The last so many matches with what is around them, read backwards no further than need be."""
+        if count == 0:
+            return []
+        chosen = self.new_filter(self.nodes)
+        backwards: list[Shown] = []
+        stream = self.client.logs.history(
+            self.job.project_id, self.job.id, start=self._start(), end=self.stretch.end, newest_first=True
+        )
+        async with aclosing(stream) as batches:
+            async for entry in _newest_first(batches):
+                shown = chosen.take(entry) if count else chosen.take_around(entry)
+                backwards += shown
+                count -= sum(map(_is_match, shown))
+                if count == 0 and not chosen.is_open:
+                    break
+        self._count(backwards)
+        # Read backwards, a line tells what was left out after it; each wants to know of before it.
+        is_after_skipped = [False, *(each.after_skipped for each in reversed(backwards))]
+        return [
+            replace(each, after_skipped=is_after)
+            for each, is_after in zip(reversed(backwards), is_after_skipped, strict=False)
+        ]
+
+    def _through(self, chosen: LineFilter, batch: LogBatch) -> list[Shown]:
+        shown = [each for entry in batch.entries for each in chosen.take(entry)]
+        self._count(shown)
+        if batch.read_part is not None:
+            self.progress(batch.read_part, self.line_count)
+        return shown
+
+    def _count(self, shown: list[Shown]) -> None:
+        gaps = sum(isinstance(each.entry, LogGap) for each in shown)
+        self.gap_count += gaps
+        self.line_count += len(shown) - gaps
+
+
+async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEntry]:
+    async for batch in batches:
+        for entry in reversed(batch.entries):
+            yield entry
+
+
+def _is_match(shown: Shown) -> bool:
+    return isinstance(shown.entry, LogLine) and not shown.is_context
+
+
+def progress_note(part: float | None, line_count: int) -> str:
+    """``43 %, 12,000 lines``."""
+    read = "" if part is None else f"{percent(part)}, "
+    return f"{read}{line_count:,} lines"

@@ -1,0 +1,158 @@
+"""``bt-tui sessions``: how to sign in to a job's interactive sessions, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.options import JSON, TABLE, Settings, examples, remote_option
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+from tui.commands.support.tables import NOTHING
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import AuthCode, TrainingJob
+    from tui.commands.support.tables import Cell
+
+TRIGGERS = ("on_startup", "on_failure", "on_demand")
+FOREVER_MINUTES = -1
+MINUTES = click.IntRange(min=FOREVER_MINUTES)
+
+
+@click.command(
+    short_help="Show how to sign in to a job's sessions; extend or trigger them.",
+    epilog=examples(
+        "bt-tui sessions abc1234",
+        "bt-tui sessions abc1234 --update-timeout 120",
+        "bt-tui sessions abc1234 -o json | jq -r '.[0].auth_url'",
+    ),
+)
+@click.argument("job_argument", metavar="[JOB_ID]", required=False)
+@click.option("--job-id", "job_option", metavar="JOB_ID", help="The same, as an option.")
+@click.option(
+    "--update-timeout", "minutes", type=MINUTES, metavar="MINUTES", help="Extend them; -1: ten years."
+)
+@click.option("--update-trigger", "trigger", type=click.Choice(TRIGGERS), help="When they start.")
+@click.option(
+    "-o",
+    "--output",
+    "--format",
+    "output_format",
+    type=click.Choice((TABLE, JSON)),
+    default=TABLE,
+    show_default=True,
+    help="How to print it.",
+)
+@remote_option
+@click.pass_obj
+def sessions(
+    settings: Settings,
+    job_argument: str | None,
+    job_option: str | None,
+    minutes: int | None,
+    trigger: str | None,
+    output_format: str,
+) -> ExitCode:
+    """Show, replica by replica, how to sign in to a job's interactive sessions, and until when.
+
+    The codes open a shell in the job: treat them as passwords. --update-timeout and --update-trigger
+    change every session of the job first.
+    """
+    job_id = job_option or job_argument
+    if not job_id or (job_argument and job_option and job_argument != job_option):
+        raise click.UsageError("say which job: JOB_ID, or --job-id JOB_ID")
+    return run_sessions(settings, job_id, minutes=minutes, trigger=trigger, output_format=output_format)
+
+
+@click.command(
+    "update_session", hidden=True, epilog=examples("bt-tui update_session abc1234 --timeout-minutes 60")
+)
+@click.argument("job_id", metavar="JOB_ID")
+@click.option(
+    "--timeout-minutes", "minutes", type=MINUTES, metavar="MINUTES", help="Extend them; -1: ten years."
+)
+@click.option("--trigger", type=click.Choice(TRIGGERS), help="When they start.")
+@remote_option
+@click.pass_obj
+def update_session(settings: Settings, job_id: str, minutes: int | None, trigger: str | None) -> ExitCode:
+    """Change the interactive sessions of a job: bt-tui sessions by the official command's flags."""
+    if minutes is None and trigger is None:
+        raise click.UsageError("nothing to change: give --timeout-minutes or --trigger")
+    return run_sessions(settings, job_id, minutes=minutes, trigger=trigger, output_format=TABLE)
+
+
+def run_sessions(
+    settings: Settings, job_id: str, *, minutes: int | None, trigger: str | None, output_format: str
+) -> ExitCode:
+    """Change the job's sessions, if anything is to change, and print them."""
+    if minutes == 0:
+        raise click.UsageError("0 minutes change nothing; -1 stands for ten years")
+
+    async def act(client: TrainingClient, output: Output) -> ExitCode:
+        job = await client.jobs.find(job_id)
+        found = await client.sessions.auth_codes(job.project_id, job.id)
+        if minutes is not None or trigger is not None:
+            await _change(client, output, job, found, minutes=minutes, trigger=trigger)
+            found = await client.sessions.auth_codes(job.project_id, job.id)
+        found.sort(key=lambda code: code.replica_id)
+        if output_format == JSON:
+            output.json([code.model_dump(mode="json") for code in found])
+            return ExitCode.OK
+        from tui.commands.support.tables import Column, render_table
+
+        if not found:
+            output.remark(
+                f"job {job.id} has no interactive session (runtime: interactive_session in its config)"
+            )
+        columns = (Column("REPLICA"), Column("CODE"), Column("ENDS"), Column("TUNNEL"), Column("SIGN IN AT"))
+        rows = [_row(code) for code in found]
+        output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
+        return ExitCode.OK
+
+    return run_on_remote(settings, act)
+
+
+async def _change(
+    client: TrainingClient,
+    output: Output,
+    job: TrainingJob,
+    found: Sequence[AuthCode],
+    *,
+    minutes: int | None,
+    trigger: str | None,
+) -> None:
+    """Change every session once, though several replicas share it."""
+    if not found:
+        raise CommandFailed(f"job {job.id} has no interactive session to change", ExitCode.NOT_FOUND)
+    for session_id in dict.fromkeys(code.session_id for code in found):
+        answer = await client.sessions.update(
+            job.project_id, job.id, session_id, timeout_minutes=minutes, trigger=trigger
+        )
+        output.remark(f"session {session_id}: {answer.message or 'changed'}")
+
+
+def _row(code: AuthCode) -> list[Cell]:
+    from tui.commands.support.tables import Cell
+
+    return [
+        Cell(code.replica_id or NOTHING, "strong"),
+        Cell(code.auth_code or NOTHING),
+        _end(code.expires_at),
+        Cell(code.tunnel_name or NOTHING),
+        Cell(code.auth_url or NOTHING),
+    ]
+
+
+def _end(moment: datetime | None) -> Cell:
+    from tui.commands.support.tables import Cell
+    from tui.text.units import age
+
+    if moment is None:
+        return Cell(NOTHING)
+    left_s = (moment - datetime.now(UTC)).total_seconds()
+    return Cell(f"in {age(left_s)}") if left_s > 0 else Cell("ended", "muted")

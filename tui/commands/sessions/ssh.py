@@ -1,0 +1,264 @@
+"""``bt-tui ssh``: a shell on a node, with the system's own ssh."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from api_client.ssh.tickets import PATTERN
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.known_names import known_names
+from tui.commands.support.options import Settings, examples, remote_option
+from tui.commands.support.output import cannot_write
+from tui.commands.support.session import run_on_remote
+from tui.text.sanitize import inert
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.ssh.tickets import NodeHost, SshFolder
+    from tui.commands.support.output import Output
+
+NODE_USER = "baseten"
+MOST_NODES = 100_000
+UNQUOTABLE = ('"', "\\", "${")
+"""What values of ssh_config cannot hold: versions of ssh differ in how they read it."""
+SIGNALLED = 128
+"""What shells add to a signal's number."""
+
+
+@click.command(
+    short_help="Open a shell on a node of a job.",
+    epilog=examples(
+        "bt-tui ssh abc1234",
+        "bt-tui ssh abc1234 --node 2 -- nvidia-smi",
+    ),
+)
+@click.argument("job_id", metavar="JOB_ID")
+@click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--node",
+    type=click.IntRange(0, MOST_NODES),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Which node, counted from 0.",
+)
+@remote_option
+@click.pass_obj
+def ssh(settings: Settings, job_id: str, command: tuple[str, ...], node: int) -> int:
+    """Open a shell on a node of a running job, or run a command there, with the system's ssh.
+
+    The job needs an interactive session by SSH (session_provider in its config). Baseten signs a key that
+    is made for this and kept in your cache folder; each certificate is good for some minutes. The exit
+    code is that of ssh: the command's own, 255 without a connection.
+    """
+    from api_client.ssh.tickets import node_host
+
+    program = shutil.which("ssh")
+    if program is None:
+        raise CommandFailed("there is no ssh on this machine: install OpenSSH", ExitCode.UNEXPECTED)
+    host = node_host(job_id, node)
+    folder = ssh_folder()
+    sign(settings, host, folder)
+    arguments = [program, *connection_options(folder, host), host.name]
+    if command:
+        arguments += ["--", shlex.join(command) if len(command) > 1 else command[0]]
+    return _run(arguments)
+
+
+def ssh_folder() -> SshFolder:
+    """The folder of key, certificates and tokens."""
+    import platformdirs
+
+    from api_client.ssh.tickets import SshFolder
+
+    return SshFolder(platformdirs.user_cache_path("bt-tui") / "ssh", os.environ)
+
+
+def sign(settings: Settings, host: NodeHost, folder: SshFolder) -> None:
+    """Have the key signed for one connection to the node, and keep what came of it.
+
+    Raises CommandFailed for a job that has ended or lacks the node, and what the client raises.
+    """
+
+    async def ask(client: TrainingClient, _output: Output) -> ExitCode:
+        job = await client.jobs.find(host.job_id)
+        if job.is_finished:
+            raise CommandFailed(f"job {job.id} has ended: nothing runs there any more", ExitCode.NOT_FOUND)
+        if job.node_count is not None and host.node >= job.node_count:
+            nodes = known_names(map(str, range(job.node_count)))
+            raise CommandFailed(f"job {job.id} has no node {host.node} (it has: {nodes})", ExitCode.NOT_FOUND)
+        public_key = folder.public_key()
+        signed = await client.sessions.sign_ssh(
+            job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
+        )
+        folder.keep(host, signed, client.destinations)
+        return ExitCode.OK
+
+    run_on_remote(settings, ask)
+
+
+def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
+    """What ssh needs to know; the certificate vouches for us, and the proxy for the node."""
+    proxy_command = shlex.join([*own_program(), "ssh-proxy", host.name]).replace("%", "%%")
+    values = {
+        "ProxyCommand": proxy_command,
+        "User": NODE_USER,
+        "IdentityFile": f'"{quotable(folder.key_path)}"',
+        "CertificateFile": f'"{quotable(folder.certificate_path(host.name))}"',
+        "IdentitiesOnly": "yes",
+        "StrictHostKeyChecking": "no",
+        "UserKnownHostsFile": os.devnull,
+        "LogLevel": "ERROR",
+    }
+    return [part for name, value in values.items() for part in ("-o", f"{name}={value}")]
+
+
+def own_program() -> list[str]:
+    """Return the words by which another program starts this one, whatever its PATH and its folder are."""
+    installed = Path(sys.executable).with_name("bt-tui")
+    # -P: a folder named tui, where it is started, must not take this package's place.
+    return [str(installed)] if installed.is_file() else [sys.executable, "-P", "-m", "tui"]
+
+
+def quotable(value: object) -> str:
+    """Return text for a quoted value of ssh_config. Raises CommandFailed for what its quotes cannot hold."""
+    text = str(value)
+    if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
+        raise CommandFailed(
+            f"{inert(text)!r} can't be written to an ssh configuration: it has a quote, a backslash, a '${{'"
+            " or a control character",
+            ExitCode.USAGE,
+        )
+    return text.replace("%", "%%")
+
+
+def _run(arguments: list[str]) -> int:
+    """Ssh's own exit code, which may be none of ours."""
+    root = str(Path(__file__).resolve().parents[3])
+    inherited = os.environ.get("PYTHONPATH")
+    path = root if not inherited else root + os.pathsep + inherited
+    try:
+        code = subprocess.call(arguments, env=os.environ | {"PYTHONPATH": path})
+    except OSError as error:
+        raise CommandFailed(f"ssh does not start: {error.strerror}", ExitCode.UNEXPECTED) from error
+    return code if code >= 0 else SIGNALLED - code
+
+
+CONFIG_VARIABLE = "BASETEN_SSH_CONFIG_PATH"
+DEFAULT_CONFIG = "~/.ssh/config"
+BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
+CONFIG_FOLDER_MODE = 0o700
+HOSTS = f"{PATTERN},!*'*,!*\\*"
+"""The nodes' hosts. The host is part of a shell's command, in quotes that these two signs would end."""
+
+
+@click.command(
+    "ssh-config",
+    short_help="Let ssh, scp, rsync and editors reach nodes by name.",
+    epilog=examples(
+        "bt-tui ssh-config --install",
+        "ssh training-job-abc1234-0.ssh.baseten.co",
+        "bt-tui ssh-config >> ~/.ssh/config",
+    ),
+)
+@click.option("--install", is_flag=True, help="Write it to ~/.ssh/config, in place of an earlier one.")
+@remote_option
+@click.pass_obj
+def ssh_config(settings: Settings, install: bool) -> ExitCode:
+    """Print what ~/.ssh/config needs so that training-job-JOB-NODE.ssh.baseten.co is a host.
+
+    Every connection is signed anew when ssh makes it. With --remote that remote is used for all of them;
+    training-job-JOB-NODE.REMOTE.ssh.baseten.co names one in the host.
+    """
+    block = _block(settings.remote_name)
+    if not install:
+        settings.output.data(block)
+        return ExitCode.OK
+    path = Path(os.environ.get(CONFIG_VARIABLE, "").strip() or DEFAULT_CONFIG).expanduser()
+    try:
+        _install(path, block)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    settings.output.remark(f"written to {path}; now: ssh training-job-JOB_ID-0.ssh.baseten.co")
+    return ExitCode.OK
+
+
+@click.command("ssh-sign", hidden=True)
+@click.argument("host_name", metavar="HOST")
+@remote_option
+@click.pass_obj
+def ssh_sign(settings: Settings, host_name: str) -> ExitCode:
+    """For ssh_config: have the key signed for a connection to that host."""
+    from api_client.ssh.tickets import parse_host
+
+    host = parse_host(host_name)
+    if host.remote_name is not None:
+        settings = Settings(remote_name=host.remote_name, output=settings.output)
+    sign(settings, host, ssh_folder())
+    return ExitCode.OK
+
+
+@click.command("ssh-proxy", hidden=True)
+@click.argument("host_name", metavar="HOST")
+@click.pass_obj
+def ssh_proxy(_settings: Settings, host_name: str) -> ExitCode:
+    """For ssh: pass the bytes of a connection that has been signed."""
+    from api_client.ssh.proxy import relay
+    from api_client.ssh.tickets import parse_host
+
+    ticket = ssh_folder().take(parse_host(host_name))
+    source, sink = sys.stdin.fileno(), sys.stdout.fileno()
+    asyncio.run(relay(ticket, source=source, sink=sink, environ=os.environ))
+    return ExitCode.OK
+
+
+def _block(remote_name: str | None) -> str:
+    from api_client.ssh.tickets import CERTIFICATE_SUFFIX
+
+    folder = ssh_folder()
+    certificate = quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
+    remote = [f"--remote={remote_name}"] if remote_name else []
+    return "\n".join(
+        [
+            BEGINNING,
+            f'Match originalhost "{HOSTS}" exec "{_command("ssh-sign", *remote)}"',
+            f"    ProxyCommand {_command('ssh-proxy')}",
+            f"    User {NODE_USER}",
+            f'    IdentityFile "{quotable(folder.key_path)}"',
+            f'    CertificateFile "{certificate}%n{CERTIFICATE_SUFFIX}"',
+            "    IdentitiesOnly yes",
+            "    StrictHostKeyChecking no",
+            f"    UserKnownHostsFile {os.devnull}",
+            END,
+            "",
+        ]
+    )
+
+
+def _command(*arguments: str) -> str:
+    """Return a command of this program for a shell; ssh puts the host, as it was typed, in place of %n."""
+    return f"{quotable(shlex.join([*own_program(), *arguments]))} '%n'"
+
+
+def _install(path: Path, block: str) -> None:
+    """Put the block where an earlier one stood, else at the end; the rest stays as it is."""
+    from api_client.files import write_private
+
+    path.parent.mkdir(parents=True, exist_ok=True, mode=CONFIG_FOLDER_MODE)
+    text = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
+    before, found, rest = text.partition(BEGINNING)
+    _, ended, after = rest.partition(END + "\n")
+    if found and ended:
+        text = before + block + after
+    else:
+        text += ("\n" if text and not text.endswith("\n") else "") + block
+    write_private(path.resolve(), text.encode("utf-8", "surrogateescape"))

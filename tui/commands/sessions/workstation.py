@@ -1,0 +1,184 @@
+"""``bt-tui workstation``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tui.commands.jobs.push import Draft, Wishes, check_and_submit, rehearse, tell_or_tail
+from tui.commands.support.exit_codes import ExitCode
+from tui.commands.support.options import JSON, TEXT, Settings, examples, remote_option, yes_option
+from tui.commands.support.output import Output
+from tui.commands.support.session import run_on_remote
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.submission.submitting import Submission
+    from api_client.submission.workstation import Workstation
+
+MOST_GPUS = GPUS_OF_A_WHOLE_NODE = 8
+MOST_NODES = 16
+SLURM, NO_ORCHESTRATOR = "slurm", "none"
+
+
+@click.command(
+    short_help="GPUs to log in to by SSH.",
+    epilog=examples(
+        "bt-tui workstation --accelerator H100 --gpu-count 2",
+        "bt-tui workstation --gpu-count 8 --checkpoint-from-job abc1234 --spot",
+        "bt-tui workstation --node-count 2 --orchestrator none --dry-run",
+        "bt-tui workstation -o json | jq -r '.nodes[].hostname'",
+    ),
+)
+@click.option(
+    "--accelerator", default="H100", show_default=True, metavar="TYPE", help="Type of GPU, in any case."
+)
+@click.option(
+    "--gpu-count", type=click.IntRange(1, MOST_GPUS), metavar="N", help="How many, 1 to 8 (default: 1)."
+)
+@click.option(
+    "--node-count",
+    type=click.IntRange(1, MOST_NODES),
+    metavar="N",
+    help="Instead: whole nodes of 8 GPUs, 1 to 16.",
+)
+@click.option(
+    "--orchestrator",
+    type=click.Choice([SLURM, NO_ORCHESTRATOR], case_sensitive=False),
+    default=SLURM,
+    show_default=True,
+    help="Of several nodes. slurm is truss's alone; none leaves them idle, for torchrun by hand.",
+)
+@click.option(
+    "--project-id", "project_name", metavar="NAME", help="The project's name (default: workstation-TYPE)."
+)
+@click.option("--image", metavar="IMAGE", help="Container image (default: NVIDIA's for CUDA development).")
+@click.option("--enable-checkpointing", is_flag=True, help="Keep what is written to BT_CHECKPOINT_DIR.")
+@click.option("--checkpoint-path", metavar="PATH", help="Where in the container that is.")
+@click.option("--checkpoint-volume-size", type=int, metavar="GIB", help="Size of its volume in GiB.")
+@click.option("--checkpoint-from-job", metavar="JOB_ID", help="Load the latest checkpoint of this job.")
+@click.option("--team", metavar="NAME", help="Team that owns the project.")
+@click.option("--spot", is_flag=True, help="On spot capacity, which can be taken away.")
+@click.option("-f", "--tail", is_flag=True, help="Follow its log until it ends; exit as it did.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing.")
+@click.option("--skip-checks", is_flag=True, help="Do not check the job beforehand.")
+@click.option(
+    "-o",
+    "--output",
+    "--output-format",
+    "output_format",
+    type=click.Choice([TEXT, JSON], case_sensitive=False),
+    default=TEXT,
+    show_default=True,
+    help="How to print it.",
+)
+@yes_option
+@remote_option
+@click.pass_obj
+def workstation(
+    settings: Settings,
+    accelerator: str,
+    gpu_count: int | None,
+    node_count: int | None,
+    orchestrator: str,
+    project_name: str | None,
+    image: str | None,
+    enable_checkpointing: bool,
+    checkpoint_path: str | None,
+    checkpoint_volume_size: int | None,
+    checkpoint_from_job: str | None,
+    team: str | None,
+    spot: bool,
+    tail: bool,
+    dry_run: bool,
+    skip_checks: bool,
+    output_format: str,
+    assume_yes: bool,
+) -> ExitCode:
+    """Start a job that only sleeps, on nodes that you log in to by SSH. It costs until you stop it.
+
+    The project's cache is mounted, wherever there are GPUs. The job is checked beforehand as push does.
+    Several nodes have BT_LEADER_ADDR, BT_NODE_RANK and BT_GROUP_SIZE. Setting up SLURM on them takes
+    scripts of the truss package: truss train workstation does it.
+
+    As JSON: job_id, project, accelerator, gpu_count (of a node), node_count, orchestrator, nodes (rank,
+    hostname, is_leader) and job; with --tail in one line, and after it the log as ndjson.
+    """
+    from api_client.submission.workstation import Workstation
+
+    if gpu_count is not None and node_count is not None:
+        raise click.UsageError("--gpu-count and --node-count exclude each other")
+    nodes = node_count or 1
+    if nodes > 1 and orchestrator == SLURM:
+        raise click.UsageError(
+            "bt-tui does not set up SLURM: use truss train workstation for that, or give"
+            " --orchestrator none for nodes that wait for you to start torchrun or the like"
+        )
+    wanted = Workstation(
+        accelerator=accelerator,
+        gpu_count=GPUS_OF_A_WHOLE_NODE if node_count is not None else gpu_count or 1,
+        node_count=nodes,
+        project_name=project_name,
+        image=image,
+        saves_checkpoints=enable_checkpointing,
+        checkpoint_path=checkpoint_path,
+        checkpoint_volume_size_gib=checkpoint_volume_size,
+        checkpoint_from_job=checkpoint_from_job,
+        spot=spot,
+    )
+    if not enable_checkpointing and (checkpoint_path or checkpoint_volume_size is not None):
+        settings.output.remark("no checkpoints are kept without --enable-checkpointing")
+    return _run(settings, wanted, team, Wishes(assume_yes, dry_run, not skip_checks, tail, output_format))
+
+
+def _run(settings: Settings, wanted: Workstation, team: str | None, wishes: Wishes) -> ExitCode:
+    """Send an empty folder along, as the official CLI does, never the one that we are in."""
+    from api_client.submission.archive import plan_archive
+    from api_client.submission.workstation import workstation_project
+
+    project = workstation_project(wanted)
+    with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
+        draft = Draft(project, Path(folder), plan_archive(Path(folder)), team)
+        if wishes.dry_run:
+            return rehearse(settings, draft, wishes)
+
+        async def start(client: TrainingClient, output: Output) -> ExitCode:
+            submission = await check_and_submit(client, output, draft, wishes)
+            return await _tell(client, output, submission, draft, wishes, settings.remote_name)
+
+        return run_on_remote(settings, start)
+
+
+async def _tell(
+    client: TrainingClient,
+    output: Output,
+    submission: Submission,
+    draft: Draft,
+    wishes: Wishes,
+    remote_name: str | None,
+) -> ExitCode:
+    from api_client.submission.workstation import workstation_hosts
+
+    job, compute = submission.training_job, draft.project.job.compute
+    hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
+    remote = f" --remote {remote_name}" if remote_name else ""
+    node = " --node N" if len(hosts) > 1 else ""
+    output.remark(f"once it runs: bt-tui ssh {job.id}{node}{remote}; or, after bt-tui ssh-config --install:")
+    for host in hosts:
+        output.remark(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
+    output.remark(f"it runs, and costs, until you stop it: bt-tui stop {job.id}{remote}")
+    spec = compute.accelerator
+    document: dict[str, Any] = {
+        "job_id": job.id,
+        "project": {"id": submission.training_project.id, "name": submission.training_project.name},
+        "accelerator": spec.accelerator.value if spec and spec.accelerator else None,
+        "gpu_count": spec.count if spec else 0,
+        "node_count": compute.node_count,
+        "orchestrator": None,
+        "nodes": [{"rank": host.node, "hostname": host.name, "is_leader": host.node == 0} for host in hosts],
+        "job": submission.as_dict()["training_job"],
+    }
+    return await tell_or_tail(client, output, job, document, wishes.output_format, tail=wishes.tail)

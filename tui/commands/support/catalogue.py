@@ -1,0 +1,104 @@
+"""Every command by name, and where it is: a command line imports the one command that it names."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
+
+import click
+
+SHELL_ASKS = "_BT_TUI_COMPLETE"
+"""The variable by which a shell's script asks at tab; click derives it from the program's name."""
+
+PLACES: Mapping[str, str] = {
+    "projects": "jobs.listing:projects",
+    "jobs": "jobs.listing:jobs",
+    "job": "jobs.listing:job",
+    "logs": "logs.command:logs",
+    "metrics": "jobs.metrics:metrics",
+    "progress": "jobs.progress:progress",
+    "health": "jobs.health:health",
+    "compare": "jobs.compare:compare",
+    "capacity": "account.capacity:capacity",
+    "push": "jobs.push:push",
+    "workstation": "sessions.workstation:workstation",
+    "recreate": "jobs.recreate:recreate",
+    "stop": "jobs.stop:stop",
+    "update": "jobs.stop:update",
+    "wait": "jobs.wait:wait",
+    "sessions": "sessions.command:sessions",
+    "ssh": "sessions.ssh:ssh",
+    "cache": "cache.command:cache",
+    "checkpoints": "checkpoints.command:checkpoints",
+    "download": "jobs.download:download",
+    "deploy_checkpoints": "deploy.command:deploy_checkpoints",
+    "init": "jobs.init:init",
+    "watch": "app.dashboard:watch",
+    "serve": "app.serve:serve",
+    "serve-page": "app.serve:serve_page",
+    "demo": "app.demo:demo",
+    "emulator": "app.emulator:emulator",
+    "config": "account.config:config",
+    "completion": "app.completion:completion",
+    "remotes": "account.login:remotes",
+    "login": "account.login:login",
+    "logout": "account.login:logout",
+    "secrets": "account.secrets:secrets",
+    "ssh-config": "sessions.ssh:ssh_config",
+    "ssh-sign": "sessions.ssh:ssh_sign",
+    "ssh-proxy": "sessions.ssh:ssh_proxy",
+    "update_session": "sessions.command:update_session",
+}
+"""Name → module of this package and the command in it."""
+
+OTHER_WORDS: Mapping[str, str] = {
+    "deploy-checkpoints": "deploy.command:deploy_checkpoints",
+    "deploy": "deploy.command:deploy_checkpoints",
+    "view": "jobs.listing:view",
+    "get_checkpoint_urls": "checkpoints.download:urls",
+    "isession": "sessions.command:sessions",
+}
+"""The official CLI's words for what has another name here: they work, and no list shows them."""
+
+
+class Catalogue(MutableMapping[str, click.Command]):
+    """The commands, each imported when it is first asked for: forty modules are a fifth of a short run."""
+
+    def __init__(self) -> None:
+        self._places = {**PLACES, **OTHER_WORDS}
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        """Raises KeyError where there is none."""
+        if name not in self._loaded:
+            module, _, attribute = self._places[name].partition(":")
+            command: click.Command = getattr(import_module(f"tui.commands.{module}"), attribute)
+            if os.environ.get(SHELL_ASKS):
+                from tui.commands.support.completing import know_words_below
+
+                know_words_below(command)
+            self._loaded[name] = _hidden(command) if name in OTHER_WORDS else command
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._places[name] = ""
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._places[name]
+        self._loaded.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def _hidden(command: click.Command) -> click.Command:
+    """The same command, left out of the list of commands."""
+    twin = copy.copy(command)
+    twin.hidden = True
+    return twin

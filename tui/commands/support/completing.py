@@ -1,0 +1,89 @@
+"""What a shell is answered when somebody presses tab: commands and options, and what the server has."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import redirect_stderr, suppress
+from typing import NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from tui.commands.support.options import Settings
+from tui.commands.support.word_kinds import JOBS, KINDS, is_harmless
+
+
+class KnownWords(click.types.StringParamType):
+    """Any text; at tab, what there is of that kind."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Words that begin so, with what a person calls them; none where anything goes wrong."""
+        from tui.commands.support.completion_words import known_words
+
+        given = _given(ctx, param)
+        try:
+            words = known_words(self._kind, ctx.find_object(Settings) or Settings(), _job_of(ctx))
+        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
+            return []
+        return [
+            CompletionItem(word, help=about or None)
+            for word, about in words
+            if word.startswith(incomplete) and word not in given and is_harmless(word)
+        ]
+
+
+def _given(context: click.Context, parameter: click.Parameter) -> tuple[object, ...]:
+    """What the parameter has been told already."""
+    value = context.params.get(parameter.name or "")
+    return tuple(value) if isinstance(value, tuple) else ()
+
+
+def _job_of(context: click.Context) -> str | None:
+    """The job that the command line names, whose checkpoints are meant."""
+    for name, kind in KINDS.items():
+        value = context.params.get(name)
+        if kind == JOBS and isinstance(value, str):
+            return value
+    return None
+
+
+def know_words(command: click.Command) -> None:
+    """Let the command's own parameters know at tab what there is."""
+    for parameter in command.params:
+        kind = KINDS.get(parameter.name or "")
+        if kind is not None and parameter.type is click.STRING:
+            parameter.type = KnownWords(kind)
+
+
+def know_words_below(command: click.Command) -> None:
+    """The same for a command and all below it."""
+    know_words(command)
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            know_words_below(below)
+
+
+def answer(root: click.Group, program: str) -> NoReturn:
+    """Answer what the shell asks in the environment, say nothing but the words, and end the process.
+
+    At once: a name that is being looked up, or a server that does not answer, is waited for by nobody.
+    """
+    code = 0
+    with redirect_stderr(io.StringIO()):
+        try:
+            know_words(root)
+            root.main(args=[], prog_name=program)
+        except SystemExit as over:
+            code = over.code if isinstance(over.code, int) else 1
+        except Exception:  # noqa: BLE001 - at tab there is nobody to tell
+            code = 1
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code)

@@ -1,0 +1,131 @@
+"""The jobs, projects and checkpoints that a shell may offer: asked for quickly, else as last seen."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tui.commands.support.local_emulator import LOCAL_REMOTE, running_local_remote
+from tui.commands.support.session import remote_name, without_httpx_command_line
+from tui.commands.support.word_kinds import CHECKPOINTS, JOBS, PROJECT_IDS, PROJECTS, REMOTES, is_harmless
+from tui.settings.remembered import Memory, memory_path
+from tui.text.sanitize import clip, inert
+
+if TYPE_CHECKING:
+    from api_client import TrainingClient
+    from api_client.remotes import Remote
+    from tui.commands.support.options import Settings
+
+ASK_TIMEOUT_S = 2.0
+"""Whoever presses tab waits no longer for the server."""
+FRESH_S = 15.0
+"""So long what was asked for is not asked for again: tab is pressed several times."""
+MOST_WORDS = 300
+LONGEST_WORD = 120
+ABOUT_CELLS = 50
+
+Words = Sequence[tuple[str, str]]
+"""Each with what a person calls it."""
+
+
+def known_words(kind: str, settings: Settings, job_id: str | None) -> Words:
+    """What there is of that kind at the chosen remote; ``job_id`` is whose checkpoints are meant.
+
+    Takes two seconds at the most; where the server does not answer by then, what it answered last. Starts no
+    emulator and renews no login. Raises whatever goes wrong.
+    """
+    if kind == REMOTES:
+        return _remote_names()
+    if kind == CHECKPOINTS and job_id is None:
+        return []
+    remote = _remote(settings)
+    if remote is None:
+        return []
+    if kind != CHECKPOINTS:
+        job_id = None
+    found = _remembered_or_asked(remote, PROJECTS if kind == PROJECT_IDS else kind, job_id)
+    if kind == PROJECTS:
+        found = [
+            (name, project_id) if is_harmless(name) else (project_id, name) for project_id, name in found
+        ]
+    return found
+
+
+def _remote(settings: Settings) -> Remote | None:
+    """The chosen one; its login is used as it is, for to renew it and be cut off would lose it."""
+    from api_client.remotes import resolve_remote
+    from api_client.remotes.trussrc import read_sections, trussrc_path
+
+    name = remote_name(settings.remote_name, os.environ)
+    if name == LOCAL_REMOTE and name not in read_sections(trussrc_path(os.environ)):
+        return running_local_remote()
+    return replace(resolve_remote(name, environ=os.environ), login=None)
+
+
+def _remote_names() -> Words:
+    from api_client.remotes.trussrc import read_sections, trussrc_path
+
+    names = dict.fromkeys(read_sections(trussrc_path(os.environ)), "of ~/.trussrc")
+    return list(({LOCAL_REMOTE: "an emulator on this machine"} | names).items())
+
+
+def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Words:
+    """Ids and names alone are kept, in a private file for each remote."""
+    place = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
+    memory = Memory(memory_path().with_name(f"completion-{place}.json"))
+    kept = memory.table(topic)
+    if kept.get("job_id") != job_id:
+        kept = {}
+    now_s, asked_s = time.time(), kept.get("asked_s")
+    if not isinstance(asked_s, float) or not 0 <= now_s - asked_s < FRESH_S:
+        found = _asked(remote, topic, job_id)
+        if found is not None:
+            words = [list(one) for one in found[:MOST_WORDS] if len(one[0]) <= LONGEST_WORD]
+            kept = {"asked_s": now_s, "job_id": job_id, "words": words}
+            memory.put(topic, kept)
+            memory.save()
+    return [
+        (one[0], one[1])
+        for one in kept.get("words", [])
+        if isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one)
+    ]
+
+
+def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
+    """What the server answers in time; None if it does not, or refuses."""
+    with without_httpx_command_line():
+        from api_client import RetryPolicy, TrainingClient
+
+    client = TrainingClient(remote, retry=RetryPolicy(max_attempts=1))
+    found: list[Words] = []
+
+    def ask() -> None:
+        with suppress(Exception):  # at tab there is nobody to tell
+            found.append(asyncio.run(_ask(client, topic, job_id)))
+
+    # A name that is being looked up cannot be given up; its thread is left behind.
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(ASK_TIMEOUT_S)
+    return found[0] if found else None
+
+
+async def _ask(client: TrainingClient, topic: str, job_id: str | None) -> Words:
+    async with client:
+        if topic == JOBS:
+            return [(job.id, _about(job.name)) for job in await client.jobs.search()]
+        if topic == PROJECTS:
+            return [(project.id, _about(project.name)) for project in await client.projects.list()]
+        job = await client.jobs.find(job_id or "")
+        return [(one.checkpoint_id, "") for one in await client.checkpoints.list(job.project_id, job.id)]
+
+
+def _about(name: str | None) -> str:
+    return clip(inert(name or ""), ABOUT_CELLS)

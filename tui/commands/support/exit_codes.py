@@ -1,0 +1,151 @@
+"""The exit codes of every command: a published contract, printed by ``bt-tui --help``."""
+
+from __future__ import annotations
+
+import os
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the exit code of a command tells."""
+
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    JOB_FAILED = 3
+    JOB_STOPPED = 4
+    DEPLOY_FAILED = 5
+    AUTH = 6
+    NOT_FOUND = 7
+    UNREACHABLE = 8
+    TIMED_OUT = 9
+    WARNING = 10
+    CRITICAL = 11
+    INTERRUPTED = 130
+
+
+MEANINGS: dict[ExitCode, str] = {
+    ExitCode.OK: "fine; the followed job completed",
+    ExitCode.UNEXPECTED: "something else went wrong",
+    ExitCode.USAGE: "wrong usage or settings; errors found before submitting; what --readonly forbids",
+    ExitCode.JOB_FAILED: "the followed job failed (or ended in a way unknown to this version)",
+    ExitCode.JOB_STOPPED: "the followed job was stopped or preempted",
+    ExitCode.DEPLOY_FAILED: "the followed job, or the followed deployment of a model, could not be deployed",
+    ExitCode.AUTH: "no key, or the key was refused",
+    ExitCode.NOT_FOUND: "no such job, project, node, cache, checkpoint or file",
+    ExitCode.UNREACHABLE: "the server cannot be reached, or keeps failing",
+    ExitCode.TIMED_OUT: "the timeout came before what was waited for",
+    ExitCode.WARNING: "health: something about a job wants a look",
+    ExitCode.CRITICAL: "health: a job burns money for nothing",
+    ExitCode.INTERRUPTED: "interrupted (ctrl-c)",
+}
+
+
+def outcome_exit_code(status: str) -> ExitCode:
+    """The exit code of following a job that ended with ``status``.
+
+    An unknown status counts as ended (API facts, 1) and, since nobody can tell that all went well, as
+    a failure.
+    """
+    from api_client.models.status import JobStatus
+
+    known = {
+        JobStatus.COMPLETED: ExitCode.OK,
+        JobStatus.FAILED: ExitCode.JOB_FAILED,
+        JobStatus.DEPLOY_FAILED: ExitCode.DEPLOY_FAILED,
+        JobStatus.STOPPED: ExitCode.JOB_STOPPED,
+        JobStatus.PREEMPTED: ExitCode.JOB_STOPPED,
+    }
+    return {str(key): value for key, value in known.items()}.get(status, ExitCode.JOB_FAILED)
+
+
+def is_known_outcome(status: str) -> bool:
+    """Whether ``status`` is one of the documented ends of a job."""
+    from api_client.models.status import JobStatus, is_finished
+
+    return is_finished(status) and status in set(JobStatus)
+
+
+DEBUG_VARIABLE = "BT_TUI_DEBUG"
+
+NO_REMOTE_HELP = """no remote to talk to. One of these sets one:
+  1. export BASETEN_API_KEY=…      (a key from your Baseten workspace's settings)
+  2. bt-tui login                  asks for a key and keeps it in ~/.trussrc, which the truss CLI reads too
+Without an account, on this machine:
+  3. bt-tui demo                   a whole demo world to look around in
+  4. bt-tui --remote local …       the same command on an emulator, which really runs what you submit
+"""
+
+
+class CommandFailed(Exception):
+    """A command that ends early with a message for the person and a code for the script."""
+
+    def __init__(self, message: str, exit_code: ExitCode) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def explain(error: Exception) -> tuple[str, ExitCode]:
+    """The message and the exit code of whatever a command raised.
+
+    The client's errors explain themselves and never hold a key. Anything else is a fault of ours.
+    """
+    from api_client.errors import (
+        ApiClientError,
+        ConfigurationError,
+        NotFound,
+        ReadOnlyError,
+        RequestError,
+        Unauthorized,
+    )
+
+    if isinstance(error, CommandFailed):
+        return str(error), error.exit_code
+    if isinstance(error, ConfigurationError):
+        return _explain_configuration(error)
+    if isinstance(error, ReadOnlyError):
+        return str(error), ExitCode.USAGE
+    if isinstance(error, Unauthorized):
+        return str(error), ExitCode.AUTH
+    if isinstance(error, NotFound):
+        return str(error), ExitCode.NOT_FOUND
+    if isinstance(error, RequestError) and error.retryable:
+        return str(error), ExitCode.UNREACHABLE
+    if isinstance(error, ApiClientError):
+        return str(error), ExitCode.UNEXPECTED
+    if isinstance(error, OSError) and error.strerror:
+        from api_client.files import FULL_DISK, why_not_written
+
+        reason = why_not_written(error) if error.errno in FULL_DISK else error.strerror
+        place = "" if error.filename is None else f"{error.filename}: "
+        return f"{place}{reason} ({DEBUG_VARIABLE}=1 shows the details)", ExitCode.UNEXPECTED
+    kind = type(error).__name__
+    return f"unexpected {kind}: {error} ({DEBUG_VARIABLE}=1 shows the details)", ExitCode.UNEXPECTED
+
+
+def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:
+    from api_client.remotes import RemoteNotConfigured
+
+    if isinstance(error, RemoteNotConfigured):
+        return NO_REMOTE_HELP.rstrip(), ExitCode.AUTH
+    return str(error), ExitCode.USAGE
+
+
+def request_details(error: Exception) -> str:
+    """Return which request failed, for whoever looks for it in a server's log; empty for other errors."""
+    from api_client.errors import ErrorAnswer, RequestError
+
+    if not isinstance(error, RequestError) or not error.method:
+        return ""
+    parts = [f"{error.method} {error.path}", f"sent {error.attempts} times"]
+    if isinstance(error, ErrorAnswer):
+        parts.append(f"status {error.status}")
+        parts += [
+            f"{name} {value}" for name, value in (("code", error.code), ("id", error.request_id)) if value
+        ]
+    return f"request: {', '.join(parts)}"
+
+
+def wants_details() -> bool:
+    """Whether the person asked for tracebacks."""
+    return bool(os.environ.get(DEBUG_VARIABLE))

@@ -1,0 +1,69 @@
+"""The remote ``local``: the emulator on this machine, started when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.output import Output
+
+if TYPE_CHECKING:
+    from api_client.remotes import Remote
+
+DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
+LOCAL_REMOTE = "local"
+"""The remote that is the emulator on this machine, started when it is needed."""
+
+
+def local_remote(output: Output) -> Remote:
+    """The emulator on this machine as a remote; it is started if it does not run. Raises CommandFailed."""
+    from api_client.emulator.data_folder import running_address
+    from api_client.emulator.processes import EmulatorFailed, ensure_running
+
+    folder = default_data_dir(EMPTY_WORLD)
+    try:
+        if running_address(folder) is None:
+            output.remark("starting the emulator; 'bt-tui emulator stop' ends it and its jobs")
+        return _remote_at(ensure_running(folder, world=EMPTY_WORLD), folder)
+    except (EmulatorFailed, OSError) as error:
+        raise CommandFailed(str(error), ExitCode.UNEXPECTED) from error
+
+
+def running_local_remote() -> Remote | None:
+    """The emulator on this machine as a remote, if it runs; it is not started."""
+    from api_client.emulator.data_folder import running_address
+
+    folder = default_data_dir(EMPTY_WORLD)
+    try:
+        address = running_address(folder)
+        return None if address is None else _remote_at(address, folder)
+    except OSError:
+        return None
+
+
+def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
+    """Raises OSError where the key cannot be read."""
+    from pydantic import SecretStr
+
+    from api_client.remotes import Remote
+
+    origin = f"the emulator's folder {folder}"
+    return Remote(
+        name=LOCAL_REMOTE,
+        app_url=address["url"],
+        api_url=address["url"],
+        key=SecretStr(Path(address["key_file"]).read_text().strip()),
+        key_origin=origin,
+        app_url_origin=origin,
+        api_url_origin=origin,
+    )
+
+
+def default_data_dir(world: str) -> Path:
+    """Where the emulator keeps its data unless told otherwise: the demo's apart from one's own jobs."""
+    import platformdirs
+
+    name = "emulator" if world == EMPTY_WORLD else f"emulator-{world}"
+    return platformdirs.user_data_path("bt-tui") / name

@@ -1,0 +1,264 @@
+"""Options by the official command line's names, and what they mean: which project, which job, which shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from time import localtime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.commands.support.known_names import known_names
+from tui.commands.support.output import Output
+from tui.commands.support.terminal import NON_INTERACTIVE
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import TrainingJob, TrainingProject
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OFFICIAL_TABLE = "cli-table"
+ASCENDING, DESCENDING = "asc", "desc"
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_HOUR_END, _MINUTE_END, _SECONDS_END = (
+    len("2026-03-01T12"),
+    len("2026-03-01T12:30"),
+    len("2026-03-01T12:30:59"),
+)
+_MINUTES_OF_UTC_STAMP = re.compile(r":[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|\+00:00)", re.ASCII).fullmatch
+SMALL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
+
+
+def listing_format_option(command: Command) -> Command:
+    """``-o table|csv|json``; the official ``cli-table`` is the same as ``table``."""
+
+    def plain(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+        return TABLE if value == OFFICIAL_TABLE else value
+
+    return click.option(
+        "-o",
+        "--output",
+        "--output-format",
+        "output_format",
+        type=click.Choice((TABLE, CSV, JSON, OFFICIAL_TABLE)),
+        default=TABLE,
+        show_default=True,
+        callback=plain,
+        help="How to print it; cli-table is the same as table.",
+    )(command)
+
+
+def order_option(command: Command) -> Command:
+    """``--order asc|desc``."""
+    return click.option(
+        "--order",
+        type=click.Choice((ASCENDING, DESCENDING)),
+        default=ASCENDING,
+        show_default=True,
+        help="Upwards or downwards.",
+    )(command)
+
+
+def job_options(command: Command) -> Command:
+    """``--job-id``, ``--project`` and ``--project-id``, of which ``meant_job`` makes a job."""
+    for option in (
+        click.option("--project-id", "project_id", metavar="ID", hidden=True, help="The same as --project."),
+        click.option("--project", "project", metavar="PROJECT", help="Of this project (id or name)."),
+        click.option(
+            "--job-id", "job_id", metavar="JOB_ID", help="Of this job (default: the newest of the project)."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def given_project(project: str | None, project_id: str | None) -> str | None:
+    """Return the project that ``--project`` and ``--project-id`` name. Raises UsageError for two."""
+    if project and project_id and project != project_id:
+        raise click.UsageError("--project and --project-id name two projects: give one")
+    return project or project_id
+
+
+async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
+    """The project so called; ids win over names.
+
+    Raises CommandFailed when there is none, or when several teams have one of that name.
+    """
+    projects = await client.projects.list()
+    for project in projects:
+        if project.id == name_or_id:
+            return project
+    by_name = [project for project in projects if project.name == name_or_id]
+    if not by_name:
+        names = known_names(project.name for project in projects)
+        raise CommandFailed(f"no project {name_or_id!r} (there are: {names})", ExitCode.NOT_FOUND)
+    if len(by_name) > 1:
+        raise CommandFailed(_ambiguous(name_or_id, by_name), ExitCode.USAGE)
+    return by_name[0]
+
+
+async def meant_job(
+    client: TrainingClient, *, job_id: str | None, project: str | None, project_id: str | None
+) -> TrainingJob:
+    """The job of that id, else the newest of the project. Raises CommandFailed, UsageError without any."""
+    named = given_project(project, project_id)
+    if job_id:
+        job = await client.jobs.find(job_id)
+        check_project(job, named)
+        return job
+    if not named:
+        raise click.UsageError("say which job: --job-id JOB_ID, or --project PROJECT for its newest")
+    found = await project_named(client, named)
+    jobs = await client.jobs.search(project_id=found.id)
+    if not jobs:
+        raise CommandFailed(f"project {found.name} has no jobs", ExitCode.NOT_FOUND)
+    return max(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0)
+
+
+def check_project(job: TrainingJob, named: str | None) -> None:
+    """Raise CommandFailed if the job belongs to another project than the one that was named."""
+    if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
+        raise CommandFailed(f"job {job.id} belongs to another project than {named!r}", ExitCode.NOT_FOUND)
+
+
+def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:
+    choices = ", ".join(f"{project.id} (team {project.team_name or 'unknown'})" for project in projects)
+    return f"{len(projects)} projects are called {name!r}; give one's id instead: {choices}"
+
+
+def official_size(size_bytes: int) -> str:
+    """The size as the official command line words it: decimal, two digits (API facts, 8)."""
+    for unit, sign in SMALL_UNITS:
+        if size_bytes > unit:
+            return f"{size_bytes / unit:.2f} {sign}"
+    return f"{size_bytes} B"
+
+
+def local_time(stamp: str) -> str:
+    """A server's stamp as local time in the official words; the stamp itself if it is none."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        # localtime, as astimezone takes five times as long: a listing may have 100,000 stamps.
+        local = localtime((moment - _EPOCH).total_seconds())
+        year, month, day, hour, minute, second = local[:6]
+        return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
+    except (ValueError, OverflowError, OSError):
+        return stamp
+
+
+class LocalTimes(dict[str, str]):
+    """Stamps → ``local_time`` of them: an hour is converted once, minutes and seconds are put behind it.
+
+    For lists of 100,000 files. It keeps hours (``2026-03-01T12``) with what is shown of them, and where
+    an hour of UTC is not one hour here, minutes; empty where even a minute cannot be split off.
+    """
+
+    def of(self, stamp: str) -> str:
+        """The same as ``local_time(stamp)``."""
+        if _MINUTES_OF_UTC_STAMP(stamp, _HOUR_END):
+            if hour := self[stamp[:_HOUR_END]]:
+                return hour + stamp[_HOUR_END:_SECONDS_END]
+            if minute := self[stamp[:_MINUTE_END]]:
+                return minute + stamp[_MINUTE_END:_SECONDS_END]
+        return local_time(stamp)
+
+    def __missing__(self, part: str) -> str:
+        ends = (":00:00", ":59:59") if len(part) == _HOUR_END else (":00", ":59")
+        begin, *others = (
+            shown.removesuffix(end) if (shown := local_time(f"{part}{end}+00:00")).endswith(end) else ""
+            for end in ends
+        )
+        # What is shown of a stamp that is none has its own T.
+        self[part] = same = begin if [begin] == others and "T" not in begin else ""
+        return same
+
+
+TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for every command: the name given by ``--remote``, and where to write."""
+
+    remote_name: str | None = None
+    output: Output = field(default_factory=Output)
+    readonly: bool = False
+
+
+def _set_remote(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    """Keep ``--remote`` in the settings, wherever on the command line it stood."""
+    outer = context.find_object(Settings) or Settings()
+    context.obj = replace(outer, remote_name=value) if value is not None else outer
+
+
+def _set_non_interactive(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[NON_INTERACTIVE] = True
+
+
+def _set_readonly(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    """Keep ``--readonly`` likewise."""
+    outer = context.find_object(Settings) or Settings()
+    context.obj = replace(outer, readonly=True) if value else outer
+
+
+def readonly_option(command: Command) -> Command:
+    """``--readonly``: nothing may be changed, whatever the command."""
+    return click.option(
+        "--readonly",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_set_readonly,
+        help="Only look: whatever would change something at the server is refused.",
+    )(command)
+
+
+def remote_option(command: Command) -> Command:
+    """``--remote NAME``, accepted before and after the subcommand.
+
+    So are the official ``--non-interactive`` and ``--log``, without a line in the help.
+    """
+    command = click.option(
+        "--non-interactive", is_flag=True, expose_value=False, hidden=True, callback=_set_non_interactive
+    )(command)
+    command = click.option("--log", expose_value=False, hidden=True)(command)  # what it is for is not there
+    return click.option(
+        "--remote",
+        metavar="NAME",
+        expose_value=False,
+        is_eager=True,
+        callback=_set_remote,
+        help="A section of ~/.trussrc or profile of the Go CLI, or local: an emulator on this machine"
+        " (default: the environment, else the only section).",
+    )(command)
+
+
+def format_option(*formats: str) -> Callable[[Command], Command]:
+    """``-o/--output FORMAT``, the first of ``formats`` being the default."""
+    return click.option(
+        "-o",
+        "--output",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="How to print it.",
+    )
+
+
+def yes_option(command: Command) -> Command:
+    """``--yes``: agree to whatever would be asked."""
+    return click.option("--yes", "-y", "assume_yes", is_flag=True, help="Do not ask.")(command)
+
+
+def examples(*command_lines: str) -> str:
+    r"""An epilog for a command's help: the examples, a line each. ``\\b`` keeps click from joining them."""
+    return "\b\nExamples:\n" + "\n".join(f"  {command_line}" for command_line in command_lines)

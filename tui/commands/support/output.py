@@ -1,0 +1,280 @@
+"""One line on a terminal's stderr that tells how far something is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import select
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from api_client.files import WRONG_PLACE, why_not_written
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.text.sanitize import cell_width, clip, inert, sanitize_lines
+from tui.text.units import bytes_iec, duration, percent
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import ApiModel
+    from api_client.transfers import DownloadPlan, DownloadProgress, DownloadReport, Existing
+
+REDRAW_S = 0.1
+BAR_CELLS = 24
+SHORTEST_BAR_CELLS = 4
+FULL, EMPTY = "█", "░"
+TO_LINE_START, CLEAR_LINE = "\r", "\x1b[K"
+
+
+class ProgressLine:
+    """Draws over itself, ten times a second at most; draws nothing where there is no terminal."""
+
+    def __init__(self, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._monotonic = monotonic
+        self.is_terminal = self._stream.isatty()
+        self._label = ""
+        self._drawn_at_s = float("-inf")
+        self._is_drawn = False
+
+    def show(self, label: str, done_bytes: int, total_bytes: int, note: str = "") -> None:
+        """Draw, unless the same was drawn a moment ago."""
+        now_s = self._monotonic()
+        is_news = label != self._label or note or done_bytes >= total_bytes
+        if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < REDRAW_S):
+            return
+        self._label, self._drawn_at_s, self._is_drawn = label, now_s, True
+        columns = shutil.get_terminal_size().columns
+        text = inert(progress_text(label, done_bytes, total_bytes, note))
+        # The bar gives way before the words do.
+        surplus = max(0, cell_width(text) - (columns - 1))
+        if surplus:
+            cells = max(SHORTEST_BAR_CELLS, BAR_CELLS - surplus)
+            text = clip(
+                inert(progress_text(label, done_bytes, total_bytes, note, bar_cells=cells)), columns - 1
+            )
+        self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}{text}")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Leave no trace of it."""
+        if self._is_drawn:
+            self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}")
+            self._stream.flush()
+            self._is_drawn = False
+
+
+def progress_text(
+    label: str, done_bytes: int, total_bytes: int, note: str = "", *, bar_cells: int = BAR_CELLS
+) -> str:
+    """``uploading  ██████░░░░░░  50 %  1.00 MiB of 2.00 MiB``; the label alone where there is no total."""
+    if not total_bytes:
+        return f"{label} …" + (f"  {note}" if note else "")
+    fraction = min(1.0, done_bytes / total_bytes)
+    full = int(fraction * bar_cells)
+    bar = FULL * full + EMPTY * (bar_cells - full)
+    amount = f"{bytes_iec(done_bytes)} of {bytes_iec(total_bytes)}"
+    return f"{label}  {bar}  {percent(fraction)}  {amount}" + (f"  {note}" if note else "")
+
+
+MOST_REMARKS = 10
+"""Waits that are told of where there is no bar; a bad line has hundreds."""
+
+
+async def run_plan(
+    client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
+) -> DownloadReport:
+    """Run the plan, showing how far it is. Raises what ``client.downloads.run`` does."""
+    line = ProgressLine()
+    told: list[str] = []
+
+    def show(progress: DownloadProgress) -> None:
+        line.show(
+            progress_label(progress), progress.done_bytes, progress.total_bytes, progress_note(progress)
+        )
+        if not line.is_terminal and progress.note and progress.note not in told[-1:]:
+            told.append(progress.note)
+            if len(told) <= MOST_REMARKS:
+                output.remark(progress.note)
+
+    try:
+        return await client.downloads.run(plan, on_progress=show, existing=existing)
+    except asyncio.CancelledError:
+        line.clear()
+        output.remark("stopped; the same command goes on from here")
+        raise
+    finally:
+        line.clear()
+
+
+def progress_label(progress: DownloadProgress) -> str:
+    """``3/36 files``, or nothing much for a single one."""
+    count = len(progress.files)
+    return "downloading" if count == 1 else f"{progress.files_done}/{count} files"
+
+
+def progress_note(progress: DownloadProgress) -> str:
+    """``157 MiB/s  12 s left``; of a stall, for how long."""
+    if progress.stalled_s:
+        return f"stalled for {duration(progress.stalled_s)}"
+    if not progress.speed_bytes_per_s:
+        return progress.note
+    left = "" if not progress.eta_s else f"  {duration(progress.eta_s)} left"
+    return f"{bytes_iec(progress.speed_bytes_per_s)}/s{left}"
+
+
+def failure_code(report: DownloadReport) -> ExitCode:
+    """The exit code of a download that is not complete."""
+    if report.failed and all(file.is_retryable for file in report.failed):
+        return ExitCode.UNREACHABLE
+    return ExitCode.UNEXPECTED
+
+
+DELETE = "\x7f"
+"""The only control character that JSON's ASCII form lets through."""
+
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
+SGR_OF_TONE = {
+    "running": "32",
+    "starting": "36",
+    "waiting": "33",
+    "good": "32",
+    "bad": "31",
+    "caution": "33",
+    "unknown": "35",
+    "name": "36",
+    "muted": "2",
+    "strong": "1",
+}
+"""Tone name → the parameter of its SGR sequence; the terminal's own 16 colours suit any theme."""
+
+_OWN_COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)")
+"""Those of ``paint``, and the terminal's 256 that charts are drawn in."""
+
+
+class OutputClosed(Exception):
+    """Whoever read our stdout went away (``bt-tui logs … | head``)."""
+
+
+class Output:
+    """The two streams of one command."""
+
+    def __init__(
+        self,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        environ: Mapping[str, str] | None = None,
+        name: str | None = None,
+        *,
+        verbatim: bool = False,
+    ) -> None:
+        """``verbatim`` lets data through as it is, unless it goes to a terminal."""
+        self._stdout = stdout if stdout is not None else sys.stdout
+        self._name = name
+        self._stderr = stderr if stderr is not None else sys.stderr
+        self._environ = os.environ if environ is None else environ
+        self.is_terminal = self._stdout.isatty()
+        self.has_colour = self.is_terminal and self._wants_colour()
+        self._is_verbatim = verbatim and not self.is_terminal
+
+    def _wants_colour(self) -> bool:
+        return not self._environ.get("NO_COLOR") and self._environ.get("TERM") != "dumb"
+
+    @property
+    def width_cells(self) -> int | None:
+        """The terminal's width in cells; None where the output is no terminal."""
+        return shutil.get_terminal_size().columns if self.is_terminal else None
+
+    @property
+    def reader_left(self) -> bool:
+        """Whether stdout is a pipe that nobody reads any more: a write would tell, but none may come."""
+        try:
+            descriptor = self._stdout.fileno()
+            if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                return False
+            waiting = select.poll()
+            waiting.register(descriptor, 0)
+            return any(events & select.POLLERR for _, events in waiting.poll(0))
+        except (OSError, ValueError, AttributeError):  # no descriptor, or a system without poll
+            return False
+
+    def verbatim(self) -> Output:
+        """The same streams for text that scripts want exactly as it is; a terminal never gets it so."""
+        return Output(self._stdout, self._stderr, self._environ, self._name, verbatim=True)
+
+    def data(self, text: str) -> None:
+        """Write to stdout at once, sanitized; the caller ends its lines.
+
+        Raises OutputClosed when nobody reads any more, CommandFailed where it cannot be written.
+        """
+        self._write(text if self._is_verbatim else self._sanitized(text))
+
+    def clear_screen(self) -> None:
+        """Begin anew at the top, where there is a terminal."""
+        if self.is_terminal:
+            self._write(CLEAR_SCREEN)
+
+    def _sanitized(self, text: str) -> str:
+        if text.replace("\n", "").isprintable():
+            return text  # at the speed of C: there may be 100,000 lines
+        if not self.has_colour:
+            return sanitize_lines(text)
+        pieces = _OWN_COLOUR.split(text)
+        pieces[::2] = map(sanitize_lines, pieces[::2])
+        return "".join(pieces)
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stdout.write(text)
+            self._stdout.flush()
+        except BrokenPipeError:
+            raise OutputClosed from None
+        except OSError as error:
+            raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
+
+    def json(self, value: Any) -> None:
+        """Write one JSON document, indented, in ASCII."""
+        self.data(ascii_json(value, indent=2) + "\n")
+
+    def models(self, answers: Sequence[ApiModel]) -> None:
+        """Write answers of the API as one JSON document: as ``json`` does, in a sixth of the time."""
+        from pydantic_core import PydanticSerializationError, to_json
+
+        try:
+            document = to_json(answers, indent=2, by_alias=False, ensure_ascii=True).decode("ascii")
+        except PydanticSerializationError:  # half a character, which only Python's own encoder can escape
+            self.json([each.model_dump(mode="json") for each in answers])
+        else:
+            self.data(document.replace(DELETE, "\\u007f") + "\n")
+
+    def remark(self, text: str) -> None:
+        """Write one line for the person to stderr; whatever goes wrong with that is not worth an error."""
+        try:
+            self._stderr.write(f"bt-tui: {inert(text)}\n")
+            self._stderr.flush()
+        except (OSError, ValueError):
+            return
+
+    def paint(self, text: str, tone: str | None) -> str:
+        """``text`` in the colour of ``tone`` where colours are wanted."""
+        sgr = SGR_OF_TONE.get(tone or "") if self.has_colour else None
+        return f"\x1b[{sgr}m{text}\x1b[0m" if sgr and text else text
+
+
+def cannot_write(name: object, error: OSError) -> CommandFailed:
+    """Return what to raise for a stream or a file that cannot be written.
+
+    The exit code tells a wrong choice of the place from a disk that is full or broken.
+    """
+    code = ExitCode.USAGE if error.errno in WRONG_PLACE else ExitCode.UNEXPECTED
+    return CommandFailed(f"can't write {name}: {why_not_written(error)}", code)
+
+
+def ascii_json(value: Any, indent: int | None = None) -> str:
+    """JSON without a single control character or non-ASCII letter, whatever text is inside."""
+    return json.dumps(value, indent=indent, ensure_ascii=True).replace(DELETE, "\\u007f")

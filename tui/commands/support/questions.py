@@ -1,0 +1,308 @@
+"""The wizard at a terminal: each step asked by questionary, on stderr, so that stdout stays clean.
+
+questionary is imported when the first question is asked, and not before.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from tui.text.sanitize import inert
+from tui.wizard.environment_steps import read_pair
+from tui.wizard.state import Pairs
+from tui.wizard.step import Answer, Choice, Step
+from tui.wizard.walk import Walk
+
+T = TypeVar("T")
+
+KEYS_HELP = "enter goes on · shift+tab goes back · esc leaves; answers are kept"
+MARK_HELP = "(space marks)"
+FILTER_HELP = "(type to filter)"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+LONG_LIST = 15
+"""Choices; from here on typing filters them, which takes the letters j and k from moving."""
+
+NO_HELP = " "
+"""questionary would explain the arrow keys."""
+
+
+class Move(Enum):
+    """What may come instead of an answer."""
+
+    BACK = "back"
+    LEAVE = "leave"
+
+
+Say = Callable[[str], None]
+
+
+class NoAnswerPossible(Exception):
+    """A question that nothing can answer, with no way back to another; the message says why."""
+
+
+class Desk(Protocol):
+    """Whoever fetches, shows and acts while the person is asked."""
+
+    def say(self, text: str) -> None:
+        """Show a line."""
+
+    async def load(self, walk: Walk) -> Walk:
+        """The walk with the checkpoints of the chosen job, or back at another step without a job."""
+
+    def present(self, walk: Walk) -> None:
+        """Show the answers before the review's question."""
+
+    async def act(self, walk: Walk, action: str) -> Walk | None:
+        """Do what was chosen in the review; where to go on, None for the end."""
+
+
+async def walk_at_terminal(walk: Walk, desk: Desk, *, decided: str | None = None) -> bool:
+    """Ask until the person is through; whether it ended with an action rather than by leaving.
+
+    ``decided`` is done at the review without asking, if it can be. Raises NoAnswerPossible, what the desk
+    raises, and KeyboardInterrupt for ctrl+c.
+    """
+    if decided is None:
+        desk.say(KEYS_HELP)
+    while True:
+        if walk.state.needs_checkpoints:
+            walk = await desk.load(walk)
+            continue
+        step = walk.step
+        if step.refusal:
+            if not walk.can_go_back:
+                raise NoAnswerPossible(step.refusal)
+            desk.say(step.refusal)
+            walk = walk.back()
+            continue
+        answer: Answer | Move
+        if step.kind == "review":
+            desk.present(walk)
+        if step.kind == "review" and decided is not None and not step.problem(decided):
+            answer, decided = decided, None
+        else:
+            answer = await ask(step, walk.place, desk.say)
+        if answer is Move.LEAVE:
+            if await confirmed("Leave without deploying?"):
+                return False
+        elif answer is Move.BACK:
+            walk = walk.back()
+        elif step.kind == "review":
+            goes_on = await desk.act(walk, str(answer))
+            if goes_on is None:
+                return True
+            walk = goes_on
+        elif not isinstance(answer, Move):
+            walk = walk.answered(answer)
+
+
+async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
+    """One step's question, until it has an answer without a problem."""
+    if step.kind == "pairs":
+        return await _ask_pairs(step, place, say)
+    title = f"[{place[0]}/{place[1]}] {step.question}"
+    for line in step.remark.splitlines():
+        say(line)
+    if step.objection:
+        say(step.objection)
+    if step.kind not in ("choice", "choices", "review") and step.choices:
+        say("One of " + ", ".join(each.value for each in step.choices if not each.disabled_reason) + ".")
+    if step.kind in ("choice", "review"):
+        return await _ask_choice(title, step, say)
+    if step.kind == "choices":
+        return await _run(_checkbox(title, step), lambda places: _values(step, places))
+    default = "" if step.default is None else str(step.default)
+    return await _run(_text(title, default, step.problem), str)
+
+
+async def _ask_choice(title: str, step: Step, say: Say) -> Answer | Move:
+    """Ask until the choice is one that can be made: a filtered list offers disabled ones, too."""
+    while True:
+        chosen = await _run(_select(title, step), lambda place: step.choices[place].value)
+        problem = "" if isinstance(chosen, Move) else step.problem(chosen)
+        if not problem:
+            return chosen
+        say(problem)
+
+
+async def confirmed(question: str) -> bool:
+    """Whether the person says yes; a no is what enter alone means."""
+    import questionary
+
+    return await _run(questionary.confirm(inert(question), default=False, output=_stderr()), bool) is True
+
+
+async def asked_text(question: str, default: str) -> str:
+    """A text with no rules; empty when the person would rather not."""
+    answer = await _run(_text(question, default, lambda _text: ""), str)
+    return "" if isinstance(answer, Move) else answer.strip()
+
+
+async def asked_secret(question: str) -> str:
+    """A text that is not shown while it is typed; empty when the person would rather not."""
+    import questionary
+
+    field = questionary.password(inert(question), validate=_checked(lambda _text: ""), output=_stderr())
+    answer = await _run(field, str)
+    return "" if isinstance(answer, Move) else answer.strip()
+
+
+async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
+    """One pair after the other, until an empty line; ``-NAME`` takes one out again."""
+    default = step.default if isinstance(step.default, tuple) else ()
+    pairs: Pairs = tuple((each[0], each[1]) for each in default if isinstance(each, tuple))
+    title = f"[{place[0]}/{place[1]}] {step.question} {step.remark}, empty to go on"
+    if step.choices:
+        say("secrets: " + ", ".join(each.value for each in step.choices))
+    while True:
+        if pairs:
+            say("set: " + ", ".join(name for name, _value in pairs) + "  (-NAME takes one out)")
+        problem = step.problem(pairs)
+        if problem:
+            say(problem)
+        line = await _run(_text(title, "", partial(_pair_problem, step, pairs)), str)
+        if isinstance(line, Move):
+            return line
+        if not line and not problem:
+            return pairs
+        pairs = _with_line(pairs, line)
+
+
+def _pair_problem(step: Step, pairs: Pairs, answer: Answer) -> str:
+    line = str(answer)
+    if not line:
+        return ""
+    if line.startswith("-"):
+        return "" if any(name == line[1:].strip() for name, _value in pairs) else f"{line[1:]} is not set"
+    return step.problem(_with_line(pairs, line)) if read_pair(line) else "write it as NAME=value"
+
+
+def _with_line(pairs: Pairs, line: str) -> Pairs:
+    """The pairs with ``NAME=value`` set anew, or without the NAME of ``-NAME``."""
+    pair = None if line.startswith("-") else read_pair(line)
+    name = pair[0] if pair else line[1:].strip()
+    kept = tuple(each for each in pairs if each[0] != name)
+    return (*kept, pair) if pair else kept
+
+
+def _select(title: str, step: Step) -> Any:
+    """A list to choose one of; its answer is the choice's place, as values may repeat or be empty.
+
+    In a long list, which can be filtered, disabled choices only look so: where nothing else passes the
+    filter, questionary would never stop looking for one that can be chosen.
+    """
+    import questionary
+
+    is_long = len(step.choices) >= LONG_LIST
+    choices = [_choice(each, place, blocked=not is_long) for place, each in enumerate(step.choices)]
+    return questionary.select(
+        inert(title),
+        choices=choices,
+        default=next(
+            (
+                shown
+                for each, shown in zip(step.choices, choices, strict=True)
+                if each.value == step.default and not each.disabled_reason
+            ),
+            None,
+        ),
+        instruction=FILTER_HELP if is_long else NO_HELP,
+        use_search_filter=is_long,
+        use_jk_keys=not is_long,
+        output=_stderr(),
+    )
+
+
+def _checkbox(title: str, step: Step) -> Any:
+    """A list to mark some of; its answer are the choices' places."""
+    import questionary
+
+    marked = step.proposal if isinstance(step.proposal, tuple) else ()
+
+    def check(places: Any) -> str | bool:
+        return inert(step.problem(_values(step, places))) or True
+
+    return questionary.checkbox(
+        inert(title),
+        choices=[
+            _choice(each, place, checked=each.value in marked) for place, each in enumerate(step.choices)
+        ],
+        instruction=MARK_HELP,
+        validate=check,
+        output=_stderr(),
+    )
+
+
+def _values(step: Step, places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(step.choices[place].value for place in places))
+
+
+def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
+    import questionary
+
+    return questionary.text(
+        inert(title),
+        default=inert(default),
+        validate=_checked(problem),
+        validate_while_typing=False,
+        output=_stderr(),
+    )
+
+
+def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
+    """Return a validator for questionary; it passes on bytes that are not UTF-8 as surrogates."""
+
+    def validate(text: str) -> str | bool:
+        if _SURROGATES.search(text):
+            return "that is not UTF-8; check the terminal's encoding and type it again"
+        return inert(problem(text)) or True
+
+    return validate
+
+
+def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool = True) -> Any:
+    import questionary
+
+    reason = inert(choice.disabled_reason)
+    warning = f"  ▲ {choice.warning}" if choice.warning else ""
+    title = inert(choice.label + warning + (f"  {choice.hint}" if choice.hint else ""))
+    if reason and not blocked:
+        title, reason = f"- {title} ({reason})", ""
+    return questionary.Choice(
+        title=title,
+        value=place,
+        disabled=reason or None,
+        checked=checked and not choice.disabled_reason,
+    )
+
+
+async def _run(question: Any, read: Callable[[Any], T]) -> T | Move:
+    """Ask, and read what questionary answers; the keys for back and leave work besides its own."""
+    from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+    from prompt_toolkit.keys import Keys
+
+    keys = KeyBindings()
+
+    @keys.add(Keys.BackTab, eager=True)
+    def _back(event: Any) -> None:
+        event.app.exit(result=Move.BACK)
+
+    @keys.add(Keys.Escape, eager=True)
+    def _leave(event: Any) -> None:
+        event.app.exit(result=Move.LEAVE)
+
+    application = question.application
+    application.key_bindings = merge_key_bindings([application.key_bindings, keys])
+    answer = await question.unsafe_ask_async()
+    return answer if isinstance(answer, Move) else read(answer)
+
+
+def _stderr() -> Any:
+    from prompt_toolkit.output import create_output
+
+    return create_output(stdout=sys.stderr)

@@ -1,0 +1,149 @@
+"""The times that people give to ``bt-tui logs``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from tui.commands.support.options import Command
+from tui.commands.support.output import Output, ProgressLine
+from tui.commands.support.session import configuration_if_any
+from tui.text.log_times import LogTimes, moment_of, span_of
+from tui.text.units import count, percent
+
+if TYPE_CHECKING:
+    from api_client.client import TrainingClient
+    from api_client.models import Checkpoint, TrainingJob
+    from tui.feeds.checkpoint_evidence import Evidence
+    from tui.readers.run import RunReading
+
+EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+"""How many digits an epoch time of our century has, and how many of its units make a second."""
+
+
+def since_moment(typed: str, now: datetime) -> datetime:
+    """``2h``: that long ago; else a moment as for ``given_moment``. Raises ValueError."""
+    try:
+        return now - span_of(typed)
+    except ValueError:
+        return given_moment(typed, now, now)
+    except OverflowError:
+        raise ValueError(f"no calendar goes that far: {typed[:40]}") from None
+
+
+def given_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
+    """A time of day, a date, ISO 8601, an epoch time (s, ms, µs or ns), ``-15m``, ``15m ago``, ``now``.
+
+    A bare span such as ``1h20m`` counts from the run's ``beginning``. Local time unless it says otherwise.
+    Raises ValueError.
+    """
+    text = typed.strip()
+    if text.isascii() and text.isdigit() and len(text) in EPOCH_DIGITS:
+        return datetime.fromtimestamp(int(text) / EPOCH_DIGITS[len(text)], UTC)
+    return moment_of(text, LogTimes(oldest=beginning, newest=now, here=now))
+
+
+def _check(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    moment_since(value)
+    return value
+
+
+def since_option(description: str) -> Callable[[Command], Command]:
+    """``--since TIME``: a span (``2h``: that long ago) or a time; checked, and given on as it was typed."""
+    return click.option("--since", metavar="TIME", callback=_check, help=description)
+
+
+def moment_since(typed: str | None) -> datetime | None:
+    """The moment it means now. Raises click.BadParameter."""
+    if typed is None:
+        return None
+    now = datetime.now(UTC)
+    try:
+        moment = since_moment(typed, now)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--since") from None
+    if moment > now:
+        raise click.BadParameter(f"{typed!r} is in the future", param_hint="--since")
+    return moment
+
+
+@contextmanager
+def reading_line() -> Iterator[ProgressLine]:
+    """A line on a terminal's stderr, gone afterwards."""
+    line = ProgressLine()
+    try:
+        yield line
+    finally:
+        line.clear()
+
+
+async def read_with_line(
+    client: TrainingClient,
+    job: TrainingJob,
+    output: Output,
+    *,
+    since: datetime | None = None,
+    prices: Mapping[str, float] | None = None,
+    with_vitals: bool = False,
+    stream: str | None = None,
+    place: str = "",
+) -> RunReading:
+    """Read a run with a line of progress, which begins with ``place``; remark what could not be read of it.
+
+    Raises RequestError.
+    """
+    from tui.readers.run import read_run
+
+    own = configuration_if_any()
+    with reading_line() as line:
+        reading = await read_run(
+            client,
+            job,
+            since=since,
+            prices=prices,
+            with_vitals=with_vitals,
+            on_part=_shown_on(line, job, place),
+            stream=stream,
+            patterns=own.progress_patterns if own is not None else (),
+            own_prices=own.prices if own is not None else None,
+        )
+    if reading.gap_count:
+        what = "1 stretch" if reading.gap_count == 1 else f"{reading.gap_count} stretches"
+        output.remark(f"{what} of the log of {job.id} could not be read")
+    for part, error in reading.unread.items():
+        output.remark(f"the {part} of {job.id} could not be read: {error}")
+    return reading
+
+
+async def read_evidence(
+    client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
+) -> Evidence:
+    """Read what the checkpoints are judged by, showing how far that is."""
+    from tui.analysis.health.rules import DEFAULT_RULES
+    from tui.feeds.checkpoint_evidence import evidence_of
+
+    own = configuration_if_any()
+    with reading_line() as line:
+        return await evidence_of(
+            client,
+            job,
+            checkpoints,
+            rules=own.health if own is not None else DEFAULT_RULES,
+            patterns=own.progress_patterns if own is not None else (),
+            on_part=_shown_on(line, job),
+        )
+
+
+def _shown_on(line: ProgressLine, job: TrainingJob, place: str = "") -> Callable[[float | None, int], None]:
+    label = f"{place}reading the log of {job.id}"
+    line.show(label, 0, 0)
+
+    def on_part(part: float | None, lines: int) -> None:
+        note = "" if part is None else f"{percent(part)}, "
+        line.show(label, 0, 0, f"{note}{count(lines)} lines")
+
+    return on_part

@@ -1,0 +1,74 @@
+"""Ask before something that cannot be taken back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from tui.commands.support.exit_codes import CommandFailed, ExitCode
+from tui.text.sanitize import inert
+
+NON_INTERACTIVE = "bt-tui.non-interactive"
+"""Where the context keeps that nothing may be asked."""
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at the terminal, and ``--non-interactive`` was not given."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(NON_INTERACTIVE):
+        return False
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(question: str, *, assume_yes: bool) -> None:
+    """Return when the person agrees, or ``assume_yes`` does.
+
+    Raises CommandFailed where nobody can be asked, and click.Abort for a no.
+    """
+    if assume_yes:
+        return
+    if not can_ask():
+        raise CommandFailed(f"{question} (there is no terminal to ask at: give --yes)", ExitCode.USAGE)
+    click.confirm(inert(question), abort=True, err=True)
+
+
+def need_terminal() -> None:
+    """Raise CommandFailed where there is no terminal for the dashboard."""
+    streams = (("input", sys.stdin), ("output", sys.stdout))
+    elsewhere = [name for name, stream in streams if not stream.isatty()]
+    if elsewhere:
+        raise CommandFailed(
+            f"the dashboard needs a terminal, and standard {' and '.join(elsewhere)}"
+            f" {'lead' if len(elsewhere) > 1 else 'leads'} elsewhere;"
+            " bt-tui projects, jobs, job and logs work without one",
+            ExitCode.USAGE,
+        )
+
+
+def piped_text(most_characters: int) -> str:
+    """Read standard input up to that length. Raises CommandFailed for bytes that are not UTF-8."""
+    try:
+        text = sys.stdin.read(most_characters)
+        text.encode()  # bytes that Python did not understand are surrogates in some locales
+    except UnicodeError:
+        raise CommandFailed("standard input is not UTF-8", ExitCode.USAGE) from None
+    return text
+
+
+OPENING = "bt-tui: opening …"
+CLEAR_LINE = "\r\x1b[K"
+
+
+@contextmanager
+def told_that_it_opens() -> Iterator[None]:
+    """Show at once that the command was heard: what the dashboard is made of takes a moment to load."""
+    sys.stdout.write(OPENING)
+    sys.stdout.flush()
+    try:
+        yield
+    finally:
+        sys.stdout.write(CLEAR_LINE)
+        sys.stdout.flush()

@@ -1,0 +1,171 @@
+"""Charts for a terminal without a screen: plotext draws them, and is loaded when the first one is."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, tzinfo
+
+from tui.analysis.series import Series, extent, reduce_columns
+from tui.commands.support.output import Output
+from tui.text.sanitize import cell_width, clip, inert
+from tui.text.units import number
+
+PIPED_CELLS = 100
+LEAST_CELLS = 30
+HEIGHT_LINES = 16
+DOTS_PER_CELL = 2
+"""A braille character is two dots wide: no chart shows more columns than that."""
+LABEL_CELLS = 24
+TICKS = 5
+COLOURS = (12, 11, 10, 13, 14, 9, 6, 3)
+"""The terminal's own, by their numbers."""
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+NO_DATA = "  (no data)"
+
+AxisLabel = Callable[[float], str]
+
+
+def draw_chart(
+    output: Output,
+    title: str,
+    series: Sequence[Series],
+    *,
+    unit: Callable[[float], str] = number,
+    x_label: AxisLabel | None = None,
+    y_max: float | None = None,
+    y_min: float | None = None,
+) -> None:
+    """Print one chart as wide as the terminal; plain text where the output is no terminal.
+
+    Every column shows the lowest and the highest of its samples, so that no spike is lost; gaps and
+    values that are no numbers are left out.
+    """
+    shown = [one for one in series if any(map(math.isfinite, one.values))]
+    output.data(output.paint(inert(title), "strong") + "\n")
+    if not shown:
+        output.data(NO_DATA + "\n")
+        return
+    width = output.width_cells or shutil.get_terminal_size((PIPED_CELLS, HEIGHT_LINES)).columns
+    width = max(LEAST_CELLS, width)
+    letters = not output.has_colour and len(shown) > 1
+    for line in _legend(output, shown, letters, width):
+        output.data(line + "\n")
+    text = _drawn(shown, width, unit, x_label, (y_min, y_max), letters)
+    if not output.has_colour:
+        text = plain(text)
+    output.data("\n".join(line.rstrip() for line in text.splitlines()).strip("\n") + "\n")
+
+
+def plain(text: str) -> str:
+    """A picture of plotext's without its colours."""
+    import plotext  # type: ignore[import-untyped]
+
+    return str(plotext.uncolorize(text))
+
+
+def _legend(output: Output, series: Sequence[Series], letters: bool, width: int) -> list[str]:
+    """The names of the lines, in lines that fit; one line alone needs no name."""
+    if len(series) == 1:
+        return []
+    lines, used = [""], 0
+    for place, one in enumerate(series):
+        sign = LETTERS[place % len(LETTERS)] if letters else "━"
+        name = clip(inert(one.name), LABEL_CELLS)
+        cells = cell_width(name) + 4
+        if used and used + cells > width:
+            lines.append("")
+            used = 0
+        shown = f"\x1b[38;5;{COLOURS[place % len(COLOURS)]}m{sign}\x1b[0m" if output.has_colour else sign
+        lines[-1] += f"{shown} {name}  "
+        used += cells
+    return [line.rstrip() for line in lines]
+
+
+def _drawn(
+    series: Sequence[Series],
+    width: int,
+    unit: Callable[[float], str],
+    x_label: AxisLabel | None,
+    ends: tuple[float | None, float | None],
+    letters: bool,
+) -> str:
+    import plotext
+
+    start, end = min(one.times[0] for one in series), max(one.times[-1] for one in series)
+    if end <= start:
+        start, end = start - 1, end + 1
+    low, high = _value_ends([_finite(one) for one in series], *ends)
+    figure = plotext.figure
+    figure.clear()
+    figure.theme("simple")
+    figure.legend(False)
+    figure.plot_size(width, HEIGHT_LINES)
+    for place, one in enumerate(series):
+        marker = plotext.marker(
+            LETTERS[place % len(LETTERS)] if letters else "braille",
+            pixel=plotext.pixel(foreground=COLOURS[place % len(COLOURS)]),
+        )
+        for xs, ys in _lines(one, start, end, width * DOTS_PER_CELL):
+            figure.draw(figure.signal(xs, ys, marker=marker).lines())
+    across = [start + (end - start) * place / (TICKS - 1) for place in range(TICKS)]
+    up = [low + (high - low) * place / (TICKS - 1) for place in range(TICKS)]
+    figure.ruler("x").lim(start, end)
+    figure.ruler("y").lim(low, high)
+    figure.ruler("x").ticks(across, [(x_label or number)(place) for place in across])
+    figure.ruler("y").ticks(up, [unit(place) for place in up])
+    return str(figure.build())
+
+
+def _value_ends(series: Sequence[Series], y_min: float | None, y_max: float | None) -> tuple[float, float]:
+    low, high = extent(series) or (0.0, 1.0)
+    low, high = low if y_min is None else min(y_min, low), high if y_max is None else max(y_max, high)
+    if low == high:
+        return low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+    return low, high
+
+
+def _finite(series: Series) -> Series:
+    kept = [(x, y) for x, y in zip(series.times, series.values, strict=True) if math.isfinite(y)]
+    return Series(series.name, tuple(x for x, _ in kept), tuple(y for _, y in kept))
+
+
+def _lines(series: Series, start: float, end: float, columns: int) -> list[tuple[list[float], list[float]]]:
+    """The unbroken parts of a line, reduced to what the columns can show."""
+    parts: list[tuple[list[float], list[float]]] = []
+    xs: list[float] = []
+    ys: list[float] = []
+    for x, y in _reduced(series, start, end, columns):
+        if math.isfinite(y):
+            xs.append(x)
+            ys.append(y)
+        elif xs:
+            parts.append((xs, ys))
+            xs, ys = [], []
+    if xs:
+        parts.append((xs, ys))
+    return parts
+
+
+def _reduced(series: Series, start: float, end: float, columns: int) -> list[tuple[float, float]]:
+    if len(series) <= columns:
+        return list(zip(series.times, series.values, strict=True))
+    width = (end - start) / columns
+    gaps = {
+        int((x - start) / width) for x, y in zip(series.times, series.values, strict=True) if math.isnan(y)
+    }
+    points: list[tuple[float, float]] = []
+    for column, between in enumerate(reduce_columns(series, start, end, columns)):
+        x = start + (column + 0.5) * width
+        if between is None and column in gaps:
+            points.append((x, math.nan))
+        elif between is not None:
+            points += [(x, between[0]), (x, between[1])] if between[0] != between[1] else [(x, between[0])]
+    return points
+
+
+def clock_label(span_s: float, timezone: tzinfo | None = None) -> AxisLabel:
+    """Labels for epoch seconds: the time of day, with the date where the axis is longer than a day."""
+    pattern = "%m-%d %H:%M" if span_s > 86_400 else ("%H:%M" if span_s > 600 else "%H:%M:%S")
+    return lambda x: datetime.fromtimestamp(x, UTC).astimezone(timezone).strftime(pattern)

@@ -1,0 +1,417 @@
+"""The log of one running job as Home reads it: the newest page at once, the rest in the background.
+
+Only what the lines tell is kept, never the lines. Both parts meet exactly, so that no line counts twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from time import thread_time
+
+from api_client.client import TrainingClient
+from api_client.clock import Clock
+from api_client.errors import ErrorAnswer, InvalidAnswer
+from api_client.models import Checkpoint, JobStatus, LogRecord, QueueContext, TrainingJob
+from api_client.models.logs import NS_PER_MS, LogBatch, LogLine
+from api_client.streams.pages import stamp_ns_of
+from tui.analysis.connection import ClockOffset
+from tui.analysis.fleet.snapshot import Glance
+from tui.analysis.health.checks import health, without_stalls
+from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
+from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
+from tui.analysis.progress.fold import ProgressFold, ProgressPattern
+from tui.analysis.run.finding import FindingKind
+from tui.analysis.run.snapshot import RunSnapshot
+from tui.readers.run import (
+    LINES_AT_ONCE,
+    VITALS_SPAN,
+    VITALS_STEP_S,
+    beginning_of,
+    checkpoints_of,
+    history_of,
+    read_earlier,
+    read_recent,
+    vitals_fold,
+)
+from tui.readers.session import Session
+
+GLANCE_POINTS = 2000
+"""Points kept of each curve: Home draws none, but judges the loss by them."""
+MOST_LINES = 50_000
+"""Of a longer log only the newest so many lines are read: Home has many jobs."""
+PAUSE_S = 0.05
+"""Between two pages of the older log: whoever uses the dashboard goes first …"""
+PAUSE_PER_SPENT = 2.0
+"""… and in proportion to the time that a page took to read: the older logs get a third of a core at most."""
+FLOOD_LINES = 5_000
+"""More lines than that between two looks are a flood: of it only the newest page is taken each time."""
+LOOK_EVERY_S = 30.0
+"""Looks are no closer together; with ``OVERLAP_MS`` that is the time whose lines one look reads."""
+WINDOW = timedelta(days=7)
+"""The longest window of the API; a first page reaches back no further."""
+OVERLAP_MS = 60_000
+"""Lines may arrive that late: every look begins so long before the newest line."""
+MOST_REMEMBERED = 50_000
+"""Lines of the overlap that are remembered (a number each), to tell them when they come again."""
+PAGE_LINES = 1000
+FURTHEST_AHEAD = timedelta(days=1)
+"""A clock may be off, not by more: a line of the year 9999 must not have Home look only for later ones."""
+NO_STAMP = -1
+
+
+class GlanceLog:
+    """Folds a job's log: ``read_newest`` whenever one looks, ``read_older`` once."""
+
+    def __init__(
+        self, client: TrainingClient, clock: Clock, job: TrainingJob, patterns: Sequence[ProgressPattern] = ()
+    ) -> None:
+        self.fold = ProgressFold(max_points=GLANCE_POINTS, patterns=patterns)
+        self.is_read = False
+        self.spent_s = 0.0
+        """CPU time that the last ``read_newest`` has spent on folding."""
+        self._floods = False
+        self._client = client
+        self._clock = clock
+        self._job = job
+        self._first_ms: int | None = None
+        self._older_until_ms = 0
+        self._newest_ms = 0
+        self._recent: deque[tuple[int, int]] = deque(maxlen=MOST_REMEMBERED)
+
+    async def read_newest(self) -> None:
+        """Take the lines that are new since the last time; the first time, or of a flood, the newest page.
+
+        Raises RequestError.
+        """
+        self.spent_s = 0.0
+        if self._first_ms is None:
+            self._first_ms = self._older_until_ms = await self._read_page(self._reaching_back())
+            return
+        if self._floods:
+            # Its lines are too many to be read for a look; what it tells now stands in the newest.
+            await self._read_page(_moment(self._newest_ms + 1))
+            return
+        start_ms = max(self._first_ms, self._newest_ms - OVERLAP_MS)
+        known: dict[int, int] = {}
+        for stamp_ms, number in self._recent:
+            if stamp_ms >= start_ms:
+                known[number] = known.get(number, 0) + 1
+        history = self._client.logs.history(self._job.project_id, self._job.id, start=_moment(start_ms))
+        taken = 0
+        async for batch in _batches(history):
+            new: list[LogLine] = []
+            for line in batch.entries:
+                if not isinstance(line, LogLine):
+                    continue
+                number = _number(line)
+                if known.get(number, 0):
+                    known[number] -= 1
+                else:
+                    new.append(line)
+            await self._take(new)
+            taken += len(new)
+            if taken > FLOOD_LINES:
+                self._floods = True
+                break
+
+    async def read_older(self, resume: asyncio.Event) -> None:
+        """Take what is before the first page, the newest first; waits while ``resume`` is not set.
+
+        Raises RequestError.
+        """
+        if self._first_ms is None or self.is_read:
+            return
+        history = self._client.logs.history(
+            self._job.project_id,
+            self._job.id,
+            start=beginning_of(self._job, self._clock.now()),
+            end=_moment(self._older_until_ms),
+            newest_first=True,
+        )
+        lines = 0
+        async for batch in _batches(history):
+            new = [line for line in batch.entries if isinstance(line, LogLine)]
+            spent_s = await self._fold(new)
+            lines += len(new)
+            if new:
+                # Should the next page fail for good, another try goes on from here.
+                self._older_until_ms = min(self._older_until_ms, new[0].timestamp_ns // NS_PER_MS)
+            if lines >= (FLOOD_LINES if self._floods else MOST_LINES):
+                break
+            await self._clock.sleep(max(PAUSE_S, PAUSE_PER_SPENT * spent_s))
+            await resume.wait()
+        self.is_read = True
+
+    def _reaching_back(self) -> datetime:
+        now = self._clock.now()
+        return max(beginning_of(self._job, now), now - WINDOW + timedelta(minutes=5))
+
+    async def _read_page(self, start: datetime) -> int:
+        """Take the newest page of the lines since then; the millisecond from which on it has all of them."""
+        records = await self._client.logs.page(
+            self._job.project_id,
+            self._job.id,
+            start_ms=_millis(start),
+            end_ms=None,
+            direction="desc",
+            limit=PAGE_LINES,
+        )
+        latest_ms = self._latest_ms()
+        dated = [line for line in map(_line, records) if 0 <= line.timestamp_ns // NS_PER_MS <= latest_ms]
+        lines = sorted(dated, key=lambda line: line.timestamp_ns)
+        first_ms = _millis(start)
+        full = len(records) >= PAGE_LINES
+        if full and lines:
+            # The millisecond that the page ends in may go on before it: the older part takes all of it.
+            first_ms = lines[0].timestamp_ns // NS_PER_MS + 1
+            lines = [line for line in lines if line.timestamp_ns // NS_PER_MS >= first_ms]
+        self._newest_ms = max(self._newest_ms, first_ms)
+        await self._take(lines)
+        lasted_ms = max(1, self._newest_ms - first_ms)
+        self._floods = full and PAGE_LINES * (OVERLAP_MS + LOOK_EVERY_S * 1000) / lasted_ms > FLOOD_LINES
+        return first_ms
+
+    def _latest_ms(self) -> int:
+        return _millis(self._clock.now() + FURTHEST_AHEAD)
+
+    async def _take(self, lines: Sequence[LogLine]) -> None:
+        self.spent_s += await self._fold(lines)
+        latest_ms = self._latest_ms()
+        for line in lines:
+            stamp_ms = min(line.timestamp_ns // NS_PER_MS, latest_ms)
+            self._newest_ms = max(self._newest_ms, stamp_ms)
+            self._recent.append((stamp_ms, _number(line)))
+        while self._recent and self._recent[0][0] < self._newest_ms - OVERLAP_MS:
+            self._recent.popleft()
+
+    async def _fold(self, lines: Sequence[LogLine]) -> float:
+        """Fold lines in slices, so that others have a turn; the CPU seconds spent."""
+        spent_s = 0.0
+        for start in range(0, len(lines), LINES_AT_ONCE):
+            begun_s = thread_time()
+            self.fold.add(lines[start : start + LINES_AT_ONCE])
+            spent_s += thread_time() - begun_s
+            await asyncio.sleep(0)
+        return spent_s
+
+
+async def _batches(history: AsyncIterator[LogBatch]) -> AsyncIterator[LogBatch]:
+    async with aclosing(history) as batches:  # type: ignore[type-var]
+        async for batch in batches:
+            yield batch
+
+
+def _number(line: LogLine) -> int:
+    return hash((line.timestamp_ns, line.replica, line.message))
+
+
+def _line(record: LogRecord) -> LogLine:
+    stamp_ns = stamp_ns_of(record.get("timestamp"))
+    return LogLine(
+        NO_STAMP if stamp_ns is None else stamp_ns,
+        record.get("message", ""),
+        record.get("replica"),
+        record.get("level"),
+    )
+
+
+def _moment(epoch_ms: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
+
+
+def _millis(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+GLANCE_MIN_AGE_S = LOOK_EVERY_S
+"""No job is looked at more often …"""
+GLANCE_APART_S = 2.5
+"""… and where many run, the less often: so far are the looks apart, on average …"""
+GLANCE_SHARE = 1 / 60
+"""… and where reading a job's new lines has taken long: the looks at one job get so much of a core."""
+FAILED_GLANCE_AGE_S = 5.0
+"""… but where a look has failed."""
+GLANCED_JOBS = 24
+"""At most so many running jobs are looked at, the newest first."""
+TRACE_SPAN_S = 1800.0
+"""The curve of GPU use beside a job shows so much."""
+INCREMENT = timedelta(minutes=5)
+"""Samples may be late: every look asks for so much that is known already."""
+CHECKPOINTS_AGE_S = 300.0
+"""A job's checkpoints are listed no more often: one request more in ten looks."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of one running job."""
+
+    log: GlanceLog
+    metrics: MetricsFold
+    metrics_at: datetime | None = None
+    """When they were last answered."""
+    has_earlier: bool = False
+    due_at: float | None = None
+    """When it is to be looked at next (monotonic); None: at once."""
+    checkpoints: tuple[Checkpoint, ...] | None = None
+    checkpoints_at: float | None = None
+    queue: QueueContext | None = None
+    queue_of: str | None = None
+    may_stall: bool = False
+    glance: Glance = field(default_factory=Glance)
+
+
+class Glancer:
+    """Looks at the running jobs of a list, one after the other."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        rules: HealthRules = DEFAULT_RULES,
+        patterns: Sequence[ProgressPattern] = (),
+    ) -> None:
+        self._session = session
+        self._rules = rules
+        self._patterns = tuple(patterns)
+        self._offset = ClockOffset()
+        self._watched: dict[str, _Watched] = {}
+        self._running: list[TrainingJob] = []
+
+    def watch(self, jobs: Iterable[TrainingJob]) -> None:
+        """Look at the running ones of these jobs from now on, and let go of what was known of others."""
+        running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
+        running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
+        self._running = running[:GLANCED_JOBS]
+        kept = {job.id for job in running}
+        self._watched = {job_id: known for job_id, known in self._watched.items() if job_id in kept}
+
+    def next_due(self) -> TrainingJob | None:
+        """The running job that has waited longest for a look; None while none is due."""
+        now = self._session.clock.monotonic()
+        chosen: TrainingJob | None = None
+        longest_s = 0.0
+        for job in self._running:
+            watched = self._watched.get(job.id)
+            if watched is None or watched.due_at is None:
+                return job
+            waited_s = now - watched.due_at
+            if waited_s >= longest_s:
+                chosen, longest_s = job, waited_s
+        return chosen
+
+    def next_unread(self) -> TrainingJob | None:
+        """The job whose older log is to be read next: first one that may have stalled, by what is known."""
+        unread = [
+            job
+            for job in self._running
+            if (watched := self._watched.get(job.id)) is not None
+            and watched.glance.progress is not None
+            and not watched.log.is_read
+        ]
+        return min(unread, key=lambda job: not self._watched[job.id].may_stall, default=None)
+
+    async def read_older(self, job: TrainingJob, resume: asyncio.Event) -> None:
+        """Read the older part of a job's log, and have it looked at again. Raises RequestError."""
+        watched = self._watched[job.id]
+        await watched.log.read_older(resume)
+        watched.due_at = None
+
+    async def look(self, job: TrainingJob) -> Glance:
+        """Look at a job. Raises RequestError."""
+        client, clock = self._session.client, self._session.clock
+        watched = self._watched.get(job.id)
+        if watched is None:
+            log = GlanceLog(client, clock, job, self._patterns)
+            watched = self._watched[job.id] = _Watched(log, vitals_fold(job))
+        now = clock.now()
+        watched.due_at = clock.monotonic() + FAILED_GLANCE_AGE_S  # unless all of it succeeds
+        _, metrics, _, _ = await asyncio.gather(
+            watched.log.read_newest(),
+            self._read_metrics(watched, job),
+            self._read_checkpoints(watched, job),
+            self._read_queue(watched, job),
+        )
+        if metrics.at is not None:
+            self._offset.saw(metrics.at, now.timestamp(), VITALS_STEP_S)
+        run = RunSnapshot(
+            job,
+            now,
+            now,
+            progress=watched.log.fold.snapshot(),
+            vitals=metrics,
+            vitals_at=watched.metrics_at,
+            checkpoints=watched.checkpoints,
+            queue=watched.queue,
+            history_known=True,
+            log_read=watched.log.is_read,
+            clock_ahead_s=self._offset.ahead_s,
+        )
+        found = await asyncio.to_thread(health, run, self._rules, watched.glance.findings)
+        watched.may_stall = any(one.kind == FindingKind.STALLED for one in found)
+        if not watched.log.is_read:
+            found = without_stalls(found)
+        apart_s = max(
+            GLANCE_MIN_AGE_S, GLANCE_APART_S * len(self._running), watched.log.spent_s / GLANCE_SHARE
+        )
+        watched.due_at = clock.monotonic() + apart_s
+        watched.glance = Glance(run.progress, _trace(metrics), found)
+        return watched.glance
+
+    async def _read_metrics(self, watched: _Watched, job: TrainingJob) -> MetricsSnapshot:
+        """The samples that are known, with the new ones unless the server fails: the log tells too."""
+        with suppress(ErrorAnswer, InvalidAnswer):
+            await self._read_new_metrics(watched, job)
+            watched.metrics_at = self._session.clock.now()
+        return watched.metrics.snapshot
+
+    async def _read_new_metrics(self, watched: _Watched, job: TrainingJob) -> None:
+        """The last hour and what was before it; then what is new."""
+        client, now = self._session.client, self._session.clock.now()
+        if not watched.has_earlier:
+            earlier = await read_earlier(client, job, now)
+            if earlier is not None:
+                await asyncio.to_thread(watched.metrics.fold, earlier)
+            watched.has_earlier = True
+            recent = await read_recent(client, job, now)
+        else:
+            newest = watched.metrics.snapshot.at
+            silent = timedelta(seconds=max(0.0, now.timestamp() - newest)) if newest is not None else None
+            recent = await read_recent(
+                client, job, now, VITALS_SPAN if silent is None else silent + INCREMENT
+            )
+        await asyncio.to_thread(watched.metrics.fold, recent)
+
+    async def _read_checkpoints(self, watched: _Watched, job: TrainingJob) -> None:
+        """Listed anew once in a while: to see one that is overdue."""
+        now = self._session.clock.monotonic()
+        if watched.checkpoints_at is None or now - watched.checkpoints_at >= CHECKPOINTS_AGE_S:
+            with suppress(ErrorAnswer):
+                watched.checkpoints = await checkpoints_of(self._session.client, job)
+            watched.checkpoints_at = now
+
+    async def _read_queue(self, watched: _Watched, job: TrainingJob) -> None:
+        """The history of statuses tells of restarts: asked for again when the job has changed."""
+        changed = f"{job.current_status} {job.updated_at}"
+        if watched.queue_of != changed:
+            watched.queue = await history_of(self._session.client, job)
+            watched.queue_of = changed
+
+
+def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
+    """Mean GPU use over all nodes in the last while, a value a step; CPU-only jobs have none."""
+    since = (metrics.at or 0.0) - TRACE_SPAN_S
+    recent = []
+    for node in metrics.nodes:
+        series = node.mean_utilization
+        values = [value for time, value in zip(series.times, series.values, strict=True) if time >= since]
+        if values:
+            recent.append(values)
+    length = min(map(len, recent), default=0)
+    return tuple(
+        sum(values[position - length] for values in recent) / len(recent) for position in range(length)
+    )

@@ -1,0 +1,50 @@
+"""The pause between two readings, which whoever looks may cut short."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from api_client.clock import Clock
+
+
+async def rest(clock: Clock, asked: asyncio.Event, pause_s: float | None) -> None:
+    """Return when ``asked`` is set, at the latest after ``pause_s`` seconds by the clock; None: no sooner."""
+    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asked.wait())]
+    if pause_s is not None:
+        waiting.append(asyncio.ensure_future(clock.sleep(pause_s)))
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+PUBLISH_INTERVAL_S = 0.25
+"""The least time between two snapshots, unless told otherwise; faster than that nobody reads."""
+
+
+class Publisher:
+    """Calls ``publish`` soon after ``touch``, and then not again for ``interval_s`` seconds."""
+
+    def __init__(
+        self, publish: Callable[[], None], clock: Clock, *, interval_s: float = PUBLISH_INTERVAL_S
+    ) -> None:
+        self.interval_s = interval_s
+        self._publish = publish
+        self._clock = clock
+        self._touched = asyncio.Event()
+
+    def touch(self) -> None:
+        """Something changed."""
+        self._touched.set()
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        while True:
+            await self._touched.wait()
+            self._touched.clear()
+            self._publish()
+            await self._clock.sleep(self.interval_s)

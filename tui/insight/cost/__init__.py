@@ -1,1 +1,0 @@
-"""What runs cost: GPU-hours, and money where prices are known."""

@@ -1,1 +1,0 @@
-"""What nodes measure, and how they stand to one another."""

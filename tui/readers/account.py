@@ -1,0 +1,144 @@
+"""What machines cost, as the server and the user tell it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from http import HTTPStatus
+from typing import TypeVar
+
+from api_client.client import TrainingClient
+from api_client.deployment import ListedInstance, listed_instances
+from api_client.errors import ErrorAnswer, InvalidAnswer, Unauthorized
+from api_client.models import CheckpointFile, TrainingJob
+from tui.wizard.state import Facts
+
+
+async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
+    """USD a minute and node by instance id; empty where the server tells none. Raises RequestError.
+
+    ``own`` prices, by id or name, come before the listed ones.
+    """
+    known = dict(own or {})
+    try:
+        priced = await client.account.instance_type_prices()
+    except Unauthorized as error:
+        if error.status == 401:  # the key itself is refused
+            raise
+        return known
+    except (ErrorAnswer, InvalidAnswer) as error:
+        if error.retryable:
+            raise
+        return known
+    for one in priced:
+        machine = one.instance_type
+        price = known.get(machine.id, known.get(machine.name, one.price))
+        if price is not None:
+            known[machine.id] = price
+    return known
+
+
+FILES_READ_AT_MOST = 20_000
+"""Files of one job; of more than that the kinds of its checkpoints are taken on the server's word."""
+
+DEFAULT_TEAM = None
+
+T = TypeVar("T")
+
+
+async def account_facts(
+    client: TrainingClient,
+    now: datetime,
+    *,
+    job_ids: Iterable[str] = (),
+    project_id: str | None = None,
+) -> Facts:
+    """The jobs to choose from and the machines to deploy on.
+
+    ``job_ids``: these jobs and no others. Raises RequestError, NotFound for an unknown job.
+    """
+    wanted = tuple(job_ids)
+    jobs, instances = await asyncio.gather(_jobs(client, wanted, project_id), _instances(client))
+    return Facts(now, jobs=tuple(jobs), instances=instances)
+
+
+async def checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable[TrainingJob]) -> Facts:
+    """The facts with the checkpoints of these jobs, the first being the chosen one, and its team's secrets.
+
+    Raises RequestError where the checkpoints cannot be listed; files and secrets may stay unknown.
+    """
+    chosen = tuple(jobs)
+    listed, files, secrets = await asyncio.gather(
+        asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in chosen)),
+        asyncio.gather(*(_told(partial(_files, client, job)) for job in chosen)),
+        _told(lambda: _secret_names(client, chosen[0].project_id if chosen else "")),
+    )
+    checkpoints = [
+        each if each.training_job_id else each.model_copy(update={"training_job_id": job.id})
+        for job, of_job in zip(chosen, listed, strict=True)
+        for each in of_job
+    ]
+    # Names may repeat from job to job, and the files do not say whose they are.
+    known_files = files[0] if len(chosen) == 1 else None
+    told = facts.with_checkpoints(chosen[0].id if chosen else "", checkpoints, known_files)
+    return replace(told, secret_names=secrets)
+
+
+async def _jobs(
+    client: TrainingClient, job_ids: tuple[str, ...], project_id: str | None
+) -> list[TrainingJob]:
+    if job_ids:
+        return list(await asyncio.gather(*(client.jobs.find(job_id) for job_id in job_ids)))
+    return await client.jobs.search(project_id=project_id)
+
+
+async def _instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
+    """The machines, with the price that REST tells where GraphQL tells none."""
+    instances, prices = await asyncio.gather(
+        listed_instances(client), _told(client.account.instance_type_prices)
+    )
+    by_id = {each.instance_type.id: each.price for each in prices or []}
+    return tuple(
+        each if each.price is not None else each.model_copy(update={"price": by_id.get(each.id)})
+        for each in instances
+    )
+
+
+async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFile, ...] | None:
+    files: list[CheckpointFile] = []
+    async for file in client.checkpoints.files(job.project_id, job.id):
+        if len(files) == FILES_READ_AT_MOST:
+            return None  # a part of them could speak against a checkpoint that the rest speaks for
+        files.append(file)
+    return tuple(files)
+
+
+async def _secret_names(client: TrainingClient, project_id: str) -> tuple[str, ...]:
+    """Of the project's team, whose secrets its deployments see (API facts, 2.3)."""
+    team_id = await _told(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
+    return tuple(secret.name for secret in await client.account.secrets(team_id))
+
+
+async def _team_id(client: TrainingClient, project_id: str) -> str | None:
+    project = await client.projects.get(project_id)
+    if not project.team_name:
+        return DEFAULT_TEAM
+    for team in await client.account.teams():
+        if team.name == project.team_name:
+            return DEFAULT_TEAM if team.default else team.id
+    return DEFAULT_TEAM
+
+
+async def _told(question: Callable[[], Awaitable[T]]) -> T | None:
+    """The answer; None where the server lacks the route or refuses it. A wrong key is raised."""
+    try:
+        return await question()
+    except Unauthorized as error:
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            raise
+        return None
+    except (ErrorAnswer, InvalidAnswer):
+        return None

@@ -1,0 +1,167 @@
+"""What a project's cache holds, and what takes the room."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import Input
+
+from tui.actions import Scope
+from tui.actions.keymap import bindings_of
+from tui.analysis.file_tree import ROOT, FileTree, Order, SortKey
+from tui.analysis.transfers import files_words
+from tui.feeds.cache import CacheFeed, CacheSnapshot
+from tui.screens.file_tree import TreeScreen
+from tui.text.sanitize import inert
+from tui.text.units import age, bytes_iec, percent
+from tui.widgets.file_tree import FileTreeView
+from tui.widgets.file_tree.renderer import middle_cut
+from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.text_panel import WrappedText
+from tui.widgets.tones import Span
+
+BIGGEST = 6
+"""Directories named at a glance, as far as there is room."""
+BIGGEST_CELLS = 34
+_UNTELLING = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
+BY_SIZE = Order(SortKey.SIZE, descending=True)
+NO_CACHE = (
+    "This project has no cache yet.\n\nA job gets one with a cache_config in its config.py;"
+    " what it writes there outlives it."
+)
+EMPTY_CACHE = "The cache is empty: the most recent job has left nothing in it."
+FILTER_HINT = "text or pattern: qwen, *.safetensors, hub/*/snapshots/*"
+
+MakeFeed = Callable[..., CacheFeed]
+
+
+class CacheScreen(TreeScreen):
+    """The cache of one project; ``feed_with`` makes the feed that reads it."""
+
+    CSS_PATH = "cache.tcss"
+    SCOPES = (Scope.CACHE,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+
+    snapshot: var[CacheSnapshot] = var(CacheSnapshot())
+
+    class CacheChanged(Message):
+        """The feed knows more."""
+
+        def __init__(self, snapshot: CacheSnapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+    def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
+        """``project`` is its name, as the server has it; ``now_s`` the wall clock in epoch seconds."""
+        super().__init__()
+        self._now_s = now_s
+        self._project = inert(project)
+        self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CacheChanged(snapshot)))
+
+    def compose(self) -> ComposeResult:
+        """Header, what takes the room, the tree, and what to say instead."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(CacheScreen.connection)
+        yield WrappedText(id="stale")
+        yield FactLine(id="biggest")
+        yield Input(placeholder=FILTER_HINT, id="filter", compact=True)
+        yield FileTreeView(order=BY_SIZE, now_s=self._now_s, empty_text="no path fits the filter", id="tree")
+        yield WrappedText(id="instead")
+        yield StatusFooter().data_bind(CacheScreen.connection)
+
+    def on_mount(self) -> None:
+        """Start the feed; it ends with the screen."""
+        self.tree_view.focus()
+        self._show(None, self.snapshot)
+        self.set_interval(10.0, self._show_header)  # its age goes on
+        self.run_worker(self._feed.run(), name="cache feed", group="feed", exit_on_error=False)
+
+    @on(CacheChanged)
+    def _take(self, message: CacheChanged) -> None:
+        self.snapshot = message.snapshot
+
+    def watch_snapshot(self, before: CacheSnapshot, snapshot: CacheSnapshot) -> None:
+        """Show what is known now."""
+        if self.is_mounted:
+            self._show(before, snapshot)
+
+    def _show(self, before: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
+        """Loading, none, empty and failing are four sights; old data stays, marked, when a call fails."""
+        if before is None or before.entries is not snapshot.entries:
+            self.tree_view.set_entries(snapshot.entries)
+        self._show_header()
+        self.show_stale(snapshot.error if snapshot.exists is not None else "", "read")
+        instead = self.query_one("#instead", WrappedText)
+        words = self._instead(snapshot)
+        instead.update(words)
+        instead.display = bool(words)
+        for name in ("#tree", "#biggest"):
+            self.query_one(name).set_class(bool(words), "-hidden")
+
+    def _instead(self, snapshot: CacheSnapshot) -> str:
+        if snapshot.entries:
+            return ""
+        if snapshot.exists is None:
+            if snapshot.error:
+                again = f"{self.key_for('screen.refresh')} asks again."
+                return f"✗ The cache cannot be read.\n\n{snapshot.error}\n\n{again}"
+            return "Asking for the cache…"
+        return EMPTY_CACHE if snapshot.exists else NO_CACHE
+
+    @on(FileTreeView.Arranged)
+    def _show_header(self) -> None:
+        snapshot, tree = self.snapshot, self.tree_view.file_tree
+        facts: list[list[Span]] = [[("‹ ", "muted"), ("Cache ", "key"), (self._project, "strong")]]
+        if snapshot.entries and tree is not None:
+            facts.append([(bytes_iec(tree.total_bytes), "strong")])
+            facts.append([(files_words(tree.file_count), "plain")])
+        if snapshot.captured_s is not None:
+            seconds = self._now_s() - snapshot.captured_s
+            facts.append([(f"captured {age(seconds)} ago", "muted")])
+        if snapshot.is_loading and snapshot.exists is not None:
+            facts.append([("↻ asking", "muted")])
+        filtered = self.filter_facts()
+        facts[1:1] = filtered
+        self.query_one("#header", FactLine).set_facts(facts, 1 + len(filtered or facts[1:2]))
+        self._show_biggest()
+
+    def _show_biggest(self) -> None:
+        tree = self.tree_view.file_tree
+        biggest = tree.largest_directories(BIGGEST) if tree is not None else []
+        facts: list[list[Span]] = [
+            [
+                (f"{percent(tree.share_of_total(node))} ", "accent"),
+                (middle_cut(inert(_telling_name(tree, node)), BIGGEST_CELLS), "plain"),
+                (f" {bytes_iec(tree.sizes[node])}", "muted"),
+            ]
+            for node in biggest
+            if tree is not None
+        ]
+        self.query_one("#biggest", FactLine).set_facts(facts)
+
+    # Actions
+
+    def action_refresh(self) -> None:
+        """Ask the server now."""
+        self._feed.refresh()
+
+    def action_back(self) -> None:
+        """Out of the filter, then out of the screen."""
+        if not self.leave_filter():
+            self.app.pop_screen()
+
+
+def _telling_name(tree: FileTree, node: int) -> str:
+    """What people call a directory: of a hub's snapshot, the model's name."""
+    while _UNTELLING.fullmatch(tree.names[node]) and tree.parents[node] != ROOT:
+        node = tree.parents[node]
+    return tree.names[node]

@@ -1,1 +1,0 @@
-"""The cache of a project."""

@@ -1,1 +1,0 @@
-"""GPUs: limits, use and queue."""

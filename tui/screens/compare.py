@@ -1,0 +1,441 @@
+"""The columns of the table of finals: what it is, and one for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.reactive import var
+
+from api_client.models import QueueContext, TrainingJob
+from tui.actions import Scope
+from tui.actions.keymap import bindings_of
+from tui.analysis.comparison import (
+    AXES,
+    MEASURES,
+    Axis,
+    ComparedRun,
+    ComparisonRow,
+    Measure,
+    comparison_rows,
+    comparison_table,
+    curves,
+    curves_table,
+    labels,
+    throughput_unit,
+)
+from tui.analysis.progress.snapshot import ProgressSnapshot
+from tui.analysis.series import Series
+from tui.feeds.comparison import ComparisonFeed
+from tui.screens.base import AppScreen
+from tui.screens.job.chart_grid import ChartDeck
+from tui.screens.job.charts import ChartData
+from tui.screens.messages import ExportRequested
+from tui.text.sanitize import inert
+from tui.text.units import number, percent
+from tui.widgets.charts.line_chart import Panned, Pointed, SeriesClicked, Zoomed
+from tui.widgets.charts.spec import ChartSpec
+from tui.widgets.charts.ticks import Window, XAxis
+from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.row_table import Column, RowTable
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.text_panel import WrappedText
+from tui.widgets.tones import Span
+
+TITLE_CELLS = 14
+RUN_CELLS = 16
+
+
+def columns_of(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
+    """A sign for what differs, the title, and the runs in their order; the last go first for want of room."""
+    runs = [
+        Column(f"run-{place}", name, partial(_value, place), width=RUN_CELLS, flex=1, keep=len(names) - place)
+        for place, name in enumerate(names)
+    ]
+    most = len(names) + 1
+    return (
+        Column("differs", "", _differs, width=1, keep=most + 1),
+        Column("title", "", lambda row: [(row.title, "muted")], width=TITLE_CELLS, keep=most),
+        *runs,
+    )
+
+
+def _differs(row: ComparisonRow) -> list[Span]:
+    return [("≠", "caution")] if row.differs else []
+
+
+def _value(place: int, row: ComparisonRow) -> list[Span]:
+    if place >= len(row.shown):
+        return []
+    best = place in row.best
+    tone = "good" if best else ("plain" if row.differs else "muted")
+    return [("★ " if best else "", tone), (row.shown[place], tone)]
+
+
+SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
+AXIS_WORDS: dict[Axis, str] = {"step": "by step", "elapsed": "since each start", "clock": "by clock"}
+
+
+@dataclass(frozen=True, slots=True)
+class CompareView:
+    """What is shown: which x axis, which part of it, and how lines are drawn."""
+
+    axis: Axis = "step"
+    window: Window = field(default_factory=Window)
+    smoothing: float = 0.0
+    log: bool = False
+    hidden: frozenset[str] = frozenset()
+    cursor: float | None = None
+
+
+Source = tuple[str, str | None, ProgressSnapshot | None, QueueContext | None]
+"""What a run's curves are made of: its id and name, what the log told, and when it began."""
+
+
+class CurveMaker:
+    """Makes the charts of runs; lines of runs that did not change stay the same objects."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Measure, Axis], tuple[tuple[Source, ...], tuple[Series, ...]]] = {}
+
+    def lines(self, runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
+        """The curves of all runs."""
+        made_of: tuple[Source, ...] = tuple(
+            (
+                one.job.id,
+                one.job.name,
+                one.run.progress if one.run else None,
+                one.run.queue if one.run else None,
+            )
+            for one in runs
+        )
+        held = self._held.get((measure, axis))
+        if (
+            held is not None
+            and len(held[0]) == len(made_of)
+            and all(_same(old, new) for old, new in zip(held[0], made_of, strict=True))
+        ):
+            return held[1]
+        new = curves(runs, measure, axis)
+        old = {line.name: line for line in held[1]} if held is not None else {}
+        kept = tuple(old[line.name] if old.get(line.name) == line else line for line in new)
+        self._held[measure, axis] = (made_of, kept)
+        return kept
+
+    def charts(self, runs: Sequence[ComparedRun], view: CompareView) -> list[ChartData]:
+        """Loss, eval loss and throughput, of those that any run tells."""
+        found = []
+        reach = self.reach(runs, view.axis)
+        for measure in MEASURES:
+            lines = self.lines(runs, measure, view.axis)
+            if not lines and measure != "loss":
+                continue
+            unit = throughput_unit(runs) if measure == "throughput" else ""
+            start, end = view.window.bounds(*reach)
+            x_axis: XAxis = view.axis
+            spec = ChartSpec(
+                title=_title(unit or measure, lines),
+                start=start,
+                end=end,
+                unit=number,
+                x_axis=x_axis,
+                end_label="",
+                empty_text="no training progress in these logs so far",
+                log=view.log,
+                smoothing=view.smoothing,
+                hidden=view.hidden,
+                cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
+            )
+            found.append(ChartData(measure, lines, spec, unit))
+        return found
+
+    def reach(self, runs: Sequence[ComparedRun], axis: Axis) -> tuple[float, float]:
+        """The first and last x of all curves."""
+        lines = [line for measure in MEASURES for line in self.lines(runs, measure, axis)]
+        first = min((line.times[0] for line in lines), default=0.0)
+        last = max((line.times[-1] for line in lines), default=1.0)
+        return first, max(last, first + 1e-3)
+
+
+def _title(measure: str, lines: Sequence[Series]) -> str:
+    """What is drawn, in short: the legend needs the room. A single line has none: its run is named here."""
+    return f"{measure} of {lines[0].name}" if len(lines) == 1 else measure
+
+
+def _same(one: Source, other: Source) -> bool:
+    return one[:2] == other[:2] and one[2] is other[2] and one[3] == other[3]
+
+
+MakeFeed = Callable[..., ComparisonFeed]
+Layout = Literal["both", "charts", "table"]
+LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
+ZOOM_STEP = 1.6
+PAN_SHARE = 0.5
+
+
+class CompareRunsScreen(AppScreen):
+    """Several runs; ``feed_with`` makes the feed that reads them."""
+
+    CSS_PATH = "compare.tcss"
+    SCOPES = (Scope.COMPARE,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-tall")]
+
+    runs: var[tuple[ComparedRun, ...]] = var((), init=False)
+    view: var[CompareView] = var(CompareView(), init=False)
+    layout_shown: var[Layout] = var("both", init=False)
+    base: var[int] = var(0, init=False)
+    differing_only: var[bool] = var(False, init=False)
+
+    class RunsChanged(Message):
+        """The feed knows more."""
+
+        def __init__(self, runs: tuple[ComparedRun, ...]) -> None:
+            super().__init__()
+            self.runs = runs
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the newest counts."""
+            return isinstance(message, CompareRunsScreen.RunsChanged)
+
+    def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
+        super().__init__()
+        self.set_reactive(CompareRunsScreen.runs, tuple(ComparedRun(job) for job in jobs))
+        self._maker = CurveMaker()
+        self._feed = feed_with(publish=lambda runs: self.post_message(self.RunsChanged(runs)))
+
+    def compose(self) -> ComposeResult:
+        """Header, charts, and the table of finals."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(CompareRunsScreen.connection)
+        yield WrappedText(id="problem")
+        yield ChartDeck(id="charts")
+        yield Vertical(self._new_table(), id="finals")
+        yield StatusFooter().data_bind(CompareRunsScreen.connection)
+
+    def on_mount(self) -> None:
+        """Start the feed; it ends with the screen."""
+        self._show()
+        self.query_one(RowTable).focus()
+        self.run_worker(self._feed.run(), name="comparison", group="feed", exit_on_error=False)
+
+    @on(RunsChanged)
+    def _take(self, message: RunsChanged) -> None:
+        self.runs = message.runs
+
+    @property
+    def ordered(self) -> tuple[ComparedRun, ...]:
+        """The runs, the one to compare with first."""
+        return (*self.runs[self.base :], *self.runs[: self.base])
+
+    # What is shown
+
+    def watch_runs(self) -> None:
+        """More is known."""
+        self._show()
+
+    def watch_view(self) -> None:
+        """Looked at in another way."""
+        self._show_header()
+        self._show_charts()
+
+    def watch_differing_only(self) -> None:
+        """Some lines, or all."""
+        self._show_header()
+        self._show_table()
+
+    async def watch_base(self) -> None:
+        """Another run comes first: other columns."""
+        finals = self.query_one("#finals")
+        had_focus = self.query_one(RowTable).has_focus
+        await finals.remove_children()
+        table = self._new_table()
+        await finals.mount(table)
+        if had_focus:
+            table.focus()
+        self._show()
+
+    def watch_layout_shown(self, layout: Layout) -> None:
+        """Charts, table, or both."""
+        for name in LAYOUTS:
+            self.set_class(name == layout, f"-only-{name}")
+        self.query_one("#charts" if layout == "charts" else RowTable).focus()
+        self._show_charts()
+
+    def _new_table(self) -> RowTable[ComparisonRow]:
+        return RowTable(columns_of(labels(self.ordered)), lambda row: row.id, opens=False)
+
+    def _show(self) -> None:
+        if not self.is_mounted:
+            return
+        self._show_header()
+        self._show_problem()
+        self._show_charts()
+        self._show_table()
+
+    def _show_header(self) -> None:
+        runs, view = self.runs, self.view
+        facts: list[list[Span]] = [[("‹ ", "muted"), ("Compare ", "key"), (f"{len(runs)} jobs", "strong")]]
+        rows = comparison_rows(self.ordered)
+        differing = f"{sum(row.differs for row in rows)} of {len(rows)} rows"
+        if self.differing_only:
+            facts.append([(f"only the {differing} that differ", "accent")])
+        shown = len(self.query_one(RowTable).columns_shown) - 2
+        if 0 < shown < len(runs):
+            following = self.key_for("compare.next_base")
+            facts.append([(f"{shown}/{len(runs)} shown, {following} next", "warn")])
+        essential = len(facts)
+        reading = [one for one in runs if one.state in ("waiting", "reading")]
+        if reading:
+            parts = [one.part or 0.0 for one in reading] + [1.0] * (len(runs) - len(reading))
+            logs = "a log" if len(reading) == 1 else f"{len(reading)} logs"
+            facts.append([(f"↻ reading {logs}, {percent(sum(parts) / len(parts))}", "accent")])
+        drawn = [AXIS_WORDS[view.axis]]
+        if view.smoothing:
+            drawn.append(f"smooth {view.smoothing:g}")
+        if view.log:
+            drawn.append("log")
+        if view.hidden:
+            drawn.append(f"{len(view.hidden)} off")
+        facts.append([(" · ".join(drawn), "plain")])
+        if not self.differing_only:
+            facts.append([(f"{differing} differ", "muted")])
+        self.query_one("#header", FactLine).set_facts(facts, essential)
+
+    def _show_problem(self) -> None:
+        """Runs that are gone, failed or told nothing are named; the others are compared all the same."""
+        said, again = [], self.key_for("screen.refresh")
+        for one, name in zip(self.runs, labels(self.runs), strict=True):
+            if one.state == "gone":
+                said.append(f"✗ {name} is gone: the server no longer has it (404)")
+            elif one.state == "failed":
+                said.append(f"✗ {name} cannot be read: {inert(one.error)} {again} tries again")
+            elif one.gap_count:
+                said.append(f"▲ {name}: {one.gap_count} stretches of its log could not be read")
+            elif one.state == "read" and not one.has_curves:
+                said.append(f"ℹ {name} tells no training progress in its log")
+        problem = self.query_one("#problem", WrappedText)
+        problem.display = bool(said)
+        problem.update("\n".join(said))
+
+    def _show_charts(self) -> None:
+        if self.layout_shown != "table":
+            self.query_one(ChartDeck).set_charts(self._maker.charts(self.runs, self.view))
+
+    def _show_table(self) -> None:
+        rows = comparison_rows(self.ordered)
+        kept = [row for row in rows if row.differs] if self.differing_only else rows
+        self.query_one(RowTable).set_rows(kept)
+
+    def on_resize(self) -> None:
+        """More columns may fit, or fewer; what fits, the layout knows afterwards."""
+        self.call_after_refresh(self._show_header)
+
+    # The mouse on the charts
+
+    @on(Zoomed)
+    def _zoomed(self, message: Zoomed) -> None:
+        message.stop()
+        self._zoom(message.factor, message.around)
+
+    @on(Panned)
+    def _panned(self, message: Panned) -> None:
+        message.stop()
+        reach = self._maker.reach(self.runs, self.view.axis)
+        self.view = replace(self.view, window=self.view.window.panned(message.by, *reach))
+
+    @on(Pointed)
+    def _pointed(self, message: Pointed) -> None:
+        message.stop()
+        self.view = replace(self.view, cursor=message.x)
+
+    @on(SeriesClicked)
+    def _switched(self, message: SeriesClicked) -> None:
+        message.stop()
+        self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
+
+    def _zoom(self, factor: float, around: float | None) -> None:
+        reach = self._maker.reach(self.runs, self.view.axis)
+        self.view = replace(self.view, window=self.view.window.zoomed(factor, around, *reach))
+
+    # Actions
+
+    def action_x_axis(self) -> None:
+        """The next x axis, all of it."""
+        axis = AXES[(AXES.index(self.view.axis) + 1) % len(AXES)]
+        self.view = replace(self.view, axis=axis, window=Window(), cursor=None)
+
+    def action_next_chart(self) -> None:
+        """Another chart first."""
+        self.query_one(ChartDeck).next()
+
+    def action_layout(self) -> None:
+        """Charts and table, charts, table."""
+        self.layout_shown = LAYOUTS[(LAYOUTS.index(self.layout_shown) + 1) % len(LAYOUTS)]
+
+    def action_smoothing(self) -> None:
+        """Smoother; after the smoothest, as it is."""
+        place = SMOOTHINGS.index(self.view.smoothing)
+        self.view = replace(self.view, smoothing=SMOOTHINGS[(place + 1) % len(SMOOTHINGS)])
+
+    def action_log_scale(self) -> None:
+        """Logarithmic or plain."""
+        self.view = replace(self.view, log=not self.view.log)
+
+    def action_zoom_in(self) -> None:
+        """Closer."""
+        self._zoom(1 / ZOOM_STEP, self.view.cursor)
+
+    def action_zoom_out(self) -> None:
+        """Wider."""
+        self._zoom(ZOOM_STEP, self.view.cursor)
+
+    def action_pan_back(self) -> None:
+        """Half a window back."""
+        self._pan(-PAN_SHARE)
+
+    def action_pan_on(self) -> None:
+        """Half a window on."""
+        self._pan(PAN_SHARE)
+
+    def _pan(self, share: float) -> None:
+        reach = self._maker.reach(self.runs, self.view.axis)
+        start, end = self.view.window.bounds(*reach)
+        self.view = replace(self.view, window=self.view.window.panned(share * (end - start), *reach))
+
+    def action_next_base(self) -> None:
+        """Compare with the next run."""
+        self.base = (self.base + 1) % max(1, len(self.runs))
+
+    def action_only_differing(self) -> None:
+        """Only what differs, or all."""
+        self.differing_only = not self.differing_only
+
+    def action_export(self) -> None:
+        """Save the table, the curves, or both, as they are shown."""
+        tables = []
+        if self.layout_shown != "charts":
+            tables.append(comparison_table(self.ordered))
+        if self.layout_shown != "table":
+            tables.append(curves_table(self.runs, self.view.axis))
+        self.post_message(
+            ExportRequested("the comparison", tables, ("compare", *(one.job.id for one in self.runs[:3])))
+        )
+
+    def action_refresh(self) -> None:
+        """Try again what failed."""
+        self._feed.refresh()
+
+    def action_back(self) -> None:
+        """Out of the reading, then out of the screen."""
+        if self.view.cursor is not None:
+            self.view = replace(self.view, cursor=None)
+        else:
+            self.app.pop_screen()

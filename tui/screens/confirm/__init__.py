@@ -1,1 +1,0 @@
-"""Ask before something that cannot be undone."""

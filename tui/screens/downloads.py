@@ -1,0 +1,369 @@
+"""The columns of the two tables: downloads, and the files of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Button, Input
+
+from api_client.transfers.records import FileProgress, FileState
+from tui.actions import Scope
+from tui.actions.keymap import bindings_of
+from tui.analysis.transfers import (
+    FILE_STATE_VIEWS,
+    RESUMABLE,
+    STALLED,
+    STATE_VIEWS,
+    Transfer,
+    Transfers,
+    TransferState,
+    files_words,
+    speed_words,
+    time_left,
+)
+from tui.screens.base import AppScreen, Question
+from tui.screens.messages import (
+    CancelDownloadRequested,
+    ClearDownloadsRequested,
+    CopyRequested,
+    RetryDownloadRequested,
+)
+from tui.text.names import middle
+from tui.text.sanitize import inert, inert_lines
+from tui.text.units import bytes_iec, duration, percent, share_bar
+from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.row_table import Column, RowTable
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.text_panel import WrappedText
+from tui.widgets.tones import Span
+
+BAR_CELLS = 12
+
+
+def _state(view: tuple[str, str, str]) -> list[Span]:
+    sign, word, tone = view
+    return [(f"{sign} {word}", tone)]
+
+
+def _progress(fraction: float | None) -> list[Span]:
+    if fraction is None:
+        return []
+    return [(share_bar(fraction, BAR_CELLS), "running"), (f" {percent(fraction):>5}", "plain")]
+
+
+def _of(done_bytes: int, size_bytes: int | None, *, whole: bool) -> str:
+    size = bytes_iec(size_bytes)
+    return size if whole or size_bytes is None else f"{bytes_iec(done_bytes)} / {size}"
+
+
+def _pace(item: Transfer) -> Sequence[Span]:
+    if item.stalled_s:
+        return [(STALLED, "caution")]
+    if item.state is TransferState.ACTIVE:
+        return [(speed_words(item.speed), "plain")]
+    return []
+
+
+TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
+    Column("title", "download", lambda item: [(item.title, "strong")], width=18, flex=2, keep=10),
+    Column("state", "", lambda item: _state(STATE_VIEWS[item.state]), width=11, keep=9),
+    Column("progress", "", lambda item: _progress(item.fraction), width=BAR_CELLS + 6, keep=8),
+    Column(
+        "size",
+        "size",
+        lambda item: [(_of(item.done_bytes, item.size_bytes, whole=not item.is_under_way), "plain")],
+        width=21,
+        align="right",
+        keep=5,
+    ),
+    Column("speed", "speed", _pace, width=10, align="right", keep=6),
+    Column("left", "left", lambda item: [(time_left(item), "plain")], width=7, align="right", keep=7),
+)
+
+
+def _file_name(file: FileProgress) -> list[Span]:
+    """The name, then where it is: files are told apart by their names, seldom by their folders."""
+    folder, _, name = file.name.rpartition("/")
+    return [(inert(name or file.path.name), "plain"), (f"  {inert(folder)}" if folder else "", "muted")]
+
+
+def _remark(file: FileProgress) -> list[Span]:
+    return [(inert(file.error), "bad") if file.error else (inert(file.note), "muted")]
+
+
+FILE_COLUMNS: tuple[Column[FileProgress], ...] = (
+    Column("name", "file", _file_name, width=20, flex=3, keep=10),
+    Column("state", "", lambda file: _state(FILE_STATE_VIEWS[file.state]), width=11, keep=9),
+    Column(
+        "progress",
+        "",
+        lambda file: _progress(
+            file.done_bytes / file.size_bytes if file.size_bytes and file.state is FileState.ACTIVE else None
+        ),
+        width=BAR_CELLS + 6,
+        keep=6,
+    ),
+    Column(
+        "size", "size", lambda file: [(bytes_iec(file.size_bytes), "plain")], width=9, align="right", keep=8
+    ),
+    Column(
+        "error",
+        "",
+        _remark,
+        width=10,
+        flex=2,
+        keep=3,
+    ),
+)
+
+
+ExistingChoice = Literal["skip", "overwrite", "rename"]
+
+NAMES_SHOWN = 4
+
+
+class WhereScreen(Question[Path | None]):
+    """Answers with a folder, or None."""
+
+    CSS_PATH = "ask.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
+
+    def __init__(self, title: str, about: str, folder: Path) -> None:
+        super().__init__()
+        self._title = title
+        self._about = about
+        self._folder = folder
+
+    def compose(self) -> ComposeResult:
+        """What is to be downloaded, and a field for the folder."""
+        with Vertical(id="box"):
+            yield WrappedText(inert_lines(f"Download {self._title}"), id="question")
+            yield WrappedText(inert_lines(self._about), id="about")
+            yield Input(str(self._folder), id="folder", compact=True)
+            yield WrappedText(id="problem")
+            with Horizontal(id="buttons"):
+                yield Button("Download (enter)", variant="primary", id="yes", compact=True)
+                yield Button("Cancel (esc)", id="no", compact=True)
+
+    def on_mount(self) -> None:
+        """The proposal can be taken as it is."""
+        self.query_one("#folder", Input).focus()
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self._answer()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "yes":
+            self._answer()
+        else:
+            self.dismiss(None)
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        self.query_one("#problem", WrappedText).update("")
+
+    def _answer(self) -> None:
+        problem = self._problem_with(self.query_one("#folder", Input).value.strip())
+        if isinstance(problem, Path):
+            self.dismiss(problem)
+        else:
+            self.query_one("#problem", WrappedText).update(problem)
+
+    def _problem_with(self, typed: str) -> Path | str:
+        """The folder that was typed, or what is wrong with it."""
+        if not typed:
+            return "A folder is needed; . is the one you are in."
+        try:
+            folder = Path(typed).expanduser()
+            if folder.exists() and not folder.is_dir():
+                return "That is a file; a folder is needed."
+        except (OSError, RuntimeError, ValueError) as error:
+            return f"That is no folder: {inert(str(error))}"
+        return folder.absolute()
+
+    def action_leave(self) -> None:
+        """No download."""
+        self.dismiss(None)
+
+
+class ExistingScreen(Question[ExistingChoice | None]):
+    """Answers what becomes of files that are there already and differ."""
+
+    CSS_PATH = "ask.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,n", "choose('')", "cancel", show=False),
+        Binding("s", "choose('skip')", "skip", show=False),
+        Binding("o", "choose('overwrite')", "overwrite", show=False),
+        Binding("b", "choose('rename')", "both", show=False),
+        Binding("left", "app.focus_previous", "previous", show=False),
+        Binding("right", "app.focus_next", "next", show=False),
+    ]
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._names = tuple(names)
+
+    def compose(self) -> ComposeResult:
+        """The files, and the choices."""
+        number = len(self._names)
+        shown = [inert(name) for name in self._names[:NAMES_SHOWN]]
+        if number > NAMES_SHOWN:
+            shown.append(f"and {number - NAMES_SHOWN:,} more")
+        what = "1 file is" if number == 1 else f"{number:,} files are"
+        with Vertical(id="box"):
+            yield WrappedText(f"{what} there already, with other content", id="question")
+            yield WrappedText(f"In {inert(self._folder)}:\n" + "\n".join(shown), id="about")
+            with Horizontal(id="buttons"):
+                yield Button("Skip (s)", id="skip", compact=True)
+                yield Button("Keep both (b)", id="rename", compact=True)
+                yield Button("Overwrite (o)", variant="error", id="overwrite", compact=True)
+                yield Button("Cancel (esc)", id="cancel", compact=True)
+
+    def on_mount(self) -> None:
+        """A stray enter must do no harm."""
+        self.query_one("#skip", Button).focus()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.action_choose(event.button.id or "")
+
+    def action_choose(self, choice: str) -> None:
+        """Leave with that choice."""
+        choices: dict[str, ExistingChoice] = {"skip": "skip", "overwrite": "overwrite", "rename": "rename"}
+        self.dismiss(choices.get(choice))
+
+
+LEAST_FOLDER_CELLS = 20
+NOTHING = (
+    "Nothing is being downloaded.\n\nD on a checkpoint or on its files downloads them,"
+    " A on a job its source code."
+)
+
+
+class DownloadsScreen(AppScreen):
+    """The downloads above, the files of the one under the cursor below."""
+
+    CSS_PATH = "downloads.tcss"
+    SCOPES = (Scope.DOWNLOADS,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+
+    def compose(self) -> ComposeResult:
+        """Header, the two tables, and what to say of the one under the cursor."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(DownloadsScreen.connection)
+        yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True)
+        yield WrappedText(id="about")
+        yield RowTable(FILE_COLUMNS, lambda file: str(file.path), id="files", opens=False, sized=True)
+        yield WrappedText(NOTHING, id="nothing")
+        yield StatusFooter().data_bind(DownloadsScreen.connection)
+
+    def on_mount(self) -> None:
+        """The downloads have the keyboard."""
+        self.query_one("#transfers").focus()
+        self._show()
+
+    def watch_downloads(self, before: Transfers, downloads: Transfers) -> None:
+        """Show how far they are."""
+        if self.is_running and self.query("#transfers"):
+            self._show()
+            if len(downloads.items) > len(before.items):
+                self._table.move_to(downloads.items[-1].id)
+
+    @property
+    def _table(self) -> RowTable[Transfer]:
+        return self.query_one("#transfers", RowTable)
+
+    @property
+    def _chosen(self) -> Transfer | None:
+        return self._table.cursor_row
+
+    def _show(self) -> None:
+        items = self.downloads.items
+        self._table.set_rows(items)
+        self._table.styles.height = min(len(items) + 1, max(3, self.size.height // 2 - 2))
+        self.set_class(not items, "-nothing")
+        self._show_header()
+        self._show_chosen()
+
+    def _show_header(self) -> None:
+        going = self.downloads.under_way
+        facts: list[list[Span]] = [[("‹ ", "muted"), ("Downloads", "key")]]
+        if going:
+            facts.append([(self.downloads.indicator(), "running")])
+        stuck = sum(item.state in RESUMABLE for item in self.downloads.items)
+        if stuck:
+            facts.append([(f"▲ {stuck} not complete", "warn")])
+        ended = len(self.downloads.items) - len(going) - stuck
+        if ended:
+            facts.append([(f"{ended} done", "good")])
+        self.query_one("#header", FactLine).set_facts(facts)
+
+    @on(RowTable.Highlighted, "#transfers")
+    def _show_chosen(self) -> None:
+        item = self._chosen
+        if item is None:
+            return
+        self.query_one("#files", RowTable).set_rows(item.files)
+        files = f"{files_words(len(item.files))}, " if item.files else ""  # not listed yet, or never
+        lead = f"{files}{bytes_iec(item.size_bytes)} → "
+        about = Text(
+            lead + middle(inert(item.folder), max(LEAST_FOLDER_CELLS, self.size.width - 2 - len(lead)))
+        )
+        if item.error:
+            about.append(f"\n✗ {inert(item.error)}")
+        elif item.stalled_s:
+            note = f" ({inert(item.note)})" if item.note else ""
+            about.append(f"\nNothing has arrived for {duration(item.stalled_s)}{note}.")
+        elif item.note:
+            about.append(f"\n{inert(item.note)}")
+        if item.state in RESUMABLE:
+            key = self.key_for("downloads.retry_download")
+            kept = f"What has arrived is kept; {key} goes on with the rest."
+            about.append(f"\n{kept if item.done_bytes else f'Nothing has arrived; {key} tries again.'}")
+        self.query_one("#about", WrappedText).update(about)
+
+    # Actions
+
+    def action_cancel_download(self) -> None:
+        """Stop the one under the cursor."""
+        item = self._chosen
+        if item is not None and item.is_under_way:
+            self.post_message(CancelDownloadRequested(item.id))
+
+    def action_retry_download(self) -> None:
+        """Go on with the one under the cursor."""
+        item = self._chosen
+        if item is None:
+            return
+        if item.state in RESUMABLE:
+            self.post_message(RetryDownloadRequested(item.id))
+        else:
+            self.notify("There is nothing to try again: it goes on, or has arrived.")
+
+    def action_copy_folder(self) -> None:
+        """Copy where it goes."""
+        item = self._chosen
+        if item is not None:
+            self.post_message(CopyRequested(item.folder, "folder"))
+
+    def action_clear_finished(self) -> None:
+        """Take what has ended off the list."""
+        self.post_message(ClearDownloadsRequested())
+
+    def action_refresh(self) -> None:
+        """Nothing to ask for: the list is this machine's own."""
+        self._show()
+
+    def action_back(self) -> None:
+        """Out of the screen; downloads go on."""
+        self.app.pop_screen()

@@ -1,1 +1,0 @@
-"""Saving what a screen shows to a file."""

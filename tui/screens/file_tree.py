@@ -1,0 +1,100 @@
+"""What the screens of a file tree share: Cache, and Files of a checkpoint."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.widgets import Input
+
+from tui.analysis.transfers import files_words
+from tui.screens.base import AppScreen
+from tui.screens.messages import CopyRequested
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec
+from tui.widgets.file_tree import FileTreeView
+from tui.widgets.text_panel import WrappedText
+from tui.widgets.tones import Span
+
+
+class TreeScreen(AppScreen):
+    """A screen of one tree, walked, sorted, and filtered by what is typed into ``#filter``.
+
+    Its first scope has the actions. Beside the tree it composes ``#filter`` and ``#stale``.
+    """
+
+    @property
+    def tree_view(self) -> FileTreeView:
+        """The tree."""
+        return self.query_one(FileTreeView)
+
+    def show_stale(self, error: str, asked: str) -> None:
+        """Say above the tree why it is the last known one; nothing without ``error``."""
+        stale = self.query_one("#stale", WrappedText)
+        stale.display = bool(error)
+        again = self.key_for("screen.refresh")
+        stale.update(f"✗ Not {asked} anew: {error} What you see is the last known; {again} asks again.")
+
+    def filter_facts(self) -> list[list[Span]]:
+        """The filter, and how much fits it; nothing where none is set."""
+        rows = self.tree_view.rows
+        if rows is None or rows.matches is None or not self.tree_view.pattern:
+            return []
+        matches = rows.matches
+        return [
+            [(self.key_before(f"{self.SCOPES[0]}.filter"), "key"), (inert(matches.pattern), "accent")],
+            [(f"{files_words(matches.file_count)}, {bytes_iec(matches.total_bytes)}", "plain")],
+        ]
+
+    def path_under_cursor(self) -> str | None:
+        """What ``copy_path`` copies."""
+        return self.tree_view.cursor_path
+
+    # The filter
+
+    @on(Input.Changed, "#filter")
+    def _filter_typed(self, event: Input.Changed) -> None:
+        self.tree_view.set_pattern(event.value.strip())
+
+    @on(Input.Submitted, "#filter")
+    def _filter_kept(self) -> None:
+        self.query_one("#filter").remove_class("-open")
+        self.tree_view.focus()
+
+    def leave_filter(self) -> bool:
+        """Forget the filter; False when there is none."""
+        field = self.query_one("#filter", Input)
+        if not (field.has_class("-open") or field.value):
+            return False
+        field.remove_class("-open")
+        field.value = ""
+        self.tree_view.focus()
+        return True
+
+    # Actions
+
+    def action_open_node(self) -> None:
+        """Open or close what is under the cursor."""
+        self.tree_view.choose()
+
+    def action_open_below(self) -> None:
+        """Open everything below."""
+        self.tree_view.open_below()
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        field = self.query_one("#filter", Input)
+        field.add_class("-open")
+        self.type_into(field)
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self.tree_view.set_order(self.tree_view.order.next())
+
+    def action_reverse_sort(self) -> None:
+        """The other way round."""
+        self.tree_view.set_order(self.tree_view.order.reversed())
+
+    def action_copy_path(self) -> None:
+        """Copy the path under the cursor."""
+        path = self.path_under_cursor()
+        if path is not None:
+            self.post_message(CopyRequested(path, "path"))

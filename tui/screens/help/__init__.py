@@ -1,1 +1,0 @@
-"""The keys that work where you are."""

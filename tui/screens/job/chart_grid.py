@@ -1,0 +1,165 @@
+"""As many charts as fit, the chosen one first; or one alone, or one for each of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Literal
+
+from textual.containers import Container
+from textual.reactive import var
+
+from tui.screens.job.charts import ChartData, ChartTable, one_a_series, table_of
+from tui.widgets.charts.line_chart import LineChart
+from tui.widgets.charts.raster import is_crowd
+
+CHART_CELLS = 34
+"""The least width of a chart when there are several side by side."""
+CHART_LINES = 8
+"""The least height likewise."""
+TIGHT_CHART_LINES = 7
+"""Two charts one above the other are better than one, even that low."""
+STRIP_LINES = 5
+"""The least height of a chart of a single line."""
+CROWD_WAITS_S = 10.0
+"""A chart of more lines than there are colours takes new samples that seldom: each costs as much as all."""
+
+Layout = Literal["grid", "one", "lines"]
+LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
+"""All charts that fit; the first alone; or a small chart for each line of the first."""
+
+
+class ChartDeck(Container, can_focus=True):
+    """Lays charts out by the room there is; ``next`` brings another to the front."""
+
+    DEFAULT_CSS = """
+    ChartDeck { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
+    """
+
+    front: var[str] = var("", init=False)
+    arrangement: var[Layout] = var("grid", init=False)
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._charts: dict[str, LineChart] = {}
+        self._data: tuple[ChartData, ...] = ()
+        self._shown: tuple[ChartData, ...] = ()
+        self._crowds: dict[str, tuple[float, ChartData]] = {}
+
+    def set_charts(self, charts: Sequence[ChartData], *, at_s: float | None = None) -> None:
+        """Show these, those with data first.
+
+        ``at_s`` is the time in seconds of new samples: of these crowded charts show not every one. Without
+        it something else has changed, and all is shown.
+        """
+        self._data = tuple(sorted(charts, key=lambda chart: not chart.has_data))
+        self._arrange(at_s)
+
+    @property
+    def front_chart(self) -> ChartData | None:
+        """The chart that comes first."""
+        order = self._order()
+        return order[0] if order else None
+
+    @property
+    def shown(self) -> tuple[ChartData, ...]:
+        """The charts that are on the screen."""
+        return self._shown
+
+    def current_data(self) -> tuple[ChartTable, ...]:
+        """The samples that are on the screen, for whoever writes them to a file."""
+        return tuple(table_of(chart) for chart in self._shown)
+
+    def widget_of(self, chart_id: str) -> LineChart | None:
+        """The widget that shows a chart."""
+        return self._charts.get(chart_id)
+
+    def next(self) -> None:
+        """Bring the next chart with data to the front."""
+        ids = [data.id for data in self._data if data.has_data]
+        if ids:
+            position = ids.index(self.front) if self.front in ids else 0
+            self.front = ids[(position + 1) % len(ids)]
+
+    def watch_front(self) -> None:
+        """Another chart comes first."""
+        self._arrange()
+
+    def watch_arrangement(self) -> None:
+        """Another layout."""
+        self._arrange()
+
+    def on_resize(self) -> None:
+        """More or fewer may fit."""
+        self._arrange()
+
+    def _order(self) -> list[ChartData]:
+        """All charts worth showing, the chosen one first."""
+        with_data = [data for data in self._data if data.has_data] or list(self._data[:1])
+        ids = [data.id for data in with_data]
+        first = ids.index(self.front) if self.front in ids else 0
+        return with_data[first:] + with_data[:first]
+
+    def _fitting(self) -> tuple[list[ChartData], int, int]:
+        """The charts that fit, and the grid's columns and rows."""
+        order = self._order()
+        width, height = self.size
+        if self.arrangement == "one":
+            return order[:1], 1, 1
+        if self.arrangement == "lines":
+            lines = one_a_series(order[0]) or order[:1]
+            rows = max(1, height // STRIP_LINES)
+            columns = min(max(1, width // CHART_CELLS), -(-len(lines) // rows))
+            selected = order[0].spec.selected
+            names = [line.names[0] if line.names else "" for line in lines]
+            room = columns * rows
+            begin = names.index(selected) // room * room if selected in names else 0
+            lines = lines[begin : begin + room]
+            return lines, columns, min(rows, -(-len(lines) // columns))
+        columns = min(max(1, width // CHART_CELLS), len(order))
+        fitting = max(height // CHART_LINES, min(2, height // TIGHT_CHART_LINES), 1)
+        rows = min(fitting, -(-len(order) // columns))
+        return order[: columns * rows], columns, rows
+
+    def _may_wait(self, data: ChartData, at_s: float | None) -> bool:
+        """Whether a crowded chart that was drawn a moment ago would only gain a few samples."""
+        shown_s, shown = self._crowds.get(data.id, (0.0, None))
+        if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWD_WAITS_S:
+            drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
+            return shown.names == data.names and drawn_as == data.spec
+        if is_crowd(data.series):
+            self._crowds[data.id] = (at_s or shown_s, data)
+        return False
+
+    def _arrange(self, at_s: float | None = None) -> None:
+        width, height = self.size
+        if not self._data or not width or not height:
+            return
+        order, columns, rows = self._fitting()
+        self._shown = tuple(order)
+        shown = {data.id for data in order}
+        self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
+        for chart_id in [chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown]:
+            self._charts.pop(chart_id).remove()
+        for data in order:
+            if data.id not in self._charts:
+                chart = self._charts[data.id] = LineChart(data.spec.title)
+                self.mount(chart)
+        for chart_id, chart in self._charts.items():
+            chart.display = chart_id in shown
+        for position, data in enumerate(order):
+            chart = self._charts[data.id]
+            chart.chart_title, chart.note = data.spec.title, data.spec.note
+            if not self._may_wait(data, at_s):
+                chart.show(data.series, data.spec)
+            last = position == len(order) - 1
+            chart.styles.column_span = columns * rows - position if last else 1
+        self._charts_in_order([self._charts[data.id] for data in order])
+
+    def _charts_in_order(self, charts: Sequence[LineChart]) -> None:
+        """Put the charts shown in that order on the grid."""
+        present = [child for child in self.children if child in charts]
+        if present != list(charts):
+            for before, after in pairwise(charts):
+                self.move_child(after, after=before)

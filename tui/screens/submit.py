@@ -1,0 +1,410 @@
+"""The values that go before the config's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.reactive import var
+from textual.suggester import SuggestFromList
+from textual.widgets import Button, Input, Label, ProgressBar, Static
+
+from api_client.definitions import AvailabilityModel, SecretReference, TrainingJob, TrainingProject
+from api_client.submission.archive import ArchivePlan
+from api_client.submission.payload import Overrides
+from tui.actions import Scope
+from tui.actions.keymap import bindings_of
+from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
+from tui.screens.base import AppScreen
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.messages import JobSubmitted
+from tui.text.sanitize import inert
+from tui.text.units import bytes_iec, count
+from tui.widgets.notice import ConnectionNotice, FactLine
+from tui.widgets.row_table import Column, RowTable
+from tui.widgets.status_footer import StatusFooter
+from tui.widgets.text_panel import WrappedText
+from tui.widgets.tones import tone_styles
+
+FIELDS = (
+    ("job_name", "name"),
+    ("accelerator", "accelerator"),
+    ("node_count", "nodes"),
+    ("entrypoint", "runs"),
+    ("priority", "priority"),
+    ("availability", "availability"),
+)
+NUMBERS = frozenset({"node_count", "priority"})
+
+
+class OverrideFields(Vertical):
+    """A field for each override; an empty one leaves the config's value alone, which it shows faintly."""
+
+    def compose(self) -> ComposeResult:
+        """A line a field."""
+        for name, label in FIELDS:
+            with Horizontal(classes="field"):
+                yield Label(label)
+                yield Input(
+                    id=name,
+                    compact=True,
+                    type="integer" if name in NUMBERS else "text",
+                    suggester=SuggestFromList([model.value for model in AvailabilityModel])
+                    if name == "availability"
+                    else None,
+                )
+
+    def show(self, project: TrainingProject) -> None:
+        """Show the values that hold where a field is empty."""
+        job = project.job
+        spec = job.compute.accelerator
+        gpu = spec.accelerator if spec is not None else None
+        own = {
+            "job_name": job.name or "",
+            "accelerator": f"{gpu.value}:{spec.count}" if spec is not None and gpu is not None else "",
+            "node_count": str(job.compute.node_count),
+            "entrypoint": " && ".join(job.runtime.start_commands),
+            "availability": job.compute.availability_model.value,
+            "priority": "" if job.priority is None else str(job.priority),
+        }
+        for name, value in own.items():
+            self.query_one(f"#{name}", Input).placeholder = inert(value) or "as the config says"
+
+    def clear(self) -> None:
+        """Forget everything typed."""
+        for name, _label in FIELDS:
+            self.query_one(f"#{name}", Input).value = ""
+
+    @property
+    def overrides(self) -> Overrides:
+        """What was typed; only fields that were filled."""
+        typed = {name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS}
+        return Overrides(
+            job_name=typed["job_name"] or None,
+            accelerator=typed["accelerator"] or None,
+            node_count=_number(typed["node_count"]),
+            entrypoint=typed["entrypoint"] or None,
+            priority=_number(typed["priority"]),
+            spot=typed["availability"].lower() == AvailabilityModel.SPOT.value,
+        )
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+SHOWN_NAMES = 4
+
+
+def facts(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
+    """Name and value of everything that a reader should check before money is spent."""
+    return [(name, inert(value)) for name, value in _facts(project, plan) if value]
+
+
+def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple[str, str]]:
+    job = project.job
+    yield "project", project.name + (f"  (team {project.team_name})" if project.team_name else "")
+    yield "job", job.name or "(unnamed)"
+    yield "hardware", hardware(job)
+    yield "image", job.image.base_image
+    for number, command in enumerate(job.runtime.start_commands):
+        yield ("runs" if number == 0 else ""), command
+    yield "environment", _environment(job)
+    yield "checkpoints", _checkpoints(job)
+    cache = job.runtime.cache_config
+    yield "cache", f"on, at {cache.mount_base_path}" if cache is not None and cache.enabled else "off"
+    loading = job.runtime.load_checkpoint_config
+    if loading is not None and loading.enabled:
+        yield "loads", f"{len(loading.checkpoints)} checkpoint(s)"
+    yield "weights", ", ".join(weights.source for weights in job.weights)
+    if plan is not None:
+        files = len(plan.files)
+        unit = "file" if files == 1 else "files"
+        yield "archive", f"{count(files)} {unit}, {bytes_iec(plan.size_bytes)}"
+        yield "left out", _dropped(plan)
+
+
+def hardware(job: TrainingJob) -> str:
+    """``2 nodes × 8 H100, spot``, or cores and memory of a CPU job."""
+    compute = job.compute
+    spec = compute.accelerator
+    if spec is not None and spec.accelerator is not None:
+        machine = f"{spec.count} {spec.accelerator.value}"
+    else:
+        machine = f"{compute.cpu_count} CPU, {compute.memory}"
+    nodes = f"{compute.node_count} nodes × " if compute.node_count > 1 else ""
+    return nodes + machine + (", spot" if compute.availability_model.value == "spot" else "")
+
+
+def _environment(job: TrainingJob) -> str:
+    variables = job.runtime.environment_variables
+    told = [
+        f"{name} (secret {value.name})" if isinstance(value, SecretReference) else name
+        for name, value in variables.items()
+    ]
+    return ", ".join(told)
+
+
+def _checkpoints(job: TrainingJob) -> str:
+    config = job.runtime.checkpointing_config
+    if not config.enabled:
+        return "off"
+    return "on" + (f", at {config.checkpoint_path}" if config.checkpoint_path else "")
+
+
+def _dropped(plan: ArchivePlan) -> str:
+    names = [entry.name for entry in plan.dropped]
+    more = f" and {count(len(names) - SHOWN_NAMES)} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
+
+
+MakeFeed = Callable[[Callable[[SubmissionSnapshot], object]], SubmissionFeed]
+
+CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (
+    Column("path", "config files", lambda row: [(inert(_short(row.path)), "plain")], width=20, flex=1),
+    Column("recent", "", lambda row: [("recent", "muted")] if row.recent else [], width=6, keep=1),
+)
+PATH_HINT = "path of a config.py; it is run when you choose it"
+STAGES = ("choosing", "reviewing", "submitting")
+SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
+PHASES = {"archiving": "Packing the files", "uploading": "Uploading", "creating": "Creating the job"}
+
+
+class SubmitScreen(AppScreen):
+    """Shows a ``SubmissionSnapshot``; its stages are the screen's classes."""
+
+    CSS_PATH = "submit.tcss"
+    SCOPES = (Scope.SUBMIT,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-normal")]
+
+    snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
+
+    class SubmissionChanged(Message):
+        """The feed has a newer snapshot."""
+
+        def __init__(self, snapshot: SubmissionSnapshot) -> None:
+            super().__init__()
+            self.snapshot = snapshot
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the newest counts."""
+            return isinstance(message, SubmitScreen.SubmissionChanged)
+
+    def __init__(self, feed_with: MakeFeed, place: str) -> None:
+        super().__init__()
+        self._place = place
+        self._feed = feed_with(lambda snapshot: self.post_message(self.SubmissionChanged(snapshot)))
+
+    def compose(self) -> ComposeResult:
+        """All stages; the snapshot's decides which are seen."""
+        yield FactLine(id="header")
+        yield ConnectionNotice().data_bind(SubmitScreen.connection)
+        yield WrappedText(id="error")
+        with Vertical(id="choosing"):
+            yield Input(placeholder=PATH_HINT, id="path", compact=True)
+            yield RowTable(CHOICE_COLUMNS, lambda row: str(row.path), id="configs")
+            yield WrappedText(
+                "No config.py here. Type a path, or make one with: bt-tui init", id="no-configs"
+            )
+        with Horizontal(id="reviewing"):
+            with VerticalScroll(id="job", can_focus=True):
+                yield Static(id="facts")
+                yield Static(id="findings")
+            with Vertical(id="change"):
+                yield Static(Text("Change for this run"), id="change-title")
+                yield OverrideFields(id="fields")
+                yield Button("Submit", variant="primary", id="submit", compact=True)
+        with Vertical(id="submitting"):
+            yield WrappedText(id="phase")
+            yield ProgressBar(id="bar", show_eta=False)
+        yield StatusFooter().data_bind(SubmitScreen.connection)
+
+    def on_mount(self) -> None:
+        """Look for configs."""
+        self.watch_snapshot(self.snapshot)
+        self.query_one("#path").focus()
+        self.run_worker(self._feed.look_around(), name="search for configs", exit_on_error=False)
+
+    @on(SubmissionChanged)
+    def _take(self, message: SubmissionChanged) -> None:
+        self.snapshot = message.snapshot
+
+    def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:
+        """Show the stage and what it knows."""
+        before = next((name for name in STAGES if self.has_class(f"-{name}")), "")
+        stage = {"loading": "choosing", "submitted": "submitting"}.get(snapshot.stage, snapshot.stage)
+        for name in STAGES:
+            self.set_class(name == stage, f"-{name}")
+        self._show_header(snapshot)
+        error = self.query_one("#error", WrappedText)
+        error.display = bool(snapshot.error)
+        error.update(f"✗ {inert(snapshot.error)}")
+        if snapshot.choices is not None:
+            self.query_one("#configs", RowTable).set_rows(snapshot.choices)
+            self.query_one("#no-configs").display = not snapshot.choices
+        if snapshot.project is not None and stage == "reviewing":
+            self._show_review(snapshot)
+            if before != stage:
+                self.query_one("#submit", Button).focus()
+        if stage == "submitting":
+            self._show_progress(snapshot)
+        if snapshot.job is not None:
+            self.post_message(JobSubmitted(snapshot.job))
+
+    def _show_header(self, snapshot: SubmissionSnapshot) -> None:
+        spans = [[("New job", "key")], [(f"on {self._place}", "muted")]]
+        if snapshot.config is not None and snapshot.stage != "choosing":
+            spans.append([(inert(_short(snapshot.config)), "plain")])
+        if snapshot.stage == "loading":
+            spans.append([("loading…", "muted")])
+        self.query_one("#header", FactLine).set_facts(spans)
+
+    def _show_review(self, snapshot: SubmissionSnapshot) -> None:
+        assert snapshot.project is not None
+        self.query_one("#facts", Static).update(self._facts(facts(snapshot.project, snapshot.plan)))
+        self.query_one("#findings", Static).update(self._findings(snapshot))
+        self.query_one(OverrideFields).show(snapshot.project)
+        self.query_one("#submit", Button).disabled = not snapshot.can_submit
+
+    def _facts(self, rows: list[tuple[str, str]]) -> RenderableType:
+        tones = tone_styles(self.app)
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True, style=tones["muted"])
+        table.add_column(ratio=1, overflow="fold")
+        for name, value in rows:
+            table.add_row(Text(name), Text(value))
+        return table
+
+    def _findings(self, snapshot: SubmissionSnapshot) -> RenderableType:
+        tones = tone_styles(self.app)
+        text = Text()
+        for found in snapshot.findings:
+            sign, tone = SIGNS[found.severity]
+            text.append(f"\n{sign} ", tones[tone])
+            text.append(inert(found.problem))
+            if found.remedy:
+                text.append(f"\n  {inert(found.remedy)}", tones["muted"])
+        for warning in snapshot.warnings:
+            text.append("\n· ", tones["muted"])
+            text.append(inert(warning))
+        if not snapshot.findings:
+            text.append("\n✓ nothing to worry about", tones["good"])
+        return text
+
+    def _show_progress(self, snapshot: SubmissionSnapshot) -> None:
+        progress = snapshot.progress
+        if progress is None:
+            return
+        words = PHASES.get(progress.phase, progress.phase)
+        if progress.total_bytes:
+            words += f"  {bytes_iec(progress.done_bytes)} of {bytes_iec(progress.total_bytes)}"
+        if progress.note:
+            words += f"\n{inert(progress.note)}"
+        self.query_one("#phase", WrappedText).update(words)
+        bar = self.query_one("#bar", ProgressBar)
+        bar.update(total=progress.total_bytes or None, progress=progress.done_bytes)
+
+    # What people do
+
+    @on(RowTable.Selected, "#configs")
+    def _config_chosen(self, message: RowTable.Selected) -> None:
+        self._load(Path(message.key))
+
+    @on(Input.Submitted, "#path")
+    def _path_typed(self, event: Input.Submitted) -> None:
+        """Enter takes what was typed; with nothing typed, the config under the list's cursor."""
+        chosen = self.query_one("#configs", RowTable).cursor_key
+        if event.value.strip():
+            self._load(Path(event.value.strip()))
+        elif chosen is not None:
+            self._load(Path(chosen))
+
+    def on_key(self, event: events.Key) -> None:
+        """From the path the arrow keys lead into the list."""
+        if event.key in ("down", "up") and self.focused is self.query_one("#path"):
+            event.stop()
+            table = self.query_one("#configs", RowTable)
+            table.focus()
+            table.action_cursor_by(1 if event.key == "down" else -1)
+
+    @work(name="config", group="review", exclusive=True, exit_on_error=False)
+    async def _load(self, config: Path) -> None:
+        self.query_one(OverrideFields).clear()
+        await self._feed.load(config)
+
+    @on(Input.Submitted, "#fields Input")
+    @on(Input.Blurred, "#fields Input")
+    def _field_left(self) -> None:
+        if self.snapshot.stage == "reviewing":  # fields also lose the focus when their stage is over
+            self._review()
+
+    @work(name="review", group="review", exclusive=True, exit_on_error=False)
+    async def _review(self) -> None:
+        await self._feed.review(self.query_one(OverrideFields).overrides)
+
+    @on(Button.Pressed, "#submit")
+    def _submit_pressed(self) -> None:
+        self.action_submit()
+
+    def action_submit(self) -> None:
+        """Submit the job; warnings are asked about first."""
+        snapshot = self.snapshot
+        if not snapshot.can_submit or snapshot.project is None:
+            errors = [found for found in snapshot.findings if found.severity == "error"]
+            why = inert(errors[0].problem) if errors else "Choose a config first."
+            self.notify(why, title="Nothing was sent", severity="warning", markup=False)
+            return
+        serious = [found for found in snapshot.findings if found.severity == "warning"]
+        if not serious:
+            self._submit()
+            return
+
+        def answered(confirmed: bool | None) -> None:
+            if confirmed:
+                self._submit()
+
+        name = inert(snapshot.project.job.name or snapshot.project.name)
+        words = "\n".join(f"▲ {inert(found.problem)}" for found in serious)
+        self.app.push_screen(ConfirmScreen(f"Submit {name} all the same?", words, "Submit"), answered)
+
+    @work(name="submission", group="submission", exit_on_error=False)
+    async def _submit(self) -> None:
+        await self._feed.submit()
+
+    def action_refresh(self) -> None:
+        """Look for configs again, or review again."""
+        if self.snapshot.stage == "reviewing":
+            self._review()
+        elif self.snapshot.stage == "choosing":
+            self.run_worker(self._feed.look_around(), name="search for configs", exit_on_error=False)
+
+    def action_back(self) -> None:
+        """From the review to the choice, from the choice out; an upload is not left behind by accident."""
+        if self.snapshot.stage == "reviewing":
+            self._feed.choose_again()
+            self.query_one("#path").focus()
+        elif self.snapshot.stage in ("choosing", "loading"):
+            self.app.pop_screen()
+        else:
+            self.notify("The submission is under way; it goes on to the job by itself.")
+
+
+def _short(path: Path) -> str:
+    """Relative to the working directory where that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,1 +1,0 @@
-"""A new job out of a config file: choose, review, submit."""

@@ -1,0 +1,102 @@
+"""No remote is configured: offer the demo, the local emulator, or say how to log in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.actions import Scope
+from tui.actions.keymap import bindings_of
+from tui.widgets.choice_list import ChoiceList
+
+
+class WelcomeChoice(StrEnum):
+    """What a newcomer can ask for."""
+
+    DEMO = "demo"
+    EMULATOR = "emulator"
+    LOGIN = "login"
+
+
+CHOICES = (
+    (
+        WelcomeChoice.DEMO,
+        "Watch the demo",
+        "A team's worth of training runs, one of them real, on this machine. No account, no GPU.",
+    ),
+    (
+        WelcomeChoice.EMULATOR,
+        "Start the local emulator",
+        "An empty Baseten Training on this machine, which runs jobs for real. Your data stays in its folder.",
+    ),
+    (WelcomeChoice.LOGIN, "Connect to Baseten", "How to use your API key."),
+)
+
+HOW_TO_LOG_IN = """\
+1  Make an API key in Baseten: Settings → API keys.
+
+2  Either put it in the environment:
+
+     export BASETEN_API_KEY=…
+
+   or into ~/.trussrc, which the truss CLI uses as well:
+
+     [baseten]
+     remote_provider = baseten
+     remote_url = https://app.baseten.co
+     api_key = …
+
+3  Start bt-tui again. With several remotes: bt-tui --remote NAME"""
+
+
+class WelcomeScreen(Screen[None]):
+    """Three ways on; the app ends with the choice, and the command acts on it."""
+
+    CSS_PATH = "welcome.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.SCREEN)
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self._reason = reason
+
+    def compose(self) -> ComposeResult:
+        """The choices, and room for the answer to the third."""
+        with VerticalScroll(id="box", can_focus=False):
+            yield Static(Text("bt-tui"), id="name")
+            yield Static(Text("The cockpit of Baseten Training in your terminal."), id="claim")
+            yield ChoiceList(
+                *(
+                    Option(Text.assemble((label, "bold"), "\n", (words, "dim")), id=choice)
+                    for choice, label, words in CHOICES
+                ),
+                id="choices",
+            )
+            yield Static(Text(self._reason), id="reason")
+            yield Static(Text(HOW_TO_LOG_IN), id="login")
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        """The first choice is one key away."""
+        self.query_one("#choices", OptionList).focus()
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        choice = WelcomeChoice(event.option.id or WelcomeChoice.LOGIN)
+        if choice is WelcomeChoice.LOGIN:
+            self.query_one("#box").toggle_class("-login")
+            self.call_after_refresh(self.query_one("#login").scroll_visible, top=True, animate=False)
+        else:
+            self.app.exit(choice)
+
+    def action_back(self) -> None:
+        """From the explanation back to the choices."""
+        self.query_one("#box").remove_class("-login")

@@ -1,1 +1,0 @@
-"""What a newcomer without a remote sees first."""

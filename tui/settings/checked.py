@@ -1,0 +1,90 @@
+"""Where the configuration file is. Imports nothing that costs time: headless commands ask on every start."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from api_client.files import make_private_folder, write_private
+
+CONFIG_VARIABLE = "BT_TUI_CONFIG"
+FILE_NAME = "config.toml"
+APPLICATION = "bt-tui"
+
+
+def config_path(environ: Mapping[str, str]) -> Path:
+    """The one file: ``BT_TUI_CONFIG``, else ``config.toml`` in the platform's place for configuration."""
+    given = environ.get(CONFIG_VARIABLE, "").strip()
+    if given:
+        return Path(given).expanduser()
+    import platformdirs
+
+    return platformdirs.user_config_path(APPLICATION) / FILE_NAME
+
+
+CACHE_FILE_NAME = "checked-settings.json"
+LARGEST_BYTES = 16 * 1024
+SCHEMA = Path(__file__).with_name("model.py")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSettings:
+    """What a good file says of where to connect, and by which line it forbids changes; empty: it does not."""
+
+    remote: str | None
+    read_only_by: str
+
+
+def stamp_of(environ: Mapping[str, str]) -> str | None:
+    """What changes whenever the file, the variables that count or the program does; None without a file."""
+    path = config_path(environ)
+    try:
+        file, program = path.stat(), SCHEMA.stat()
+    except OSError:
+        return None
+    variables = sorted(
+        f"{name}={value}"
+        for name, value in environ.items()
+        if name.startswith("BT_TUI_") and name != CONFIG_VARIABLE
+    )
+    parts = (
+        *(str(path.absolute()), file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns),
+        *(program.st_size, program.st_mtime_ns, *variables),
+    )
+    return sha256(repr(parts).encode(errors="surrogateescape")).hexdigest()
+
+
+def recall(stamp: str | None) -> CheckedSettings | None:
+    """What was kept for this stamp; None if there is nothing, or nothing that can be read."""
+    if stamp is None:
+        return None
+    try:
+        with _kept_path().open("rb") as file:
+            kept = json.loads(file.read(LARGEST_BYTES))
+        remote, reason = kept["settings"]["remote"], kept["settings"]["read_only_by"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    is_good = kept.get("stamp") == stamp and isinstance(reason, str)
+    return CheckedSettings(remote, reason) if is_good and isinstance(remote, str | None) else None
+
+
+def keep(stamp: str | None, settings: CheckedSettings) -> None:
+    """Keep them for the next start, if that can be; ``stamp`` was made before the file was read."""
+    if stamp is None:
+        return
+    content = json.dumps({"stamp": stamp, "settings": asdict(settings)}).encode()
+    path = _kept_path()
+    with suppress(OSError):
+        if len(content) <= LARGEST_BYTES:
+            make_private_folder(path.parent)
+            write_private(path, content)
+
+
+def _kept_path() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path(APPLICATION) / CACHE_FILE_NAME

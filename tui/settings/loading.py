@@ -1,0 +1,345 @@
+"""On which line of a TOML file each setting stands; tomllib does not say."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tui.settings.checked import CONFIG_VARIABLE, config_path
+from tui.settings.model import Configuration
+from tui.settings.problems import Problem, as_lines, path_of, problems_of
+
+KeyPath = tuple[str | int, ...]
+
+
+def lines_of(text: str) -> dict[KeyPath, int]:
+    """Line numbers (from 1) by path, of a text that is well-formed; tables have the line of their heading.
+
+    Each statement is found by asking tomllib whether it is whole yet, so that no rule of TOML is written
+    twice. An element of an array of tables has its index in the path.
+    """
+    found: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    arrays: dict[KeyPath, int] = {}
+    for number, statement in _statements(text):
+        parsed = tomllib.loads(statement)
+        if statement.lstrip().startswith("["):
+            table, is_array = _heading(parsed)
+            table = _within(table, arrays)
+            if is_array:
+                arrays[table] = arrays.get(table, -1) + 1
+                table = (*table, arrays[table])
+            found.setdefault(table, number)
+        else:
+            for path in _paths(parsed):
+                found.setdefault((*table, *path), number)
+    return found
+
+
+def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
+    """The line of a path, or of the nearest table around it."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in found:
+            return found[path[:length]]
+    return None
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each heading or assignment with the line on which it begins."""
+    pending, begin = "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not pending and (not line.strip() or line.lstrip().startswith("#")):
+            continue
+        begin = begin if pending else number
+        pending += line + "\n"
+        try:
+            tomllib.loads(pending)
+        except tomllib.TOMLDecodeError:
+            continue
+        yield begin, pending
+        pending = ""
+
+
+def _heading(parsed: dict[str, Any]) -> tuple[KeyPath, bool]:
+    path: list[str | int] = []
+    inside: Any = parsed
+    while isinstance(inside, dict) and inside:
+        key, inside = next(iter(inside.items()))
+        path.append(key)
+    return tuple(path), isinstance(inside, list)
+
+
+def _within(table: KeyPath, arrays: Mapping[KeyPath, int]) -> KeyPath:
+    """A table below an array of tables belongs to its newest element."""
+    for length in range(len(table) - 1, 0, -1):
+        if table[:length] in arrays:
+            return (*table[:length], arrays[table[:length]], *table[length:])
+    return table
+
+
+def _paths(value: Any) -> Iterator[KeyPath]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield (key,)
+            for path in _paths(below):
+                yield (key, *path)
+
+
+PREFIX = "BT_TUI_"
+NO_COLOR_VARIABLE = "NO_COLOR"
+_SAYS_YES = frozenset({"1", "yes", "on", "true"})
+SAYS_NO = frozenset({"0", "no", "off", "false"})
+
+
+def variable_of(setting: str) -> str:
+    """``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
+    return PREFIX + setting.upper().replace(".", "_")
+
+
+def setting_names() -> Iterator[tuple[str, Any]]:
+    """Every setting's dotted name and type; a table of free keys is one setting."""
+    for name, setting in Configuration.model_fields.items():
+        kind: Any = setting.annotation
+        if hasattr(kind, "model_fields"):
+            for below, inner in kind.model_fields.items():
+                yield f"{name}.{below}", inner.annotation
+        elif isinstance(kind, type) and is_dataclass(kind):
+            for one in fields(kind):
+                yield f"{name}.{one.name}", one.type
+        else:
+            yield name, kind
+
+
+def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the variables set, as nested tables, and the origin of each setting; empty ones say nothing."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for setting, kind in setting_names():
+        variable = variable_of(setting)
+        raw = environ.get(variable, "").strip()
+        if not raw and setting == "theme.no_color" and environ.get(NO_COLOR_VARIABLE):
+            variable, raw = NO_COLOR_VARIABLE, "true"
+        if not raw:
+            continue
+        section, _, name = setting.rpartition(".")
+        table = values.setdefault(section, {}) if section else values
+        table[name] = _value(raw, kind)
+        origins[setting] = f"environment {variable}"
+    return values, origins
+
+
+def _value(raw: str, kind: Any) -> Any:
+    """A text as it is; anything else as TOML has it, or, if it is not that, as a text that is refused."""
+    if kind is bool:
+        return True if raw.lower() in _SAYS_YES else False if raw.lower() in SAYS_NO else raw
+    if "str" in str(kind) and "list" not in str(kind) and "dict" not in str(kind) and "set" not in str(kind):
+        return raw
+    if "Literal" in str(kind):
+        return raw
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        return raw
+
+
+DEFAULT = "default"
+LARGEST_FILE_BYTES = 1_000_000
+READONLY = "readonly"
+_FORBIDS = re.compile(rb"^\s*[\"']?readonly[\"']?\s*=(?!\s*false\b)", re.MULTILINE)
+
+Tree = dict[str, Any]
+
+
+class ConfigurationBroken(Exception):
+    """The settings cannot be used; ``problems`` say where and why, and its text all of it."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(as_lines(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, and where each came from: ``default``, ``FILE:LINE``, a variable, a flag."""
+
+    configuration: Configuration = field(default_factory=Configuration.model_construct)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
+    problems: tuple[Problem, ...] = ()
+
+    def origin(self, setting: str, table: str = "") -> str:
+        """Where a setting came from, as in ``theme.name``; else where the table around it did."""
+        return self.origins.get(setting) or self.origins.get(table, DEFAULT)
+
+    def is_given(self, setting: str) -> bool:
+        """Whether anybody set it."""
+        return setting in self.origins
+
+
+def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
+    """The settings in force. ``flags`` are by setting, those not given left out or None.
+
+    Raises ConfigurationBroken, with every problem of file and environment.
+    """
+    path = config_path(environ)
+    values, origins, problems = _of_file(path, required=bool(environ.get(CONFIG_VARIABLE, "").strip()))
+    own, own_origins = environment_values(environ)
+    problems += _problems_of_environment(own, own_origins)
+    if problems:
+        raise ConfigurationBroken(problems)
+    _merge(values, own)
+    origins |= own_origins
+    for setting, value in (flags or {}).items():
+        if value is not None:
+            _merge(values, _nested(setting, value))
+            origins[setting] = f"flag --{setting.rpartition('.')[2].replace('_', '-')}"
+    try:
+        configuration = _validated(values)
+    except ValidationError as error:  # what is right alone may be wrong together
+        wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in _errors(error)]
+        raise ConfigurationBroken(problems_of(_errors(error), Configuration, wheres)) from None
+    return Loaded(configuration, origins, path)
+
+
+def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
+    """The settings in force; the defaults, with the problems and the flags, where they cannot be used.
+
+    A mistake elsewhere never lifts ``readonly``: that stays in force from settings that cannot be used.
+    """
+    try:
+        return load(environ, flags)
+    except ConfigurationBroken as broken:
+        path = config_path(environ)
+        values: Tree = {}
+        origins = {}
+        forbidden_by = _forbidden_by(path, environ)
+        if forbidden_by:
+            values[READONLY], origins[READONLY] = True, forbidden_by
+        for setting, value in (flags or {}).items():
+            if value is not None:
+                _merge(values, _nested(setting, value))
+                origins[setting] = "flag"
+        return Loaded(_validated(values), origins, path, tuple(broken.problems))
+
+
+def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
+    """The place that seems to ask for ``readonly`` in settings that cannot be read; empty: none does."""
+    variable = variable_of(READONLY)
+    said = environ.get(variable, "").strip().lower()
+    if said:
+        return "" if said in SAYS_NO else f"environment {variable}"
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES)
+    except OSError:
+        return ""
+    asked = _FORBIDS.search(content)
+    if asked is None:
+        return ""
+    line = content.count(b"\n", 0, asked.end()) + 1
+    return f"{path}:{line}"
+
+
+def check_file(path: Path) -> list[Problem]:
+    """What is wrong with a file; nothing for a good one."""
+    return _of_file(path, required=True)[2]
+
+
+def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[Problem]]:
+    """Values, origins and problems of the file; a file that need not be there may be absent."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        missing = [Problem(str(path), "", "there is no such file; bt-tui config edit makes one")]
+        return {}, {}, missing if required else []
+    except OSError as error:
+        return {}, {}, [Problem(str(path), "", f"cannot be read: {error.strerror or error}")]
+    if len(content) > LARGEST_FILE_BYTES:
+        return {}, {}, [Problem(str(path), "", "is larger than a configuration can be")]
+    try:
+        text = content.decode("utf-8-sig")
+        values = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        return {}, {}, [Problem(f"{path}:{line}", "", "is not UTF-8 text")]
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return {}, {}, [_syntax_problem(path, str(error), len(content.splitlines()))]
+    lines = lines_of(text)
+    try:
+        _validated(values)
+    except ValidationError as invalid:
+        errors = _errors(invalid)
+        numbers = [_line(lines, path_of(one)) for one in errors]
+        found = problems_of(errors, Configuration, [f"{path}:{number}" for number in numbers])
+        return {}, {}, [found[place] for place in sorted(range(len(found)), key=numbers.__getitem__)]
+    origins = {".".join(map(str, where)): f"{path}:{line}" for where, line in lines.items() if where}
+    return values, origins, []
+
+
+def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...]) -> int:
+    """The line of a setting; an action's id may be one key in quotes, or two with a dot between them."""
+    if path[:1] == ("keys",) and len(path) > 1 and path not in lines:
+        path = ("keys", *str(path[1]).split("."))
+    return line_of(lines, path) or 1
+
+
+def _syntax_problem(path: Path, message: str, line_count: int) -> Problem:
+    why, _, place = message.partition(" (at ")
+    if place.startswith("line "):
+        line = place.removeprefix("line ").partition(",")[0]
+    else:
+        line = str(max(1, line_count))
+    return Problem(f"{path}:{line}", "", f"is not TOML here: {why[:1].lower()}{why[1:]}")
+
+
+def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[Problem]:
+    try:
+        _validated(values)
+    except ValidationError as invalid:
+        errors = _errors(invalid)
+        wheres = []
+        for one in errors:
+            setting = ".".join(map(str, path_of(one)))
+            known = [name for name in origins if setting == name or setting.startswith(f"{name}.")]
+            wheres.append(origins[max(known, key=len)] if known else "environment")
+        return problems_of(errors, Configuration, wheres)
+    return []
+
+
+def _validated(values: Tree) -> Configuration:
+    """By way of JSON, whose strict mode takes lists for tuples and tables for dataclasses, and no more.
+
+    Defaults need no check: most people have set nothing, and building the checks takes time at every start.
+    """
+    if not values:
+        return Configuration.model_construct()
+    return Configuration.model_validate_json(json.dumps(values, default=str))
+
+
+def _errors(invalid: ValidationError) -> list[Any]:
+    return invalid.errors(include_url=False)
+
+
+def _nested(setting: str, value: Any) -> Tree:
+    tree: Any = value
+    for part in reversed(setting.split(".")):
+        tree = {part: tree}
+    return dict(tree)
+
+
+def _merge(into: Tree, over: Tree) -> None:
+    """Put the values of one tree over another's, table by table."""
+    for key, value in over.items():
+        known = into.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            _merge(known, value)
+        else:
+            into[key] = value

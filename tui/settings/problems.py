@@ -1,0 +1,250 @@
+"""Whether keys that a person gives to actions exist, and mean one thing only wherever they work."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from tui.actions import ACTIONS, SCOPE_TITLES, Action, Scope, actions_of
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+JOB_TABS: tuple[tuple[Scope, ...], ...] = (
+    (Scope.LOGS, Scope.CHARTS),
+    (Scope.LOGS,),
+    (Scope.CHARTS, Scope.METRICS),
+    (Scope.CHECKPOINTS,),
+    (),
+)
+"""What works on each tab of the job screen, beside what works on all; a test compares it with the screen."""
+
+EVERYWHERE = (Scope.SCREEN, Scope.APP)
+MOVING = frozenset({"up", "down", "j", "k", "pageup", "pagedown", "ctrl+c"})
+"""Keys that lists and logs need for themselves."""
+
+_MODIFIERS = re.compile(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*")
+_NAMED = frozenset({"enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end"}) | {
+    f"f{number}" for number in range(1, 25)
+}
+_NAMED |= {"pageup", "pagedown", "up", "down", "left", "right"}
+_OTHER_NAMES = {"slash", "backslash", "plus", "minus", "at", "underscore", "circumflex_accent"}
+_TEXTUAL_NAMES = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+"""Where textual's name of a character is not its Unicode name."""
+
+
+def action_ids() -> list[str]:
+    """Every action as ``scope.id``."""
+    return [f"{action.scope}.{action.id}" for action in ACTIONS]
+
+
+def key_name(key: str) -> str | None:
+    """Textual's name of a key as people write it (``?`` → ``question_mark``); None if there is none."""
+    modifiers = _MODIFIERS.match(key)
+    prefix = modifiers.group() if modifiers else ""
+    name = key[len(prefix) :]
+    if len(name) == 1:
+        if not name.isprintable() or name == " ":
+            return None
+        if name.isalnum():
+            return prefix + name
+        full = unicodedata.name(name, "").lower().replace("-", "_").replace(" ", "_")
+        return prefix + _TEXTUAL_NAMES.get(full, full) if full else None
+    if name in _NAMED or name in _OTHER_NAMES:
+        return key
+    try:
+        unicodedata.lookup(name.replace("_", " "))
+    except KeyError:
+        return None
+    return key
+
+
+def key_names(keys: str) -> list[str | None]:
+    """The keys of a list separated by commas; a comma itself is ``comma``."""
+    return [key_name(key.strip()) for key in keys.split(",")]
+
+
+def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
+    """By action id, the keys as textual names them, separated by commas. Expects keys without problems."""
+    return {action: ",".join(filter(None, key_names(wanted))) for action, wanted in keys.items()}
+
+
+def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with them: the id of the action, and why in words."""
+    known = action_ids()
+    for action_id, wanted in keys.items():
+        if action_id not in known:
+            yield action_id, f"no such action: {action_id}{nearest(action_id, known)}"
+            return
+        for key, name in zip(wanted.split(","), key_names(wanted), strict=True):
+            if name is None:
+                yield (
+                    action_id,
+                    f"no such key: {key.strip() or '(nothing)'}; write x, ctrl+x, f5 or ?",
+                )
+                return
+            if name in MOVING:
+                yield action_id, f"{key.strip()} is for moving about, or ends the program"
+                return
+    yield from _conflicts(changed_keys(keys))
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """``; did you mean …?`` where something known is near, else nothing."""
+    found = get_close_matches(word, known, n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Keys that would mean two things where both work; a changed action is the one to blame."""
+    told: set[frozenset[str]] = set()
+    for scopes in _together():
+        taken: dict[str, str] = {}
+        for action in actions_of(*scopes):
+            own = f"{action.scope}.{action.id}"
+            for key in changed.get(own, action.keys).split(","):
+                other = taken.setdefault(key, own)
+                pair = frozenset({own, other})
+                if other == own or pair in told or not pair & changed.keys():
+                    continue
+                told.add(pair)
+                blamed = own if own in changed else other
+                rival = other if blamed == own else own
+                yield blamed, f"{key} is also {_words(rival)} ({rival}): one key cannot do both"
+
+
+def _words(action_id: str) -> str:
+    action = _by_id()[action_id]
+    return f"“{action.label}” on {SCOPE_TITLES[action.scope]}"
+
+
+def _by_id() -> dict[str, Action]:
+    return {f"{action.scope}.{action.id}": action for action in ACTIONS}
+
+
+def _together() -> Iterator[tuple[Scope, ...]]:
+    """Scopes whose actions work at the same time."""
+    on_job = {Scope.JOB, *(scope for tab in JOB_TABS for scope in tab)}
+    for scope in Scope:
+        if scope not in on_job and scope not in EVERYWHERE:
+            yield (scope, *EVERYWHERE)
+    for tab in JOB_TABS:
+        yield (Scope.JOB, *tab, *EVERYWHERE)
+
+
+_UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+_ADVICE = {
+    "bool_type": "must be true or false",
+    "string_type": "must be a text in quotes",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "list_type": "must be a list: [ … ]",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "dataclass_type": "must be a table",
+    "missing": "is missing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. ``where`` is ``FILE:LINE`` or a variable's name, ``setting`` dotted."""
+
+    where: str
+    setting: str
+    why: str
+
+    def __str__(self) -> str:
+        named = f"{self.setting}: " if self.setting else ""
+        return f"{self.where}: {named}{self.why}"
+
+
+def problems_of(
+    errors: Iterable[ErrorDetails], model: type[BaseModel], wheres: Sequence[str]
+) -> list[Problem]:
+    """Each error as a problem; ``wheres`` has the place of each, in order."""
+    return [
+        Problem(where, ".".join(map(str, path_of(error))), _why(error, model))
+        for error, where in zip(errors, wheres, strict=True)
+    ]
+
+
+def path_of(error: ErrorDetails) -> tuple[str | int, ...]:
+    """The path of the setting that an error is about."""
+    below = error.get("ctx", {}).get("below")
+    path = tuple(part for part in error["loc"] if part != "[key]")
+    return (*path, below) if below else path
+
+
+def _why(error: ErrorDetails, model: type[BaseModel]) -> str:
+    if error["type"] in _UNKNOWN:
+        return f"no such setting{_nearest(path_of(error), model)}"
+    if error["type"] == "literal_error":
+        expected = str(error.get("ctx", {}).get("expected", ""))
+        given = error.get("input")
+        near = _near(str(given), [word.strip("' ") for word in expected.replace(" or ", ", ").split(", ")])
+        return f"must be one of {expected}{near}"
+    advice = _ADVICE.get(error["type"])
+    if advice is not None:
+        return advice
+    message = error["msg"]
+    return message.replace("Input should be", "must be")
+
+
+def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
+    """The nearest name beside the unknown one; else the table that has a setting of that name."""
+    *outer, name = path
+    siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
+    near = _near(str(name), siblings)
+    if near:
+        return near
+    for section, field in model.model_fields.items():
+        if str(name) in _names_of(field.annotation):
+            return f"; it belongs below [{section}]"
+    return f"; there are {', '.join(siblings)}" if siblings else ""
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def names_below(model: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """The names of the settings in a table."""
+    kind: Any = model
+    for part in path:
+        field = kind.model_fields.get(part) if hasattr(kind, "model_fields") else None
+        if field is None:
+            return []
+        kind = field.annotation
+        for argument in getattr(kind, "__args__", ()):
+            if hasattr(argument, "model_fields"):
+                kind = argument
+    return _names_of(kind)
+
+
+def _names_of(kind: Any) -> list[str]:
+    if hasattr(kind, "model_fields"):
+        return list(kind.model_fields)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return [one.name for one in fields(kind)]
+    return []
+
+
+def as_lines(problems: Iterable[Problem]) -> str:
+    """One a line."""
+    return "\n".join(map(str, problems))

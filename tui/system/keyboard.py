@@ -1,0 +1,134 @@
+"""Turn whatever bytes a terminal sends into textual's events.
+
+textual decodes keyboard input strictly and trusts every escape sequence; a byte that it cannot use raises in
+its input thread, which ends the dashboard. Here such input is dropped, and what follows it works. Pastes are
+read here, too: textual takes what follows an escape character in a paste for key presses.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from textual._parser import Parser
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key, Paste, Resize
+from textual.message import Message
+
+PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+PASTE_SILENCE_S = 5.0
+"""A paste without an end is over when nothing more of it arrives for this long."""
+MOST_CELLS = 2000
+"""Columns or rows of the largest screen that a terminal may report."""
+
+_TAIL = len(PASTE_START) - 1
+_TOKENS = re.compile(
+    # Not keys: mouse reports of old terminals, whose three bytes need not be UTF-8, and string sequences
+    # (OSC, DCS, SOS, PM, APC), such as an answer to a program that ran before.
+    rb"(?P<report>\x1b\[M[\x20-\xff]{3}|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\))"
+    rb"|(?P<control>\x1b\[(?!M)[ -?]*[@-Z\\-~])"
+    rb"|\x1b|[^\x1b]+"
+)
+_UNUSABLE = re.compile("[\ufffd\ud800-\udfff]")  # undecodable bytes, surrogates
+
+
+class Keyboard:
+    """Decodes and parses the input of one terminal. ``clock`` returns seconds."""
+
+    def __init__(self, *, debug: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._parser = XTermParser(debug)
+        self._clock = clock
+        self._fed_at_s = clock()
+        self._pasted: list[bytes] | None = None
+        """What arrived of the paste that has begun, except the tail."""
+        self._tail = b""
+        """The last bytes: a marker of a paste may arrive in two parts."""
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Yield the events of what was read."""
+        if data:
+            self._fed_at_s = self._clock()
+        while data:
+            seen = self._tail + data
+            if self._pasted is None:
+                before, start, rest = seen.partition(PASTE_START)
+                yield from self._parsed((before + start)[len(self._tail) :])
+                if start:
+                    self._restart_parser()
+                    self._pasted, self._tail, data = [], b"", rest
+                    continue
+            else:
+                before, end, rest = seen.partition(PASTE_END)
+                if end:
+                    self._tail = before
+                    yield self._end_of_paste()
+                    data = rest
+                    continue
+                self._pasted.append(seen[:-_TAIL])
+            self._tail = seen[-_TAIL:]
+            return
+
+    def tick(self) -> Iterator[Message]:
+        """Yield what waited for more to come, such as the escape key; call it every tenth of a second."""
+        if self._pasted is not None and self._clock() - self._fed_at_s > PASTE_SILENCE_S:
+            yield self._end_of_paste()
+        yield from self._usable(self._parser.tick())
+
+    def _end_of_paste(self) -> Paste:
+        text = b"".join([*(self._pasted or ()), self._tail]).decode("utf-8", "ignore")
+        self._pasted, self._tail = None, b""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return Paste("".join(each if each.isprintable() or each == "\n" else _blank(each) for each in text))
+
+    def _parsed(self, data: bytes) -> Iterator[Message]:
+        for token in _TOKENS.finditer(data):
+            # An escape character ends an unfinished sequence before a report, and goes no further itself.
+            for character in "\x1b" if token["report"] else self._decoder.decode(token[0]):
+                yield from self._usable(self._parser.feed(character))
+            if token.lastgroup and self._parser._awaiting.timeout is not None:
+                self._restart_parser()  # textual knows no such sequence, and would take its letters for keys
+
+    def _usable(self, events: Iterable[Message]) -> Iterator[Message]:
+        try:
+            found = list(events)
+        except Exception:  # noqa: BLE001 - no byte may end the dashboard
+            self._restart_parser()
+            return
+        for event in found:
+            if isinstance(event, Key) and _UNUSABLE.search(f"{event.key}{event.character}"):
+                continue
+            if isinstance(event, Resize) and not all(1 <= cells <= MOST_CELLS for cells in event.size):
+                self._parser.mouse_pixels = False  # it was no terminal's report
+                continue
+            yield event
+
+    def _restart_parser(self) -> None:
+        Parser.__init__(self._parser)  # forgets what is unfinished, not what it knows of the terminal
+
+
+def _blank(character: str) -> str:
+    return " " if character.isspace() else ""
+
+
+READ_BYTES = 4096
+TICK_S = 0.1
+
+
+class TerminalDriver(LinuxDriver):
+    """Reads the terminal through ``Keyboard``; everything else is textual's."""
+
+    def run_input_thread(self) -> None:
+        """Pass events on until the driver is stopped or suspended; runs in a thread."""
+        keyboard = Keyboard(debug=self._debug)
+        while not self.exit_event.is_set():
+            readable, _, _ = select.select([self.fileno], [], [], TICK_S)
+            data = os.read(self.fileno, READ_BYTES) if readable else b""
+            for event in chain(keyboard.feed(data), keyboard.tick()):
+                self.process_message(event)

@@ -1,0 +1,183 @@
+"""Text from a server made harmless, measured and cut for a terminal.
+
+A server's text is data: nothing in it may move the cursor, restyle the screen, reorder the words
+around it or take no room. What cannot be shown is replaced by a visible stand-in, never dropped in
+silence; only escape sequences, which were meant for another terminal, and variation selectors, which
+only choose between two looks of one character, are taken out.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+REPLACEMENT = "\ufffd"
+"""Stands for a character that has no picture of its own."""
+
+ELLIPSIS = "…"
+"""Ends a text that was cut."""
+
+TAB_CELLS = 4
+"""Distance of the tab stops a tab is widened to."""
+
+MARKS_PER_CHARACTER = 2
+"""Combining marks kept on one character; more of them only pile up."""
+
+_CHARACTERS_PER_CELL = 16  # more than any script needs; the rest of such a text is not looked at
+_CONTROL_PICTURES = 0x2400  # Unicode block with a picture for each C0 control
+_C0_END = 0x20
+_DELETE = 0x7F
+_PICTURE_OF_DELETE = "\u2421"
+_PICTURE_OF_NEWLINE = "\u2424"
+_IDEOGRAPHIC_SPACE = "\u3000"
+_VARIATION_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+)
+
+# String sequences end with BEL or ST, but never reach over another escape: an unfinished one loses its
+# introducer alone, so that hostile text cannot hide the rest of a line. Possessive: linear time.
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # CSI: colours, cursor
+    # OSC, DCS, SOS, PM, APC: strings with an end
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])(?:[^\x07\x1b\x9c]*+(?:\x07|\x1b\\|\x9c))?+"
+    r"|\x1b[ -/]*+[0-Z\\`-~]"  # the two- and three-character escapes
+)
+_ESCAPE_INTRODUCERS = re.compile(r"[\x1b\x90-\x9f]")
+_NOT_ASCII = re.compile(r"[^ -~]+")
+_TROUBLED_MARKS = re.compile(f"[{_VARIATION_SELECTORS}]|[{_MARKS}]{{{MARKS_PER_CHARACTER + 1}}}")
+_VARIATIONS = re.compile(f"[{_VARIATION_SELECTORS}]+")
+_PILED_MARKS = re.compile(f"([{_MARKS}]{{{MARKS_PER_CHARACTER}}})[{_MARKS}]+")
+
+
+def strip_ansi(text: str) -> str:
+    """The text without ANSI escape sequences (colours, cursor moves, titles, links …).
+
+    One pass: what is left may hold stray control characters. ``inert`` deals with those.
+    """
+    if _ESCAPE_INTRODUCERS.search(text) is None:
+        return text
+    return _ANSI.sub("", text)
+
+
+def last_carriage_segment(text: str) -> str:
+    r"""What a terminal would show last of a line that progress bars overwrote with ``\r``.
+
+    A trailing ``\r`` (or ``\r\n``) ends a segment and does not begin an empty one.
+    """
+    if "\r" not in text:
+        return text
+    ended = text.rstrip("\r\n")
+    return ended[ended.rfind("\r") + 1 :]
+
+
+def inert(text: str) -> str:
+    """The text as one line that a terminal can only show.
+
+    Escape sequences are removed, tabs widened to spaces and line ends at the end dropped. Other
+    controls become control pictures (``␀``, ``␛``, ``␤`` …); bidirectional controls, zero-width
+    characters, lone surrogates and unassigned characters become U+FFFD. Applying it twice changes
+    nothing more. Costs nearly nothing for plain text.
+    """
+    if text.isascii():
+        if text.isprintable():
+            return text
+    elif text.isprintable() and _TROUBLED_MARKS.search(text) is None:
+        return text
+    text = strip_ansi(text.rstrip("\r\n"))
+    if "\t" in text:
+        # expandtabs starts counting again after line ends, which the next step turns into pictures.
+        text = text.replace("\n", _PICTURE_OF_NEWLINE).replace("\r", "\u240d").expandtabs(TAB_CELLS)
+    text = _NOT_ASCII.sub(_replace_run, text)
+    if not text.isascii():
+        text = _PILED_MARKS.sub(r"\1", _VARIATIONS.sub("", text))
+    return text
+
+
+def _replace_run(match: re.Match[str]) -> str:
+    run = match.group()
+    return run if run.isprintable() else "".join(map(_stand_in, run))
+
+
+@lru_cache(maxsize=1024)
+def _stand_in(character: str) -> str:
+    """The character itself when it is harmless, else what is shown in its place."""
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if character == "\n" or character in "\u2028\u2029":
+        return _PICTURE_OF_NEWLINE
+    if code < _C0_END:
+        return chr(_CONTROL_PICTURES + code)
+    if code == _DELETE:
+        return _PICTURE_OF_DELETE
+    category = unicodedata.category(character)
+    if category == "Zs":
+        return "  " if character == _IDEOGRAPHIC_SPACE else " "
+    # Private use characters are what prompt and icon fonts are made of: one cell, harmless.
+    return character if category == "Co" else REPLACEMENT
+
+
+@lru_cache(maxsize=4096)
+def _character_cells(character: str) -> int:
+    category = unicodedata.category(character)
+    if category in ("Mn", "Me", "Cf", "Cc"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cell_width(text: str) -> int:
+    """How many terminal cells an inert text takes: wide East Asian characters take two, marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_character_cells, text))
+
+
+def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
+    """The text cut to at most ``cells`` cells, its end replaced by the ellipsis where it was cut.
+
+    Costs no more than what is shown, however long the text; expects inert text.
+    """
+    if cells <= 0:
+        return ""
+    if len(text) <= cells and text.isascii():
+        return text
+    head = text[: (cells + 1) * _CHARACTERS_PER_CELL]
+    if len(head) == len(text) and cell_width(head) <= cells:
+        return text
+    room = cells - cell_width(ellipsis)
+    if room < 0:
+        return clip(ellipsis, cells, ellipsis="") if ellipsis else ""
+    if head.isascii():
+        return head[:room] + ellipsis
+    used = 0
+    for position, character in enumerate(head):
+        used += _character_cells(character)
+        if used > room:
+            return head[:position] + ellipsis
+    return head + ellipsis
+
+
+def inert_lines(text: str) -> str:
+    """Text of several lines, each of them inert."""
+    return "\n".join(inert(line) for line in text.splitlines())
+
+
+def sanitize_lines(text: str) -> str:
+    """Sanitize each line and keep every line feed, a last one too."""
+    return "\n".join(map(inert, text.split("\n")))
+
+
+REDACTED = "[key]"
+
+
+def crash_text(error: BaseException, secrets: Iterable[str] = ()) -> str:
+    """The traceback as lines that a terminal can only show, without the secrets."""
+    report = inert_lines("".join(traceback.format_exception(error)))
+    for secret in secrets:
+        report = report.replace(secret, REDACTED)
+    return report

@@ -1,0 +1,157 @@
+"""Quantities as people read them. Every function answers ``UNKNOWN`` for a missing or undefined value."""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN = "–"
+"""Stands for a value that is not known."""
+
+MINUTE_S = 60
+HOUR_S = 60 * MINUTE_S
+DAY_S = 24 * HOUR_S
+
+_IEC_STEP = 1024
+_IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_SLOW_STEPS_PER_S = 0.1  # slower than this, seconds a step are read more easily
+_SMALL_COST_USD = 100.0  # from here on cents no longer matter
+
+
+def _missing(value: float | None) -> bool:
+    return value is None or not math.isfinite(value)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """The value with that many significant digits, never in scientific notation, at least its whole part."""
+    if value == 0:
+        return "0"
+    # Round first: 9.996 has one digit before the point, but its three digits are 10.0.
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:.{decimals}f}"
+
+
+def bytes_iec(size_bytes: float | None) -> str:
+    """``1234567`` → ``1.18 MiB``: three significant digits, binary units; whole bytes below 1 KiB."""
+    if size_bytes is None or _missing(size_bytes):
+        return UNKNOWN
+    if size_bytes < 0:
+        return "-" + bytes_iec(-size_bytes)
+    if round(size_bytes) < _IEC_STEP:
+        return f"{round(size_bytes)} B"
+    value = float(size_bytes)
+    last = len(_IEC_UNITS) - 1
+    place = 0
+    # 1023.7 KiB is read as 1.00 MiB: the number shown never reaches the next unit.
+    while place < last and (place == 0 or round(value) >= _IEC_STEP):
+        value /= _IEC_STEP
+        place += 1
+    shown = f"{value:.0f}" if value >= 999.5 else significant(value)
+    return f"{shown} {_IEC_UNITS[place]}"
+
+
+def percent(fraction: float | None) -> str:
+    """``0.463`` → ``46 %``; whole percents."""
+    if fraction is None or _missing(fraction):
+        return UNKNOWN
+    return f"{fraction * 100:.0f} %"
+
+
+def cores(value: float | None) -> str:
+    """CPU cores in use: ``12.3``, ``0.25``; whole from a hundred on."""
+    if value is None or _missing(value):
+        return UNKNOWN
+    return (
+        significant(value, 2)
+        if abs(value) < 1
+        else significant(value)
+        if abs(value) < 100
+        else f"{value:.0f}"
+    )
+
+
+def duration(seconds: float | None) -> str:
+    """``22320`` → ``6h 12m``; ``2460`` → ``41m``; ``9`` → ``9s``; ``273600`` → ``3d 4h``. Rounds down."""
+    if seconds is None or _missing(seconds):
+        return UNKNOWN
+    whole = max(0, int(seconds))
+    if whole < MINUTE_S:
+        return f"{whole}s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S}m"
+    if whole < DAY_S:
+        return f"{whole // HOUR_S}h {whole % HOUR_S // MINUTE_S:02d}m"
+    return f"{whole // DAY_S}d {whole % DAY_S // HOUR_S}h"
+
+
+def age(seconds: float | None) -> str:
+    """``2s``, ``12m``, ``3h``, ``5d``: the largest unit alone, rounded down; the future is ``0s``."""
+    if seconds is None or _missing(seconds):
+        return UNKNOWN
+    whole = max(0, int(seconds))
+    for unit_s, sign in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "m")):
+        if whole >= unit_s:
+            return f"{whole // unit_s}{sign}"
+    return f"{whole}s"
+
+
+def rate(steps_per_s: float | None) -> str:
+    """``0.18 it/s``, ``12.3 it/s``; slower than one step in ten seconds ``20.0 s/it``."""
+    if steps_per_s is None or _missing(steps_per_s) or steps_per_s <= 0:
+        return UNKNOWN
+    if steps_per_s < _SLOW_STEPS_PER_S:
+        return step_time(1 / steps_per_s)
+    if steps_per_s < 1:
+        return f"{significant(steps_per_s, 2)} it/s"
+    return f"{significant(steps_per_s) if steps_per_s < 1000 else count(steps_per_s)} it/s"
+
+
+def step_time(seconds: float | None) -> str:
+    """How long a step takes: ``5.30 s/it``, ``290 ms/it``."""
+    if seconds is None or _missing(seconds) or seconds <= 0:
+        return UNKNOWN
+    if seconds < 1:
+        return f"{significant(seconds * 1000)} ms/it"
+    return f"{significant(seconds) if seconds < 1000 else count(seconds)} s/it"
+
+
+def count(value: float | None) -> str:
+    """A whole number with its thousands parted: ``4,120``."""
+    if value is None or _missing(value):
+        return UNKNOWN
+    return f"{round(value):,}"
+
+
+def money(usd: float | None) -> str:
+    """US dollars: ``$0.42``, ``$12.50``, ``$1,012``; cents are left out from a hundred on."""
+    if usd is None or _missing(usd):
+        return UNKNOWN
+    if usd < 0:
+        return "-" + money(-usd)
+    return f"${usd:.2f}" if round(usd, 2) < _SMALL_COST_USD else f"${round(usd):,}"
+
+
+def number(value: float | None) -> str:
+    """A reading such as a loss or a learning rate: ``0.913``, ``12.4``, ``1.9e-05``, ``nan``, ``inf``."""
+    if value is None:
+        return UNKNOWN
+    if not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    size = abs(value)
+    if size != 0 and (size < 1e-3 or size >= 1e6):
+        return f"{value:.3g}"
+    return significant(value) if size < 1000 else count(value)
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_EMPTY = "·"
+
+
+def share_bar(fraction: float, cells: int, *, empty: str = _EMPTY) -> str:
+    """The share, 0 to 1, as ``cells`` cells; more than nothing is never shown as nothing."""
+    eighths = round(max(0.0, min(1.0, fraction)) * cells * 8)
+    if fraction > 0:
+        eighths = max(1, eighths)
+    full, part = divmod(eighths, 8)
+    bar = _EIGHTHS[8] * full + (_EIGHTHS[part] if part else "")
+    return bar + empty * (cells - len(bar))

@@ -1,0 +1,442 @@
+"""What the node × GPU matrix shows: a row for each node, and the words around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Literal
+
+from rich.cells import cell_len
+
+from tui.analysis.series import EMPTY, Range, Series, reduce_columns
+from tui.text.names import apart
+from tui.text.sanitize import clip, inert
+from tui.widgets.charts.legend import short_names
+from tui.widgets.charts.spec import BLOCKS, GAP, block, value_at
+from tui.widgets.charts.ticks import duration_label
+from tui.widgets.tones import HEAT_LEVELS
+
+Shares = tuple[float | None, ...]
+"""One share (0–1) a GPU; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One node (or, of one node alone, one GPU).
+
+    Attributes:
+        name: its name.
+        label_note: a sign and a word such as "▲ slow"; empty for none. The sign stands alone where room
+            is scarce.
+        values: one share (0–1) a GPU; None where it is not known.
+        mean: their mean, or None.
+        history: its share over time, or that times ``Frame.full``, for a matrix that shows time.
+        facts: CPU, memory, disk … as texts, in the order of ``Frame.facts``.
+    """
+
+    name: str
+    label_note: str
+    values: Shares
+    mean: float | None
+    history: Series = EMPTY
+    facts: tuple[str, ...] = ()
+
+    @property
+    def sign(self) -> str:
+        """The note's sign alone."""
+        return self.label_note[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a matrix shows beside its nodes.
+
+    Attributes:
+        title: what the cells show.
+        over_time: a row of history a node instead of its GPUs now.
+        start: where the history begins, epoch seconds.
+        end: where it ends.
+        full: the value in the histories that is a share of 1.
+        end_label: what its end is called.
+        low_is_bad: of each cell of time the lowest value is shown, else the highest.
+        facts: titles of the columns beside the cells.
+        remark: a few words on all nodes together, such as the cache's size, for the header.
+    """
+
+    title: str = ""
+    over_time: bool = False
+    start: float = 0.0
+    end: float = 0.0
+    full: float = 1.0
+    end_label: str = "now"
+    low_is_bad: bool = True
+    facts: tuple[str, ...] = ()
+    remark: str = ""
+
+
+Glyph = tuple[str, str]
+"""A text and the name of its style."""
+
+_LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)  # none to four dots of a braille cell's columns, from the bottom
+_RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+_BRAILLE = 0x2800
+_HEIGHTS = 4
+_LOWERED = {BLOCKS[-1]: BLOCKS[-2]}  # full cells would grow together with those of the next node
+
+
+def heat(share: float | None) -> str:
+    """The style of a share: "heat-0" … or "unknown"."""
+    if share is None or isnan(share):
+        return "unknown"
+    return f"heat-{min(int(min(max(share, 0.0), 1.0) * HEAT_LEVELS), HEAT_LEVELS - 1)}"
+
+
+def bar(share: float | None) -> Glyph:
+    """A cell for one GPU."""
+    glyph = block(share)
+    return _LOWERED.get(glyph, glyph), heat(share)
+
+
+def braille_bars(shares: Sequence[float | None]) -> list[Glyph]:
+    """Two GPUs a cell, one to four dots high, in the heat of the lower of the two.
+
+    An unknown share has no dot; where both are unknown the cell is ``·``.
+    """
+    glyphs = []
+    for at in range(0, len(shares), 2):
+        pair = shares[at : at + 2]
+        known = [share for share in pair if share is not None and not isnan(share)]
+        if not known:
+            glyphs.append((GAP, "unknown"))
+            continue
+        left = _dots(pair[0])
+        right = _dots(pair[1]) if len(pair) > 1 else 0
+        glyphs.append((chr(_BRAILLE | _LEFT[left] | _RIGHT[right]), heat(min(known))))
+    return glyphs
+
+
+def _dots(share: float | None) -> int:
+    if share is None or isnan(share):
+        return 0
+    return 1 + min(_HEIGHTS - 1, int(min(max(share, 0.0), 1.0) * _HEIGHTS))
+
+
+Density = Literal["lines", "blocks", "braille"]
+"""`lines`: a line a node, with name, mean and remark. `blocks`: several nodes in a line, a block a GPU.
+`braille`: likewise with two GPUs in a cell."""
+
+LABEL_GAP = 1
+GAP_CELLS = 1
+"""Between nodes in a line: the place of their sign."""
+
+_LINE_CELLS = 14  # below that many cells beside the GPUs, a line says too little about its node
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Where nodes are drawn.
+
+    ``across`` nodes lie in a line, ``node_cells`` wide each (their gap included), after ``label_cells``;
+    ``lines`` is how many lines they take in all.
+    """
+
+    density: Density
+    across: int
+    node_cells: int
+    label_cells: int
+    lines: int
+
+    def line_of(self, index: int) -> int:
+        """The line, from 0, of a node."""
+        return index // self.across
+
+    def node_at(self, line: int, column: int) -> int | None:
+        """The number of the node at a cell of a line; None beside the nodes."""
+        if self.density == "lines":
+            return line
+        place = (column - self.label_cells) // self.node_cells
+        return line * self.across + place if 0 <= place < self.across else None
+
+
+def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) -> Shape:
+    """The least dense layout in which all nodes fit into ``height`` lines; the densest when none does.
+
+    Args:
+        nodes: how many there are.
+        gpus: the most that any node has.
+        label_cells: how wide the widest short name is.
+        width: cells.
+        height: lines, without header and summary.
+    """
+    plain = Shape("lines", 1, width, 0, nodes)
+    if nodes <= height or gpus == 0 or nodes == 0:
+        return plain
+    best = plain
+    for density, cells in (("blocks", gpus), ("braille", -(-gpus // 2))):
+        node_cells = cells + GAP_CELLS
+        across = max(0, (width - label_cells - LABEL_GAP) // node_cells)
+        across = _round(min(across, nodes))
+        if not across:
+            continue
+        best = Shape(density, across, node_cells, label_cells + LABEL_GAP, -(-nodes // across))  # type: ignore[arg-type]
+        if best.lines <= height:
+            return best
+    return best
+
+
+def _round(across: int) -> int:
+    """Down to a number whose multiples are easy to count: 4, 8, 10, 16 and the like."""
+    return max((many for many in (1, 2, 4, 5, 8, 10, 16, 20, 32, 64) if many <= across), default=0)
+
+
+MAX_NAME_CELLS = 20
+HEADER_LINES = 1
+SCROLL_BAR_CELLS = 1  # as the widget's style has it
+VALUE_CELLS = 5  # "100 %"
+NOTE_CELLS = 6
+"""Kept free for "▲ slow" and its like, so that the cells stay where they are when one comes or goes."""
+SIGN_CELLS = 2
+"""Always free for the note's sign and the space before it."""
+LEAST_NAME_CELLS = 6
+_BETWEEN = 1
+_CELL_STEP = 2  # a cell and the space after it
+_FACT_GAP = 2
+_LEAST_HISTORY_CELLS = 10
+
+
+class MatrixPainter:
+    """Knows rows, frame and size; draws a line when it is asked to."""
+
+    def __init__(self, unit: Callable[[float | None], str]) -> None:
+        self._unit = unit
+        self.rows: tuple[MatrixRow, ...] = ()
+        self.frame = Frame()
+        self.shape = Shape("lines", 1, 0, 0, 0)
+        self._short: list[str] = []
+        self._names: list[str] = []
+        self._cut: tuple[tuple[list[str], int], dict[str, str]] = (([], 0), {})
+        self._widths = (0, 0, 0)
+        self._fact_widths: tuple[int, ...] = ()
+        self._room = (0, 0)
+
+    def lay_out(self, rows: tuple[MatrixRow, ...], frame: Frame, room: tuple[int, int]) -> bool:
+        """Take what is to be shown and the room for it. Returns whether lines moved."""
+        gpus = max((len(row.values) for row in rows), default=0)
+        names = [inert(row.name) for row in rows]
+        widths = (
+            min(MAX_NAME_CELLS, max(map(cell_len, names), default=0)),
+            max(NOTE_CELLS, *(cell_len(inert(row.label_note)) for row in rows), 0),
+            gpus,
+        )
+        facts = tuple(
+            max(cell_len(title), *(cell_len(inert(row.facts[at])) for row in rows if at < len(row.facts)), 0)
+            for at, title in enumerate(frame.facts)
+        )
+        short = names if frame.over_time else apart(short_names(names), MAX_NAME_CELLS)
+        label = min(MAX_NAME_CELLS, max(map(cell_len, short), default=0))
+        shape = _shape(frame, len(rows), gpus, label, room)
+        if HEADER_LINES + shape.lines + _has_footer(rows, frame, shape) > room[1]:
+            room = (max(0, room[0] - SCROLL_BAR_CELLS), room[1])  # the bar would lie over the last cells
+            shape = _shape(frame, len(rows), gpus, label, room)
+        before = (self._widths, self._fact_widths, self.shape, self._room, len(self.rows))
+        moved = before != (widths, facts, shape, room, len(rows)) or self.frame != frame
+        self.rows, self.frame, self._room = rows, frame, room
+        self._widths, self._fact_widths, self.shape = widths, facts, shape
+        self._short, self._names = short, names
+        return moved
+
+    @property
+    def has_footer(self) -> bool:
+        """Whether the last line says more: of the node under the cursor, or of the time."""
+        return _has_footer(self.rows, self.frame, self.shape)
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are with header and footer, on the screen or not."""
+        return HEADER_LINES + self.shape.lines + self.has_footer
+
+    # --- lines --------------------------------------------------------------------------------
+
+    def header(self) -> list[Glyph]:
+        """The line above the nodes: title, and what the columns are."""
+        width = self._room[0]
+        title = inert(self.frame.title)
+        if self.shape.density != "lines":
+            return [
+                (clip(title, width), "title"),
+                (clip(self._summary(), max(0, width - cell_len(title))), "value"),
+            ]
+        left = self._left_cells()
+        if not self._widths[2] and not self.frame.over_time:
+            return [(clip(title, width), "title")]
+        cells = self._cell_room(left)
+        if self.frame.over_time:
+            left += cells  # no numbers over the cells: the title may lie there
+        shown = clip(title, max(0, left - _BETWEEN))
+        runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
+        if not self.frame.over_time:
+            # Two-digit GPU numbers would touch: from ten on only the last digit is shown.
+            numbers = "".join(f"{gpu % 10} " for gpu in range(self._widths[2]))
+            runs.append((numbers, "header"))
+        if self._facts_fit(self._left_cells()):
+            runs.append((self._facts(self.frame.facts), "header"))
+        return runs
+
+    def _summary(self) -> str:
+        known = [row for row in self.rows if row.mean is not None]
+        if not known:
+            return f"  {len(self.rows)} nodes"
+        mean = sum(row.mean for row in known if row.mean is not None) / len(known)
+        worst = (min if self.frame.low_is_bad else max)(known, key=lambda row: row.mean or 0.0)
+        word = "low" if self.frame.low_is_bad else "high"
+        marked = [row for row in self.rows if row.sign]
+        signs = "".join(
+            f"  {sign}{sum(row.sign == sign for row in marked)}"
+            for sign in dict.fromkeys(row.sign for row in marked)
+        )
+        remark = f"  {inert(self.frame.remark)}" if self.frame.remark else ""
+        # The remark on what is sick goes first: what does not fit is cut off at the right.
+        return f" {self._unit(mean)}{signs}  {word} {self._unit(worst.mean)} {inert(worst.name)}{remark}"
+
+    def footer(self, cursor: str | None) -> list[Glyph]:
+        """The line below the nodes: the time axis, or the node under the cursor."""
+        if self.frame.over_time:
+            left = self._left_cells()
+            cells = self._cell_room(left)
+            begin = f"-{duration_label(self.frame.end - self.frame.start)}"
+            gap = cells - len(begin) - len(self.frame.end_label)
+            axis = begin + " " * gap + self.frame.end_label if gap > 0 else ""
+            return [(" " * left + axis, "header")]
+        row = next((row for row in self.rows if row.name == cursor), self.rows[0])
+        name = self._name(row, MAX_NAME_CELLS)
+        note = inert(row.label_note)
+        room = self._room[0] - cell_len(f"{name} {self._unit(row.mean)} {note}")
+        facts = ""
+        for title, value in zip(self.frame.facts, row.facts, strict=False):
+            fact = f"  {title} {inert(value)}"
+            facts += fact if cell_len(facts + fact) <= room else ""  # whole or not at all
+        return [
+            (f"{name} ", "name"),
+            (self._unit(row.mean), "value"),
+            (f" {note}" if note else "", "note"),
+            (facts, "header"),
+        ]
+
+    def line(self, number: int, cursor: str | None) -> list[Glyph]:
+        """A line of nodes, from 0; ``cursor`` names the node that is marked."""
+        if self.shape.density == "lines":
+            return self._row(self.rows[number], cursor) if number < len(self.rows) else []
+        first = number * self.shape.across
+        rows = self.rows[first : first + self.shape.across]
+        if not rows:
+            return []
+        label = clip(self._short[first], self.shape.label_cells - 1)
+        runs: list[Glyph] = [(label.rjust(self.shape.label_cells - 1) + " ", "header")]
+        for row in rows:
+            cells = (
+                [bar(value) for value in row.values]
+                if self.shape.density == "blocks"
+                else braille_bars(row.values)
+            )
+            marked = row.name == cursor
+            runs += [(glyph, f"{style} cursor" if marked else style) for glyph, style in cells]
+            rest = self.shape.node_cells - len(cells) - 1
+            runs.append((" " * rest + (row.sign or " "), "note"))
+        return runs
+
+    # --- a line a node ------------------------------------------------------------------------
+
+    def _name(self, row: MatrixRow, cells: int) -> str:
+        """The node's name in at most so many cells, told from the others'."""
+        asked = (self._names, cells)
+        if self._cut[0] != asked:
+            self._cut = (asked, dict(zip(self._names, apart(self._names, cells), strict=True)))
+        return self._cut[1][inert(row.name)]
+
+    def _left_cells(self) -> int:
+        """Cells before the heat cells; the name gives way when there is little room."""
+        name, note, gpus = self._widths
+        wanted = name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
+        cells = (
+            _LEAST_HISTORY_CELLS if self.frame.over_time else gpus * _CELL_STEP - 1
+        )  # no space after the last
+        return max(0, min(wanted, self._room[0] - cells))
+
+    def _facts_cells(self) -> int:
+        return sum(width + _FACT_GAP for width in self._fact_widths)
+
+    def _facts_fit(self, left: int) -> bool:
+        cells = _LEAST_HISTORY_CELLS * 2 if self.frame.over_time else self._widths[2] * _CELL_STEP
+        return bool(self._fact_widths) and left + cells + self._facts_cells() <= self._room[0]
+
+    def _cell_room(self, left: int) -> int:
+        """Cells for the history of a node."""
+        return max(0, self._room[0] - left - (self._facts_cells() if self._facts_fit(left) else 0))
+
+    def _facts(self, texts: Sequence[str]) -> str:
+        return "".join(
+            " " * (_FACT_GAP + width - cell_len(text)) + text
+            for width, text in zip(self._fact_widths, map(inert, texts), strict=False)
+        )
+
+    def _row(self, row: MatrixRow, cursor: str | None) -> list[Glyph]:
+        left = self._left_cells()
+        note = inert(row.label_note)
+        # A sign beside a node says more than a few letters of its name.
+        sign_cells = SIGN_CELLS if left - VALUE_CELLS - 2 * _BETWEEN > LEAST_NAME_CELLS else 0
+        name_cells = min(self._widths[0], max(0, left - VALUE_CELLS - 2 * _BETWEEN - sign_cells))
+        name = self._name(row, name_cells)
+        value = clip(self._unit(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)
+        rest = left - name_cells - _BETWEEN - VALUE_CELLS
+        if cell_len(note) > rest - 2 * _BETWEEN:
+            note = row.sign if rest >= 2 else ""  # the sign alone says enough, even close to the cells
+        runs: list[Glyph]
+        if rest >= 0:
+            beside = " " + note if note else ""
+            runs = [
+                (name, "cursor" if row.name == cursor else "name"),
+                (" " * (name_cells - cell_len(name) + _BETWEEN), "name"),
+                (value, "value"),
+                (beside + " " * (rest - cell_len(beside)), "note"),
+            ]
+        else:
+            runs = [(clip(value, left).rjust(left), "value")]
+        if self.frame.over_time:
+            runs += self._history(row, self._cell_room(left))
+        else:
+            for share in row.values:
+                glyph, style = bar(share)
+                runs.append((f"{glyph} ", style))
+            runs.append((" " * (_CELL_STEP * (self._widths[2] - len(row.values))), "name"))
+        if self._facts_fit(left):
+            runs.append((self._facts(row.facts), "name"))
+        return runs
+
+    def _history(self, row: MatrixRow, cells: int) -> list[Glyph]:
+        ranges: tuple[Range | None, ...] = reduce_columns(
+            row.history, self.frame.start, self.frame.end, cells
+        )
+        pick = 0 if self.frame.low_is_bad else 1
+        cell_s = (self.frame.end - self.frame.start) / max(1, cells)
+        glyphs = []
+        for place, found in enumerate(ranges):
+            # Where samples are sparser than cells, the nearest one stands for those around it.
+            nearest = value_at(row.history, self.frame.start + (place + 0.5) * cell_s)
+            value = nearest if found is None else found[pick]
+            glyphs.append(bar(None if value is None else value / self.frame.full))
+        return glyphs
+
+
+def _shape(frame: Frame, nodes: int, gpus: int, label: int, room: tuple[int, int]) -> Shape:
+    width, height = room
+    if frame.over_time:
+        return Shape("lines", 1, width, 0, nodes)
+    shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES))
+    if shape.density != "lines":  # the line below, on the node under the cursor, needs room too
+        shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES - 1))
+    return shape
+
+
+def _has_footer(rows: Sequence[MatrixRow], frame: Frame, shape: Shape) -> bool:
+    return bool(rows) and (shape.density != "lines" or frame.over_time)

@@ -1,0 +1,268 @@
+"""The blocks of a log in their order: numbered, found by number and time, kept in memory or in a file."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+
+from tui.widgets.log_view.block import BLOCK_LINES, Block, Columns
+from tui.widgets.log_view.stored_block import Chapter, RawText, SpillFile
+
+_BLOCKS_IN_MEMORY = 16  # a small log has small blocks, so that it can hold to its limit
+_LEAST_BLOCK_LINES = 16
+
+
+class Shelf:
+    """Lines as columns, in blocks; at most about ``max_lines`` of them in memory.
+
+    Attributes:
+        max_lines: lines in memory; older blocks go to a file.
+    """
+
+    def __init__(self, max_lines: int) -> None:
+        self.max_lines = max_lines
+        self._block_lines = max(_LEAST_BLOCK_LINES, min(BLOCK_LINES, max_lines // _BLOCKS_IN_MEMORY))
+        self._spill = SpillFile()
+        self._chapters: list[Chapter] = []
+        self._starts: list[int] = []
+        self._end = 0
+        self._in_memory = 0
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._end - self.first
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest line."""
+        return self._starts[0] if self._starts else self._end
+
+    @property
+    def end(self) -> int:
+        """One more than the number of the newest line."""
+        return self._end
+
+    @property
+    def in_memory(self) -> int:
+        """How many lines are in memory."""
+        return self._in_memory
+
+    @property
+    def spilled_bytes(self) -> int:
+        """How large the file is."""
+        return self._spill.size_bytes
+
+    @property
+    def span_ns(self) -> tuple[int, int] | None:
+        """The stamps of the first and the last line; None without any."""
+        if not self._chapters:
+            return None
+        return self._chapters[0].first_ns, self._chapters[-1].last_ns
+
+    def _at(self, seq: int) -> int:
+        return bisect_right(self._starts, seq) - 1
+
+    def block(self, seq: int) -> tuple[Block, int]:
+        """The block that holds a line, and the number of its first line. Raises IndexError."""
+        if not self.first <= seq < self._end:
+            raise IndexError(seq)
+        at = self._at(seq)
+        return self._chapters[at].load(self._spill), self._starts[at]
+
+    def chapters(self, low: int, high: int) -> Iterator[tuple[int, Chapter]]:
+        """The first number of each block that holds lines ``low <= seq < high``, and what is known of it."""
+        at = max(0, self._at(low))
+        while low < high and at < len(self._starts) and self._starts[at] < high:
+            yield self._starts[at], self._chapters[at]
+            at += 1
+
+    def chapters_back(self, low: int, high: int) -> Iterator[tuple[int, Chapter]]:
+        """The same blocks, the newest first."""
+        at = self._at(high - 1)
+        while low < high and at >= 0 and self._starts[at] + len(self._chapters[at]) > low:
+            yield self._starts[at], self._chapters[at]
+            at -= 1
+
+    def load(self, chapter: Chapter) -> Block:
+        """The lines of a block."""
+        return chapter.load(self._spill)
+
+    def raw(self, chapter: Chapter) -> RawText | None:
+        """The messages of a block in one piece, where they are; None while it grows."""
+        return chapter.raw(self._spill)
+
+    def seq_at(self, time_ns: int) -> int:
+        """The number of the first line at or after a time; ``end`` when there is none."""
+        at = bisect_left(self._chapters, time_ns, key=lambda chapter: chapter.last_ns)
+        if at == len(self._chapters):
+            return self._end
+        return self._starts[at] + bisect_left(self._chapters[at].load(self._spill).stamps, time_ns)
+
+    def first_with(self, wanted: set[int], seq: int) -> int | None:
+        """The first line from one on that has one of these codes."""
+        for start, chapter in self.chapters(seq, self._end):
+            if chapter.codes.isdisjoint(wanted):
+                continue
+            codes = chapter.load(self._spill).codes
+            for index in range(max(0, seq - start), len(codes)):
+                if codes[index] in wanted:
+                    return start + index
+        return None
+
+    def last_with(self, wanted: set[int], seq: int) -> int | None:
+        """The last line before one that has one of these codes."""
+        for start, chapter in self.chapters_back(self.first, seq):
+            if chapter.codes.isdisjoint(wanted):
+                continue
+            codes = chapter.load(self._spill).codes
+            for index in range(min(len(codes), seq - start) - 1, -1, -1):
+                if codes[index] in wanted:
+                    return start + index
+        return None
+
+    # --- changing -----------------------------------------------------------------------------
+
+    def extend(self, columns: Columns) -> None:
+        """Add lines at the end, not older than those there."""
+        count = len(columns[0])
+        room = 0
+        if self._chapters and not self._chapters[-1].is_sealed:
+            room = self._block_lines - len(self._chapters[-1])
+        done = 0
+        while done < count:
+            size = min(room or self._block_lines, count - done)
+            self._grow(_part(columns, done, done + size))
+            done, room = done + size, 0
+
+    def _grow(self, columns: Columns) -> None:
+        if not self._chapters or self._chapters[-1].is_sealed:
+            self._chapters.append(Chapter(Block()))
+            self._starts.append(self._end)
+        last = self._chapters[-1]
+        last.extend(*columns)
+        self._end += len(columns[0])
+        self._in_memory += len(columns[0])
+        if len(last) >= self._block_lines:
+            last.seal()
+
+    def put_before(self, columns: Columns) -> None:
+        """Add lines before all others, not younger than those."""
+        count = len(columns[0])
+        if self._chapters and len(self._chapters[0]) + count <= self._block_lines:
+            # Small pages of history share a block.
+            self._chapters[0].put_before(self._spill, *columns)
+            self._starts[0] -= count
+            self._recount()
+            return
+        for high in range(count, 0, -self._block_lines):
+            part = _part(columns, max(0, high - self._block_lines), high)
+            chapter = Chapter(Block())
+            chapter.extend(*part)
+            chapter.seal()
+            self._starts.insert(0, self.first - len(part[0]))
+            self._chapters.insert(0, chapter)
+            self._in_memory += len(part[0])
+
+    def insert(self, columns: Columns) -> list[int]:
+        """Put lines (in time order) where their times belong, after those of the same time.
+
+        Returns the numbers of the lines that they were put before, as those were. There must be a line.
+        """
+        stamps, codes, texts, ids = columns
+        places: list[int] = []
+        lowest = len(self._chapters)
+        targets = [
+            max(0, bisect_right(self._chapters, stamp, key=lambda chapter: chapter.first_ns) - 1)
+            for stamp in stamps
+        ]
+        for number, (at, stamp) in enumerate(zip(targets, stamps, strict=True)):
+            lowest = min(lowest, at)
+            chapter = self._chapters[at]
+            already = number - targets.index(at)  # put into this block before this one, all of them earlier
+            index = bisect_right(chapter.load(self._spill).stamps, stamp)
+            places.append(self._starts[at] + index - already)
+            chapter.insert(
+                self._spill, index, stamp, codes[number], texts[number], ids[number] if ids else None
+            )
+        for at in sorted(set(targets), reverse=True):
+            if len(self._chapters[at]) > 2 * self._block_lines:
+                self._chapters[at : at + 1] = self._chapters[at].parts(self._block_lines)
+            elif at < len(self._chapters) - 1 or len(self._chapters[at]) >= self._block_lines:
+                self._chapters[at].seal()
+        self._recount(lowest)
+        return places
+
+    def remove(self, seq: int) -> None:
+        """Take a line out; those after it move up."""
+        at = self._at(seq)
+        chapter = self._chapters[at]
+        chapter.remove(self._spill, seq - self._starts[at])
+        if len(chapter):
+            if at < len(self._chapters) - 1:
+                chapter.seal()
+            self._recount(at)
+            return
+        start = self._starts[at]
+        del self._chapters[at], self._starts[at]
+        if at < len(self._starts):
+            self._starts[at] = start
+            self._recount(at)
+        else:
+            self._end -= 1
+            self._recount(max(0, at - 1))
+
+    def _recount(self, at: int = 0) -> None:
+        """Number the blocks anew from one on."""
+        if self._chapters:
+            lengths = [len(chapter) for chapter in self._chapters[at:]]
+            self._starts[at:] = list(accumulate(lengths[:-1], initial=self._starts[at]))
+            self._end = self._starts[-1] + lengths[-1]
+        self._in_memory = sum(len(chapter) for chapter in self._chapters if chapter.in_memory)
+
+    def make_room(self) -> int:
+        """Write the oldest blocks in memory to the file, as far as there are too many lines.
+
+        Where the file cannot grow, its oldest blocks make place for younger ones; without a file at
+        all, the oldest in memory go. Returns how many lines were dropped so.
+        """
+        before = self.first
+        if self._in_memory <= self.max_lines:
+            return 0
+        for chapter in self._chapters[:-1]:
+            if self._in_memory <= self.max_lines:
+                break
+            if chapter.in_memory:
+                self._spill_or_drop(chapter)
+        return self.first - before
+
+    def _spill_or_drop(self, chapter: Chapter) -> None:
+        while True:
+            try:
+                chapter.spill(self._spill)
+            except OSError:
+                oldest = self._chapters.pop(0)
+                del self._starts[0]
+                if oldest.in_memory:
+                    self._in_memory -= len(oldest)
+                oldest.discard(self._spill)
+                if oldest is chapter:
+                    return
+            else:
+                self._in_memory -= len(chapter)
+                return
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._chapters.clear()
+        self._starts.clear()
+        self._spill.clear()
+        self._end = self._in_memory = 0
+
+
+def _part(columns: Columns, low: int, high: int) -> Columns:
+    stamps, codes, texts, ids = columns
+    if low == 0 and high == len(stamps):
+        return columns
+    return stamps[low:high], codes[low:high], texts[low:high], ids[low:high] if ids is not None else None

@@ -1,0 +1,312 @@
+"""The colours that a job printed as the terminal's own: its sixteen follow the theme of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from api_client.models.logs import LogGap
+from tui.analysis.logs.ansi import AnsiStyle, Colour
+from tui.analysis.logs.pattern import LogPattern
+from tui.text.sanitize import clip, inert
+from tui.text.units import duration
+from tui.widgets.log_view.block import LineFacts
+from tui.widgets.log_view.folds import FoldKind
+from tui.widgets.log_view.gutter import LEVEL_SIGNS, NodeLabels, TimeColumn
+from tui.widgets.log_view.layout import Layout, TextRow
+from tui.widgets.log_view.store import LogStore
+from tui.widgets.tones import SERIES_COLOURS
+
+
+@lru_cache(maxsize=512)
+def rich_style(look: AnsiStyle) -> Style:
+    """A style for a stretch of a line; what it does not say stays as it is."""
+    return Style(
+        color=_colour(look.foreground),
+        bgcolor=_colour(look.background),
+        bold=look.bold or None,
+        dim=look.dim or None,
+        italic=look.italic or None,
+        underline=look.underline or None,
+        reverse=look.reverse or None,
+        strike=look.strike or None,
+    )
+
+
+def _colour(colour: Colour | None) -> Color | None:
+    if colour is None:
+        return None
+    return Color.from_ansi(colour) if isinstance(colour, int) else Color.from_rgb(*colour)
+
+
+class Face(NamedTuple):
+    """Everything a row's look depends on but its texts; so it is the key under which that is remembered.
+
+    Attributes:
+        seq: the number of the line in whose place the row is.
+        shown: the number of the line whose text is shown.
+        fold: why lines are folded here; empty for a line that stands for itself.
+        lines: how many lines the row stands for.
+        is_open: whether the fold's lines are all shown.
+        pretty: whether an object in the message is spread over several rows.
+    """
+
+    seq: int
+    shown: int
+    fold: FoldKind | None = None
+    lines: int = 1
+    is_open: bool = False
+    pretty: bool = False
+
+
+class Marks(NamedTuple):
+    """What the reader put on a row, or did to it.
+
+    Attributes:
+        cursor: the reader's line.
+        selected: among the selected lines.
+        bookmark: marked.
+        match: where the search has come to.
+    """
+
+    cursor: bool = False
+    selected: bool = False
+    bookmark: bool = False
+    match: bool = False
+
+
+LATE_SIGN = "↶"
+"""Marks a line that arrived after lines of a later time."""
+BOOKMARK_SIGN = "◆"
+CURSOR_SIGN = "›"
+CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
+
+_CACHED_LINES = 1024
+_NS_PER_S = 1_000_000_000
+_LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
+_PLAIN = Marks()
+_CHARACTERS_PER_CELL = 4  # inert text has two marks on a character at most
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How lines are shown; a change forgets all lines.
+
+    Attributes:
+        width: cells of a line, the scroll bar not counted.
+        pan: cells cut off at the left of the text.
+        pattern: what to mark; None for nothing.
+        has_colours: whether the job's own colours are shown.
+    """
+
+    width: int
+    pan: int = 0
+    pattern: LogPattern | None = None
+    has_colours: bool = True
+
+
+class Painter:
+    """Makes the segments of one screen line of a row."""
+
+    def __init__(
+        self, layout: Layout, labels: NodeLabels, times: TimeColumn, style: Callable[[str], Style]
+    ) -> None:
+        self._layout = layout
+        self._labels = labels
+        self._times = times
+        self._style = style
+        self._view = View(0)
+        self._lines: dict[tuple[Face, int, Marks], list[Segment]] = {}
+
+    @property
+    def gutter_cells(self) -> int:
+        """Cells before the text: mark, time, late sign, label, level and fold signs and what parts them."""
+        label = self._labels.width
+        return 1 + self._times.cells + 1 + (label + 1 if label else 0) + 2
+
+    def learn(self, replicas: Iterable[str | None]) -> bool:
+        """Get to know nodes of lines that will be shown; returns whether the gutter grew by it."""
+        before = self._labels.width
+        for replica in replicas:
+            self._labels.get(replica)
+        return self._labels.width != before
+
+    def forget(self) -> None:
+        """Forget all lines made, because colours, times or texts changed."""
+        self._lines.clear()
+
+    def set_view(self, view: View) -> None:
+        """Show lines differently from now on."""
+        if view != self._view:
+            self._view = view
+            self.forget()
+
+    def rows(self, store: LogStore, face: Face) -> tuple[TextRow, ...]:
+        """The rows of text that a face takes."""
+
+        def message() -> str:
+            block, index = store.locate(face.shown)
+            return block.text(index)
+
+        return self._layout.rows((face.shown, face.pretty), message, pretty=face.pretty)
+
+    def line(self, store: LogStore, face: Face, number: int, marks: Marks = _PLAIN) -> list[Segment]:
+        """One screen line of a row, exactly as wide as the view."""
+        key = (face, number, marks)
+        known = self._lines.get(key)
+        if known is None:
+            if len(self._lines) >= _CACHED_LINES:
+                self.forget()
+            word = store.word(face.shown)
+            if isinstance(word, LogGap):
+                known = self._gap(word, marks)
+            else:
+                known = self._line(store, face, word, number, marks)
+            self._lines[key] = known
+        return known
+
+    def _line(self, store: LogStore, face: Face, word: LineFacts, number: int, marks: Marks) -> list[Segment]:
+        width, gutter = self._view.width, self.gutter_cells
+        text_style = self._style(_LEVEL_STYLES.get(word.shown_level, "text"))
+        muted = self._style("time")
+        if number:
+            segments = [self._mark(marks, first=False), Segment(" " * (gutter - 1), muted)]
+        else:
+            label, colour = self._labels.get(word.replica)
+            label_cells = self._labels.width + 1 if self._labels.width else 0
+            node = self._style(f"node-{colour % SERIES_COLOURS}")
+            label += " " * (label_cells - cell_len(label))
+            late = Segment(LATE_SIGN, self._style("warning")) if word.late else Segment(" ", muted)
+            fold = " " if face.fold is None else OPEN_SIGN if face.is_open else CLOSED_SIGN
+            if face.pretty:
+                fold = OPEN_SIGN
+            segments = [
+                self._mark(marks, first=True),
+                Segment(self._times.text(store.stamp(face.seq)), muted),
+                late,
+                Segment(label, node),
+                Segment(LEVEL_SIGNS.get(word.shown_level, " "), text_style),
+                Segment(fold, muted),
+            ]
+        rows = self.rows(store, face)
+        row = rows[number] if number < len(rows) else TextRow("")
+        # Where lines are wrapped, what a fold stands for is said after the text, not over its middle.
+        noted = len(rows) - 1 if self._layout.wrap_cells is not None else 0
+        told = face if number == noted else None
+        segments += self._text(store, row, told, max(0, width - gutter), text_style, marks)
+        if gutter > width:
+            segments = list(Strip(segments).adjust_cell_length(width, muted))
+        return self._lit(segments, marks)
+
+    def _mark(self, marks: Marks, *, first: bool) -> Segment:
+        """The sign of the reader's own marks, at the very left."""
+        if marks.bookmark and first:
+            return Segment(BOOKMARK_SIGN, self._style("bookmark"))
+        return Segment(CURSOR_SIGN if marks.cursor and first else " ", self._style("bookmark"))
+
+    def _lit(self, segments: list[Segment], marks: Marks) -> list[Segment]:
+        """The reader's line, or a selected one, on its own background."""
+        if not (marks.cursor or marks.selected):
+            return segments
+        whole = self._style("selected" if marks.selected else "cursor")
+        # The line keeps its own colours: an error is red, selected or not.
+        behind = Style(bgcolor=whole.bgcolor, bold=whole.bold or None, reverse=whole.reverse or None)
+        return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
+
+    def _text(
+        self, store: LogStore, row: TextRow, face: Face | None, room: int, style: Style, marks: Marks
+    ) -> list[Segment]:
+        note = self._note(store, face, room - len(row.text) - 1)
+        pan = self._view.pan if self._layout.wrap_cells is None else 0
+        pattern = self._view.pattern
+        if note:
+            # What a fold stands for is never cut off: it takes its room first.
+            note = clip(note, max(0, room - 1))
+            return [
+                *self._stretch(row, pan, room - cell_len(note) - 1, style, pattern, marks),
+                Segment(" " + note, self._style("fold")),
+            ]
+        return self._stretch(row, pan, room, style, pattern, marks)
+
+    def _stretch(
+        self, row: TextRow, pan: int, room: int, style: Style, pattern: LogPattern | None, marks: Marks
+    ) -> list[Segment]:
+        text, runs = row
+        room = max(0, room)
+        if pattern is None and not runs and text.isascii():
+            return [Segment(text[pan : pan + room].ljust(room), style)]
+        if text.isascii():
+            # Only what is in sight is cut into pieces: a long line costs no more than a short one.
+            seen = TextRow(text[pan : pan + room], runs)
+            segments = self._pieces(seen, pan, style, pattern, marks, text)
+            used = len(seen.text)
+            return [*segments, Segment(" " * (room - used), style)] if used < room else segments
+        seen = TextRow(text[: (pan + room) * _CHARACTERS_PER_CELL], runs)
+        segments = self._pieces(seen, 0, style, pattern, marks, text)
+        return list(Strip(segments).crop(pan, pan + room).adjust_cell_length(room, style))
+
+    def _pieces(
+        self, seen: TextRow, offset: int, style: Style, pattern: LogPattern | None, marks: Marks, whole: str
+    ) -> list[Segment]:
+        """The text in pieces of one style: the job's colours, and over them what the reader looks for."""
+        end = len(seen.text)
+        spans: list[tuple[int, int, Style]] = []
+        if self._view.has_colours:
+            spans = [(start, stop, rich_style(look)) for start, stop, look in seen.runs]
+        marked = [] if pattern is None else pattern.spans(whole)
+        marked = [(start, stop) for start, stop in marked if stop > offset and start < offset + end]
+        mark = self._style("current-match" if marks.match else "match")
+        borders = {0, end}
+        for start, stop, _ in spans:
+            borders |= {start - offset, stop - offset}
+        for start, stop in marked:
+            borders |= {start - offset, stop - offset}
+        cuts = sorted(border for border in borders if 0 <= border <= end)
+        segments: list[Segment] = []
+        run = hit = 0
+        for begin, stop in pairwise(cuts):
+            at = begin + offset
+            while run < len(spans) and spans[run][1] <= at:
+                run += 1
+            while hit < len(marked) and marked[hit][1] <= at:
+                hit += 1
+            look = style
+            if run < len(spans) and spans[run][0] <= at:
+                look = style + spans[run][2]
+            if hit < len(marked) and marked[hit][0] <= at:
+                look = look + mark
+            segments.append(Segment(seen.text[begin:stop], look))
+        return segments
+
+    def _note(self, store: LogStore, face: Face | None, room: int) -> str:
+        """What else a fold has to say; of a bar, whose end is worth more, so much as leaves room for that."""
+        if face is None or face.fold is None or face.is_open:
+            return ""
+        if face.fold == "repeat":
+            return f"×{face.lines:,}"
+        if face.fold == "progress":
+            # A bar that stays where a reader is has its place's time; its text may be a later one's.
+            place, now = self._times.clock(store.stamp(face.seq)), self._times.clock(store.stamp(face.shown))
+            said = f"{face.lines:,} states"
+            later = f"({said}, now {now})"
+            words = later if now != place and len(later) <= room else f"({said})"
+            return words if len(words) <= room else f"×{face.lines:,}"
+        return f"({face.lines:,} lines)"
+
+    def _gap(self, gap: LogGap, marks: Marks) -> list[Segment]:
+        width = self._view.width
+        span = f"{self._times.clock(gap.start_ns)}–{self._times.clock(gap.end_ns)}"
+        lasted = duration(max(0, gap.end_ns - gap.start_ns) / _NS_PER_S)
+        text = clip(f"── gap {span} ({lasted}): {inert(gap.reason)} ", max(0, width - 1))
+        style = self._style("gap")
+        segments = [self._mark(marks, first=True), Segment(text + "─" * (width - 1 - cell_len(text)), style)]
+        return self._lit(segments, marks)

@@ -1,0 +1,187 @@
+"""A search through all lines that pass: the nearest match at once, their number a moment later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from tui.analysis.logs.pattern import LogPattern
+from tui.widgets.log_view.line_filter import Scanner
+from tui.widgets.log_view.line_numbers import Numbers, shifted
+from tui.widgets.log_view.rows import VisibleRows
+from tui.widgets.log_view.store import LogStore
+from tui.widgets.log_view.stored_block import Chapter
+
+
+class Hunt(Enum):
+    """How the search for the nearest match stands."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    FOUND = "found"
+    NOTHING = "nothing"
+
+
+class Hits:
+    """The matches of one pattern among the lines that pass the filter, folded or not.
+
+    Attributes:
+        pattern: what is looked for.
+        hunt: how the search for the nearest match stands.
+        found: the number of the line it ended at.
+        wrapped: whether it went around an end to get there.
+    """
+
+    def __init__(self, store: LogStore, visible: VisibleRows, pattern: LogPattern) -> None:
+        self.pattern = pattern
+        self.hunt = Hunt.IDLE
+        self.found: int | None = None
+        self.wrapped = False
+        self._store = store
+        self._visible = visible
+        self._scanner = Scanner(pattern)
+        self._counted = Numbers()
+        self._low = store.end
+        self._start = self._at = 0
+        self._backwards = False
+
+    # --- the nearest one ----------------------------------------------------------------------
+
+    def begin(self, start: int, *, backwards: bool) -> None:
+        """Look for the nearest match from a line on, itself included; call ``seek`` until it has ended."""
+        first, end = self._store.first, self._store.end
+        self.hunt, self.found = Hunt.RUNNING, None
+        # Beyond an end, the search begins with going around it.
+        self.wrapped = start < first if backwards else start >= end
+        self._backwards = backwards
+        if backwards:
+            self._start = first - 1 if self.wrapped else min(start, end - 1)
+            self._at = end if self.wrapped else self._start + 1
+        else:
+            self._start = end if self.wrapped else max(start, first)
+            self._at = first if self.wrapped else self._start
+
+    def seek(self, goes_on: Callable[[], bool]) -> bool:
+        """Look on, a block at a time, while ``goes_on`` says so; returns whether the search has ended."""
+        while self.hunt is Hunt.RUNNING:
+            if self._backwards:
+                self._seek_back()
+            else:
+                self._seek_on()
+            if not goes_on():
+                break
+        return self.hunt is not Hunt.RUNNING
+
+    def _seek_on(self) -> None:
+        stop = self._start if self.wrapped else self._store.end
+        chapters = list(self._store.shelf.chapters(self._at, min(self._at + 1, stop)))
+        if chapters:
+            high = min(stop, chapters[0][0] + len(chapters[0][1]))
+            self._take(self.scan(self._at, high), 0)
+            self._at = high
+        elif self.wrapped:
+            self.hunt = Hunt.NOTHING
+        else:
+            self._at, self.wrapped = self._store.first, True
+
+    def _seek_back(self) -> None:
+        stop = self._start + 1 if self.wrapped else self._store.first
+        chapters = list(self._store.shelf.chapters(self._at - 1, self._at)) if self._at > stop else []
+        if chapters:
+            low = max(stop, chapters[0][0])
+            self._take(self.scan(low, self._at), -1)
+            self._at = low
+        elif self.wrapped:
+            self.hunt = Hunt.NOTHING
+        else:
+            self._at, self.wrapped = self._store.end, True
+
+    def _take(self, seqs: list[int], which: int) -> None:
+        if seqs:
+            self.hunt, self.found = Hunt.FOUND, seqs[which]
+
+    def scan(self, low: int, high: int) -> list[int]:
+        """The numbers of the lines ``low <= seq < high`` that match and pass the filter."""
+        found: list[int] = []
+        for start, chapter in self._store.shelf.chapters(low, high):
+            found += self._scan(start, chapter, low, high)
+        return self._visible.passing(found)
+
+    def _scan(self, start: int, chapter: Chapter, low: int, high: int) -> list[int]:
+        """The numbers of the lines of a block that match, of those from ``low`` to ``high``."""
+        shelf = self._store.shelf
+        raw = shelf.raw(chapter)
+        if raw is not None and self._scanner.rules_out(raw):
+            return []
+        block = shelf.load(chapter)
+        hits = self._scanner.hits(block, max(0, low - start), min(len(block), high - start))
+        gaps = self._store.vocabulary.gap_codes
+        if hits and not chapter.codes.isdisjoint(gaps):
+            hits = [index for index in hits if block.codes[index] not in gaps]
+        return [start + index for index in hits]
+
+    # --- all of them --------------------------------------------------------------------------
+
+    @property
+    def total(self) -> int:
+        """Matches counted so far."""
+        return len(self._counted)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether all lines have been looked at."""
+        return self._low <= self._store.first
+
+    def position(self, seq: int) -> int:
+        """Which match a line is, counted from 1; 0 while that is not known, or for none."""
+        at = self._counted.index_of(seq)
+        known = self.is_final and at < len(self._counted) and self._counted[at] == seq
+        return at + 1 if known else 0
+
+    def count(self, goes_on: Callable[[], bool]) -> bool:
+        """Count on, a block at a time, while ``goes_on`` says so; returns whether all are counted."""
+        shelf = self._store.shelf
+        for start, chapter in shelf.chapters_back(self._store.first, self._low):
+            found = self._scan(start, chapter, start, self._low)
+            if found:
+                self._counted.put_before(self._visible.passing(found))
+            self._low = start
+            if not goes_on():
+                break
+        return self.is_final
+
+    # --- what becomes of the store ------------------------------------------------------------
+
+    def recount(self) -> None:
+        """Other lines pass now."""
+        self._counted = Numbers()
+        self._low = self._store.end
+
+    def appended(self, low: int, high: int) -> None:
+        """Lines came at the end."""
+        self._low = min(self._low, low)
+        self._counted.extend(self.scan(low, high))
+
+    def inserted(self, places: Sequence[int]) -> None:
+        """Lines came between others."""
+        self._counted.make_place(places)
+        self._low = shifted(self._low, places)
+        self._start, self._at = shifted(self._start, places), shifted(self._at, places)
+        if self.found is not None:
+            self.found = shifted(self.found, places)
+        new = [place + index for index, place in enumerate(places)]
+        self._counted.merge([hit for seq in new if seq >= self._low for hit in self.scan(seq, seq + 1)])
+
+    def removed(self, seq: int) -> None:
+        """A line is gone."""
+        self._counted.close_place(seq)
+        self._low -= self._low > seq
+        self._start -= self._start > seq
+        self._at -= self._at > seq
+        if self.found is not None:
+            self.found -= self.found > seq
+
+    def dropped(self, low: int) -> None:
+        """All lines before a number are gone."""
+        self._counted.drop_before(low)
+        self._low, self._start, self._at = max(self._low, low), max(self._start, low), max(self._at, low)

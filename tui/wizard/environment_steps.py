@@ -1,0 +1,274 @@
+"""The questions for the Hugging Face token, environment variables and secrets."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from api_client.definitions.compute import offered_accelerators
+from api_client.deployment import ListedInstance, fitting_instances, memory_hint, needed_gpu_bytes
+from api_client.deployment.instances import gpu_name
+from api_client.models import Checkpoint
+from tui.text.units import HOUR_S, MINUTE_S, bytes_iec, money
+from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pairs, WizardState
+from tui.wizard.step import Answer, Choice, Step, listed
+
+USUAL_HF_SECRET = "hf_access_token"
+"""The name of the secret that official tools propose (API facts, 7)."""
+
+HF_VARIABLE = "HF_TOKEN"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def hf_secret_step(state: WizardState) -> Step:
+    """Which secret holds the token that opens gated base models."""
+    names = state.facts.secret_names
+    none = Choice(NO_SECRET, "no token", "for weights that anybody may download")
+    choices = (*(Choice(name, name) for name in names), none) if names is not None else ()
+    answer = state.answers.hf_secret
+    return Step(
+        id=HF_SECRET,
+        title="HF token",
+        question="Which secret holds the Hugging Face token?",
+        kind="choice" if names is not None else "text",
+        flag="--hf-secret",
+        choices=choices,
+        answer=answer,
+        default=answer if answer is not None else _proposed_environment(names),
+        remark=f"It becomes the variable {HF_VARIABLE}."
+        + ("" if names is not None else " The workspace's secrets could not be listed; may be empty."),
+        check=lambda given: _secret_problem(names, given),
+        put=lambda before, given: replace(before, answers=replace(before.answers, hf_secret=str(given))),
+        is_given=HF_SECRET in state.given,
+    )
+
+
+def environment_step(state: WizardState) -> Step:
+    """Variables in plain text."""
+    return Step(
+        id=ENVIRONMENT,
+        title="Environment",
+        question="Any environment variables?",
+        kind="pairs",
+        flag="--env",
+        answer=state.answers.environment,
+        default=state.answers.environment or (),
+        remark="NAME=value",
+        check=lambda given: _variables_problem(given, taken=_taken(state, state.answers.secrets)),
+        put=lambda before, given: replace(before, answers=replace(before.answers, environment=_pairs(given))),
+        is_given=ENVIRONMENT in state.given,
+    )
+
+
+def secrets_step(state: WizardState) -> Step:
+    """Variables whose values are secrets of the workspace."""
+    names = state.facts.secret_names
+    return Step(
+        id=SECRETS,
+        title="Secrets",
+        question="Any variables out of secrets?",
+        kind="pairs",
+        flag="--secret",
+        choices=tuple(Choice(name, name) for name in names or ()),
+        answer=state.answers.secrets,
+        default=state.answers.secrets or (),
+        remark="NAME=secret's name",
+        check=lambda given: _secrets_problem(state, given),
+        put=lambda before, given: replace(before, answers=replace(before.answers, secrets=_pairs(given))),
+        is_given=SECRETS in state.given,
+    )
+
+
+def read_pair(text: str) -> tuple[str, str] | None:
+    """``NAME=value`` parted at the first ``=``; None without one."""
+    name, equals, value = text.partition("=")
+    return (name.strip(), value) if equals else None
+
+
+def _proposed_environment(names: tuple[str, ...] | None) -> str:
+    """The usual name where there is such a secret, else one that looks like it, else none."""
+    known = names or ()
+    if USUAL_HF_SECRET in known:
+        return USUAL_HF_SECRET
+    return next((name for name in known if name.lower() in ("hf_token", "huggingface_token")), NO_SECRET)
+
+
+def _taken(state: WizardState, others: Pairs | None) -> set[str]:
+    """Variables that another step sets."""
+    hf = {HF_VARIABLE} if state.answers.hf_secret else set()
+    return hf | {name for name, _value in others or ()}
+
+
+def _pairs(answer: Answer) -> Pairs:
+    if not isinstance(answer, tuple):
+        return ()
+    return tuple((each[0], each[1]) for each in answer if isinstance(each, tuple))
+
+
+def _variables_problem(answer: Answer, *, taken: set[str]) -> str:
+    if not isinstance(answer, tuple):
+        return "give pairs of names and values, or none"
+    seen: set[str] = set()
+    for each in answer:
+        if not isinstance(each, tuple):
+            return f"{each!r} is not written as NAME=value"
+        name, value = each
+        if not _VARIABLE.fullmatch(name):
+            return f"{name!r} is no name of a variable: letters, digits and _, no digit first"
+        if "\0" in value:
+            return f"the value of {name} has a NUL in it, which no variable can hold"
+        if name in seen or name in taken:
+            return f"{name} is set twice"
+        seen.add(name)
+    return ""
+
+
+def _secrets_problem(state: WizardState, answer: Answer) -> str:
+    problem = _variables_problem(answer, taken=_taken(state, state.answers.environment))
+    if problem or not isinstance(answer, tuple):
+        return problem
+    for name, secret in _pairs(answer):
+        if not secret:
+            return f"name the secret for {name}"
+        problem = _secret_problem(state.facts.secret_names, secret)
+        if problem:
+            return problem
+    return ""
+
+
+def _secret_problem(names: tuple[str, ...] | None, answer: Answer) -> str:
+    if not isinstance(answer, str):
+        return "choose a secret, or none"
+    if answer == NO_SECRET or names is None or answer in names:
+        return ""
+    has = f"it has {listed(list(names))}" if names else "it has none"
+    return f"the workspace has no secret {answer!r}; {has}"
+
+
+_GPU_ANSWER = re.compile(r"(?P<type>[^:\s]+)(?::(?P<count>[1-9][0-9]{0,2}))?", re.ASCII)
+HEADROOM = 1.25
+"""Room for activations and the KV cache, next to the weights."""
+MIB = 1024 * 1024
+
+
+def gpu_step(state: WizardState) -> Step:
+    """Which GPUs. The smallest instance that holds the weights is proposed."""
+    choices = tuple(_choice(instance) for instance in offers(state.facts.instances))
+    answer = state.answers.gpu
+    refusal = ""
+    if not choices:
+        refusal = "the account has no instance type with GPUs to deploy on"
+    elif all(choice.disabled_reason for choice in choices):
+        types = listed(list(dict.fromkeys(choice.value for choice in choices)))
+        refusal = f"config files have no name for the account's GPU types: {types}"
+    return Step(
+        id=GPU,
+        title="GPU",
+        question="Which GPUs?",
+        kind="choice",
+        flag="--gpu",
+        choices=choices,
+        answer=answer,
+        default=_normal(answer) if answer is not None else _proposed_machine(state),
+        remark=memory_hint(_chosen_with_base(state)),
+        refusal=refusal,
+        check=lambda given: _gpu_problem(state, choices, given),
+        put=lambda before, given: replace(before, answers=replace(before.answers, gpu=_normal(str(given)))),
+        is_given=GPU in state.given,
+    )
+
+
+def parse_gpu(text: str) -> tuple[str, int] | None:
+    """``H100:2`` → ``("H100", 2)``, ``H100`` → one of it; None for anything else.
+
+    Types are written as config files write them: ``A100_40GB``, though instance types say ``A100-40GB``.
+    """
+    match = _GPU_ANSWER.fullmatch(text.strip())
+    return (gpu_name(match["type"]), int(match["count"] or "1")) if match else None
+
+
+def chosen_instance(state: WizardState) -> ListedInstance | None:
+    """The smallest instance for the answer; None if there is none, or no answer."""
+    gpu = parse_gpu(state.answers.gpu or "")
+    return smallest(state.facts.instances, *gpu) if gpu else None
+
+
+def smallest(instances: Sequence[ListedInstance], gpu_type: str, count: int) -> ListedInstance | None:
+    """The smallest instance with that many GPUs of that type."""
+    return next(iter(fitting_instances(instances, gpu_type, count)), None)
+
+
+def price_an_hour(instance: ListedInstance) -> str:
+    """``$6.50 an hour``; empty where no price is known."""
+    price = instance.price
+    return f"{money(price * HOUR_S / MINUTE_S)} an hour" if price is not None else ""
+
+
+def offers(instances: Sequence[ListedInstance]) -> list[ListedInstance]:
+    """For each GPU type and count the instance that a deployment would get; cheapest first."""
+    sizes = {(gpu_name(each.gpu_type or ""), each.gpu_count) for each in instances if each.gpu_type}
+    found = {size: smallest(instances, *size) for size in sizes if size[1] > 0}
+    exact = [each for size, each in found.items() if each is not None and each.gpu_count == size[1]]
+    return sorted(exact, key=_cheapest_first)
+
+
+def _cheapest_first(instance: ListedInstance) -> tuple[float, int, str, int]:
+    price = instance.price if instance.price is not None else math.inf
+    return (price, memory_bytes(instance), instance.gpu_type or "", instance.gpu_count)
+
+
+def _choice(instance: ListedInstance) -> Choice:
+    gpu_type = gpu_name(instance.gpu_type or "")
+    memory = memory_bytes(instance)
+    parts = (price_an_hour(instance), bytes_iec(memory) if memory else "", instance.name)
+    hint = " · ".join(part for part in parts if part)
+    known = gpu_type in offered_accelerators()
+    reason = "" if known else "config files have no name for this GPU type"
+    return Choice(_value(instance), f"{instance.gpu_count} × {gpu_type}", hint, reason)
+
+
+def _value(instance: ListedInstance) -> str:
+    return f"{gpu_name(instance.gpu_type or '')}:{instance.gpu_count}"
+
+
+def memory_bytes(instance: ListedInstance) -> int:
+    """The memory of all its GPUs in bytes; 0 where it is not known."""
+    return (instance.gpu_memory_limit_mib or 0) * MIB * instance.gpu_count
+
+
+def _chosen_with_base(state: WizardState) -> list[Checkpoint]:
+    """The chosen checkpoints, on the base model that was answered: its name tells how large it is."""
+    answered = state.answers.base_model
+    return [each.model_copy(update={"base_model": answered}) if answered else each for each in state.chosen]
+
+
+def _proposed_machine(state: WizardState) -> str | None:
+    """The cheapest that holds the weights with some headroom, else the one with the most memory."""
+    known = offered_accelerators()
+    usable = [each for each in offers(state.facts.instances) if gpu_name(each.gpu_type or "") in known]
+    if not usable:
+        return None
+    need = (needed_gpu_bytes(_chosen_with_base(state)) or 0) * HEADROOM
+    best = next((each for each in usable if memory_bytes(each) >= need), None)
+    return _value(best or max(usable, key=memory_bytes))
+
+
+def _gpu_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer) -> str:
+    gpu = parse_gpu(answer) if isinstance(answer, str) else None
+    if gpu is None:
+        return "choose GPUs, written as TYPE:COUNT, for example H100:2"
+    gpu_type, count = gpu
+    if gpu_type not in offered_accelerators():
+        return f"there is no GPU type {gpu_type}; there is {listed([choice.value for choice in choices])}"
+    instance = smallest(state.facts.instances, gpu_type, count)
+    if instance is None or instance.gpu_count != count:
+        has = listed([choice.value for choice in choices if not choice.disabled_reason])
+        return f"no instance type has {count} × {gpu_type}; there is {has}"
+    return ""
+
+
+def _normal(text: str) -> str:
+    gpu = parse_gpu(text)
+    return f"{gpu[0]}:{gpu[1]}" if gpu else text

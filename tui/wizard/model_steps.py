@@ -1,0 +1,279 @@
+"""The question for the job, and the one for its checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from api_client.deployment import (
+    VALID_LORA_RANKS,
+    adapter_ranks,
+    check_rank,
+    check_selection,
+    kind_of,
+    rank_for,
+    selectable,
+)
+from api_client.models import Checkpoint, TrainingJob
+from api_client.models.status import JobStatus
+from tui.analysis.checkpoints.facts import fault_lines
+from tui.analysis.status import status_view
+from tui.text.sanitize import inert
+from tui.text.units import age, bytes_iec
+from tui.wizard.state import (
+    BASE_MODEL,
+    CHECKPOINTS,
+    JOB,
+    LORA_RANK,
+    MODEL_NAME,
+    WizardState,
+    advised_rank,
+    forget_stale,
+    inferred_base_model,
+    is_lora,
+    proposed_model_name,
+)
+from tui.wizard.step import Answer, Choice, Step, choice_problem, listed
+
+NEVER_RAN = frozenset(
+    {
+        JobStatus.PENDING,
+        JobStatus.QUEUED,
+        JobStatus.CREATED,
+        JobStatus.DEPLOYING,
+        JobStatus.DEPLOY_FAILED,
+    }
+)
+"""Statuses of jobs that cannot have written a checkpoint (API facts, 1)."""
+
+TOGETHER = "Several LoRAs can be served together; full and Whisper checkpoints stand alone."
+
+
+def job_step(state: WizardState) -> Step:
+    """Which job; the newest is proposed."""
+    choices = tuple(_job_choice(job, state) for job in _newest_first(state.facts.jobs))
+    possible = [choice.value for choice in choices if not choice.disabled_reason]
+    refusal = ""
+    if not possible:
+        refusal = "none of these jobs has run yet" if choices else "there are no training jobs"
+        refusal += ", so there are no checkpoints to deploy"
+    return Step(
+        id=JOB,
+        title="Job",
+        question="Which job's checkpoints?",
+        kind="choice",
+        flag="--job-id",
+        choices=choices,
+        answer=state.answers.job_id,
+        default=state.answers.job_id or next(iter(possible), None),
+        refusal=refusal,
+        check=lambda answer: choice_problem(choices, answer, "a job"),
+        put=_put_job,
+        is_given=JOB in state.given,
+    )
+
+
+def checkpoints_step(state: WizardState) -> Step:
+    """Which checkpoints, one or several; the newest that can be deployed is proposed."""
+    facts = state.facts
+    choices = tuple(_checkpoint_choice(each, state) for each in _newest_checkpoint_first(facts.checkpoints))
+    possible = [choice.value for choice in choices if not choice.disabled_reason]
+    proposed = [choice.value for choice in choices if not choice.disabled_reason and not choice.warning]
+    refusal = ""
+    if not state.needs_checkpoints:
+        if not choices:
+            refusal = f"job {state.answers.job_id} has no checkpoints"
+        elif not possible:
+            refusal = f"none of the job's checkpoints can be deployed: {_reasons(choices)}"
+    return Step(
+        id=CHECKPOINTS,
+        title="Checkpoints",
+        question="Which checkpoints?",
+        kind="choices",
+        flag="--checkpoint",
+        choices=choices,
+        answer=state.answers.checkpoint_names,
+        default=state.answers.checkpoint_names or tuple((proposed or possible)[:1]),
+        remark="\n".join((TOGETHER, *_judgement(state))),
+        refusal=refusal,
+        check=lambda answer: _checkpoints_problem(state, choices, answer),
+        put=_put_checkpoints,
+        is_given=CHECKPOINTS in state.given,
+    )
+
+
+def _judgement(state: WizardState) -> list[str]:
+    """What the losses say of the checkpoints, a line each; or why they are not known."""
+    if state.facts.not_judged:
+        return [f"checkpoints are not judged: {state.facts.not_judged}"]
+    judged = state.facts.judged.values()
+    best = [f"best: {one.name}, {one.score.words}" for one in judged if one.is_best and one.score]
+    return [*fault_lines(judged), *best]
+
+
+def _newest_first(jobs: tuple[TrainingJob, ...]) -> list[TrainingJob]:
+    return sorted(jobs, key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
+
+
+def _newest_checkpoint_first(checkpoints: tuple[Checkpoint, ...]) -> list[Checkpoint]:
+    return sorted(
+        checkpoints, key=lambda each: each.created_at.timestamp() if each.created_at else 0.0, reverse=True
+    )
+
+
+def _job_choice(job: TrainingJob, state: WizardState) -> Choice:
+    view = status_view(job.current_status)
+    project = job.training_project.name if job.training_project else job.project_id
+    created = f"{age((state.facts.now - job.created_at).total_seconds())} ago" if job.created_at else ""
+    hint = " · ".join(part for part in (project, f"{view.sign} {view.word}", created) if part)
+    reason = "has not run" if job.current_status in NEVER_RAN else ""
+    return Choice(job.id, f"{job.name} ({job.id})" if job.name else job.id, hint, reason)
+
+
+def _checkpoint_choice(checkpoint: Checkpoint, state: WizardState) -> Choice:
+    kind = kind_of(checkpoint)
+    rank = (checkpoint.lora_adapter_config or {}).get("r") if kind == "lora" else None
+    made = checkpoint.created_at
+    parts = (
+        f"{kind} r={rank}" if rank is not None else checkpoint.checkpoint_type or "unknown type",
+        bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes is not None else "",
+        f"{age((state.facts.now - made).total_seconds())} ago" if made else "",
+    )
+    reason = state.facts.unfit.get(checkpoint.checkpoint_id) or selectable(checkpoint)
+    if not reason and kind == "lora":
+        reason = rank_for([rank]).refusal
+    name = checkpoint.checkpoint_id
+    label = ". (the checkpoint folder itself)" if name == "." else name
+    known = state.facts.judged.get(name)
+    best = "★ best" if known and known.is_best else ""
+    warning = known.fault.mark if known and known.fault else ""
+    return Choice(name, label, " · ".join(part for part in (best, *parts) if part), reason, warning)
+
+
+def _checkpoints_problem(state: WizardState, choices: tuple[Choice, ...], answer: Answer) -> str:
+    names = answer if isinstance(answer, tuple) else ()
+    if not names:
+        return "choose at least one checkpoint"
+    problems = [problem for name in names if (problem := choice_problem(choices, name, "a checkpoint"))]
+    if problems:
+        return "; ".join(problems)
+    return check_selection([each for each in state.facts.checkpoints if each.checkpoint_id in names])
+
+
+def _reasons(choices: tuple[Choice, ...]) -> str:
+    return listed([f"{choice.value} ({choice.disabled_reason})" for choice in choices])
+
+
+def _put_job(state: WizardState, answer: Answer) -> WizardState:
+    if answer == state.answers.job_id:
+        return state
+    emptied = replace(state, answers=replace(state.answers, checkpoint_names=()))
+    kept = forget_stale(state, emptied)
+    return replace(kept, answers=replace(kept.answers, job_id=str(answer)))
+
+
+def _put_checkpoints(state: WizardState, answer: Answer) -> WizardState:
+    names = tuple(str(name) for name in answer) if isinstance(answer, tuple) else ()
+    wanted = replace(state, answers=replace(state.answers, checkpoint_names=names))
+    return forget_stale(state, wanted)
+
+
+NOT_SENT = "It stands in the config; the platform itself goes by the adapter's"
+
+
+def base_model_step(state: WizardState) -> Step:
+    """The base model: of a LoRA it must be known, of others it may be left out."""
+    required = is_lora(state)
+    inferred = inferred_base_model(state)
+    answer = state.answers.base_model
+    if inferred:
+        remark = "as the checkpoint names it"
+    elif required:
+        remark = "The checkpoint does not name it, and an adapter cannot be served without it."
+    else:
+        remark = "Optional: the checkpoint holds all weights."
+    return Step(
+        id=BASE_MODEL,
+        title="Base model",
+        question="Which base model?" if required else "Which base model? (may be empty)",
+        kind="text",
+        flag="--base-model",
+        answer=answer,
+        default=answer if answer is not None else inferred,
+        remark=remark,
+        check=lambda given: _base_model_problem(given, required=required),
+        put=lambda before, given: _put_base_model(before, str(given)),
+        is_given=BASE_MODEL in state.given,
+    )
+
+
+def rank_step(state: WizardState) -> Step:
+    """The largest rank that is served. The adapters' own decides the default and the smallest allowed."""
+    ranks = adapter_ranks(state.chosen)
+    advice = advised_rank(state)
+    answer = state.answers.lora_rank
+    present = answer if isinstance(answer, int | str) and not isinstance(answer, bool) else None
+    choices = tuple(
+        Choice(str(rank), str(rank), disabled_reason=check_rank(rank, ranks)) for rank in VALID_LORA_RANKS
+    )
+    return Step(
+        id=LORA_RANK,
+        title="LoRA rank",
+        question="Which LoRA rank?",
+        kind="number",
+        flag="--lora-rank",
+        choices=choices,
+        answer=present,
+        default=present if present is not None else advice.default,
+        remark=f"{advice.explanation}. {NOT_SENT}".replace(".. ", ". ").strip(" ."),
+        refusal=advice.refusal,
+        check=lambda given: check_rank(given, ranks),
+        put=lambda before, given: replace(before, answers=replace(before.answers, lora_rank=given)),
+        is_given=LORA_RANK in state.given,
+    )
+
+
+def model_name_step(state: WizardState) -> Step:
+    """What the model is called."""
+    answer = state.answers.model_name
+    kinds = {kind_of(each) for each in state.chosen}
+    return Step(
+        id=MODEL_NAME,
+        title="Model name",
+        question="What is the model called?",
+        kind="text",
+        flag="--model-name",
+        answer=answer,
+        default=answer if answer is not None else proposed_model_name(state),
+        remark="from the base model's name" if kinds == {"lora"} else "",
+        check=_model_name_problem,
+        put=lambda before, given: replace(before, answers=replace(before.answers, model_name=str(given))),
+        is_given=MODEL_NAME in state.given,
+    )
+
+
+def _put_base_model(state: WizardState, base_model: str) -> WizardState:
+    """A name that was merely agreed to follows the base model."""
+    answers = replace(state.answers, base_model=base_model)
+    if MODEL_NAME not in state.given and answers.model_name == proposed_model_name(state):
+        answers = replace(answers, model_name=None)
+    return replace(state, answers=answers)
+
+
+def _base_model_problem(answer: Answer, *, required: bool) -> str:
+    if not isinstance(answer, str):
+        return "name the base model" if required else ("" if answer is None else "a base model is a name")
+    if not answer:
+        return "a LoRA needs its base model; write it as on Hugging Face: owner/name" if required else ""
+    if any(letter.isspace() for letter in answer):
+        return "a base model's name has no spaces; write it as on Hugging Face: owner/name"
+    return _unprintable(answer, "a base model's name")
+
+
+def _model_name_problem(answer: Answer) -> str:
+    if not isinstance(answer, str) or not answer:
+        return "give the model a name"
+    return _unprintable(answer, "a model's name")
+
+
+def _unprintable(text: str, what: str) -> str:
+    return "" if inert(text) == text else f"{what} has no control characters"
