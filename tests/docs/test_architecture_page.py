@@ -13,7 +13,7 @@ DOCUMENTS = (*(REPOSITORY / "docs").glob("*.md"), *(REPOSITORY.glob("*.md")))
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 PLACE = re.compile(r"`((?:api_client|tui|tests|benchmarks|examples|docs)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
-LAYERS = ("screens", "feeds", "widgets", "wizard", "insight")
+LAYERS = ("screens", "feeds", "widgets", "wizard", "analysis")
 
 
 def arrows() -> set[tuple[str, str]]:
