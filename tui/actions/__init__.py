@@ -1,6 +1,6 @@
 """Every action of the dashboard, once: a module a scope.
 
-Footer, help screen, command palette and the README's table of keys all read this list, so that they
+Footer, help screen, command palette and docs/keys.md all read this list, so that they
 cannot disagree. ``id`` is also the name of the method that does it: ``action_<id>`` of the owner of
 the scope, a screen or the app.
 """

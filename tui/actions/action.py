@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Scope(StrEnum):
-    """Where an action works; the order is that of help, palette and README."""
+    """Where an action works; the order is that of help, palette and docs/keys.md."""
 
     HOME = "home"
     JOB = "job"  # the job screen, whatever its tab
@@ -72,4 +72,4 @@ SCOPE_TITLES: dict[Scope, str] = {
     Scope.SCREEN: "Each",
     Scope.APP: "All",
 }
-"""What people call them, in help and README."""
+"""What people call them, in help and docs/keys.md."""
