@@ -14,7 +14,7 @@ from tui.configuration.loading import Loaded
 from tui.configuration.memory import Memory
 from tui.configuration.model import Configuration
 
-OPEN, FILTER, HELP, MARK = "opens the job", "filters the jobs", "shows every key", "marks jobs"
+OPEN, FILTER, HELP, MARK = "opens the selected job", "filters, e.g.", "shows all keyboard", "marks jobs"
 
 
 def test_every_hint_is_about_an_action() -> None:

@@ -1,6 +1,6 @@
-"""What a newcomer is told, a line at a time, until it has been done or seen often enough.
+"""Tips for new users, shown one at a time until the action was used or the tip was seen often enough.
 
-They are about actions, whose keys are shown as they are at the moment.
+Each tip starts with the current key of its action.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from tui.actions.action import Scope
 
 MOST_TIMES_SHOWN = 4
-"""After so many starts a hint is not shown again, done or not."""
+"""Number of starts after which a hint is not shown again, used or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """``words`` follow the key of the action ``scope.id``."""
+    """A tip: ``words`` follow the key of the action ``scope.id``."""
 
     scope: Scope
     id: str
@@ -24,22 +24,22 @@ class Hint:
 
     @property
     def name(self) -> str:
-        """The action's full id, by which it is remembered."""
+        """The action's full id, which identifies the hint in memory."""
         return f"{self.scope}.{self.id}"
 
 
 HINTS: tuple[Hint, ...] = (
-    Hint(Scope.HOME, "open_job", "opens the job under the cursor: its health, speed and cost"),
-    Hint(Scope.HOME, "filter", "filters the jobs, as in: llama status:running age<2d"),
-    Hint(Scope.HOME, "mark", "marks jobs, to compare, stop or delete several at once"),
-    Hint(Scope.JOB, "show_logs", "shows the log over the whole screen; the first tab has all at a glance"),
-    Hint(Scope.LOGS, "first_error", "goes to the first error of all nodes"),
-    Hint(Scope.JOB, "deploy", "makes a model of a checkpoint, question by question"),
-    Hint(Scope.APP, "help", "shows every key that works here"),
+    Hint(Scope.HOME, "open_job", "opens the selected job"),
+    Hint(Scope.HOME, "filter", "filters, e.g. llama status:running age<2d"),
+    Hint(Scope.HOME, "mark", "marks jobs to compare, stop or delete together"),
+    Hint(Scope.JOB, "show_logs", "opens the log full screen; the first tab is the overview"),
+    Hint(Scope.LOGS, "first_error", "jumps to the first error on any node"),
+    Hint(Scope.JOB, "deploy", "deploys a checkpoint, step by step"),
+    Hint(Scope.APP, "help", "shows all keyboard shortcuts"),
 )
 """In the order in which they are shown."""
 
 
 def next_hint(scopes: Collection[Scope], gone: Collection[str]) -> Hint | None:
-    """The first that fits where one is and has not gone."""
+    """Return the first hint for these scopes that is not in ``gone``."""
     return next((hint for hint in HINTS if hint.scope in scopes and hint.name not in gone), None)
