@@ -134,7 +134,7 @@ def thresholds(kind: str) -> str:
         for entry in entries()
         if entry.section == "health" and entry.key.startswith(THRESHOLDS[kind])
     ]
-    return "| Setting | Default | |\n|---|---|---|\n" + "".join(rows)
+    return "| Setting | Default | Description |\n|---|---|---|\n" + "".join(rows)
 
 
 def trainers() -> str:
