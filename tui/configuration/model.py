@@ -44,7 +44,7 @@ ThemeName = Literal[
     "ansi-dark",
     "ansi-light",
 ]
-"""Our themes, then Textual's. Listed here because checking a file must not import Textual; a test compares."""
+"""Our themes, then Textual's. Listed here so that checking a file needs no Textual; a test compares."""
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
