@@ -1,11 +1,8 @@
-"""The table of actions against what does them, and against the README that prints it."""
-
-from pathlib import Path
+"""Check the table of actions against the screens that carry them out."""
 
 import pytest
 
-from tui.actions import ACTIONS, SCOPE_TITLES, Action, Scope, actions_of
-from tui.actions.keymap import key_signs
+from tui.actions import ACTIONS, Action, Scope, actions_of
 from tui.app import BtTuiApp
 from tui.screens.base import AppScreen
 from tui.screens.cache import CacheScreen
@@ -18,7 +15,6 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import TAB_SCOPES, JobScreen
 from tui.screens.submit import SubmitScreen
 
-README = Path(__file__).parents[2] / "README.md"
 SCREENS: tuple[type[AppScreen], ...] = (
     HomeScreen,
     JobScreen,
@@ -64,17 +60,3 @@ def test_every_help_is_a_sentence() -> None:
     for action in ACTIONS:
         assert action.help[0].isupper()
         assert action.help.endswith(".")
-
-
-def table_of_keys() -> str:
-    lines = ["| Where | Key | |", "|---|---|---|"]
-    for scope in Scope:
-        for action in ACTIONS:
-            if action.scope is scope:
-                keys = " ".join(f"`{sign}`" for sign in key_signs(action.keys).split(" "))
-                lines.append(f"| {SCOPE_TITLES[scope]} | {keys} | {action.help} |")
-    return "\n".join(lines)
-
-
-def test_the_readme_has_the_same_keys() -> None:
-    assert table_of_keys() in README.read_text(encoding="utf-8")

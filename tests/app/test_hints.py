@@ -13,7 +13,7 @@ from tui.settings.loading import Loaded
 from tui.settings.model import Configuration
 from tui.settings.remembered import Memory
 
-OPEN, FILTER, HELP, MARK = "opens the job", "filters the jobs", "shows every key", "marks jobs"
+OPEN, FILTER, HELP, MARK = "opens the selected job", "filters, e.g.", "shows all keyboard", "marks jobs"
 
 
 def test_every_hint_is_about_an_action() -> None:

@@ -35,7 +35,7 @@ async def test_an_action_is_found_by_its_name_and_done() -> None:
         await pilot.press("colon")
         await settle(pilot)
         await pilot.press(*"checkpoints")
-        while "The checkpoints that the job has written" not in text_of(app):
+        while "Show the job's checkpoints" not in text_of(app):
             await pilot.pause()
         await pilot.press("enter", "enter")
         await settle(pilot)

@@ -61,7 +61,7 @@ async def test_help_and_palette_say_what_is_off(readonly: bool) -> None:
         await pilot.press("question_mark")
         await settle(pilot)
         text = text_of(app)
-        for sentence in ("Submit a new job from a config file.", "Sort by the next column;"):
+        for sentence in ("Submit a new job from a config file.", "Sort by the next column"):
             assert sentence in text
         assert ("config file. Off: read-only." in text) is readonly
         assert offered["Stop"].endswith("Off: read-only.") is readonly

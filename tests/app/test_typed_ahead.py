@@ -32,7 +32,7 @@ async def test_enter_pressed_twice_chooses_once_from_the_palette() -> None:
         await pilot.press("colon")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await pilot.press(*"help")
-        await until(pilot, lambda: "The keys that work here." in text_of(app))
+        await until(pilot, lambda: "Keyboard shortcuts." in text_of(app))
         await enter_at_once(app, pilot, 4)
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert [type(screen) for screen in app.screen_stack[1:]] == [HomeScreen, HelpScreen]

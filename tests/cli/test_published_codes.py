@@ -1,4 +1,4 @@
-"""Each published exit code, and no other, has a way to come by it; README and ``--help`` list the same."""
+"""Provoke each exit code; docs/commands.md and ``--help`` list the same codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.stranger import Answer, Asked, Stranger, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from tui.commands.support.exit_codes import MEANINGS, ExitCode
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 FOLLOW = ("logs", "job1", "--follow", "--drain", "0")
 Provoke = Callable[[Stranger], tuple[str, ...]]
 
@@ -103,7 +103,7 @@ async def _no_sleep(_clock: object, _seconds: float) -> None:
 
 
 def test_every_code_has_a_way_and_is_published() -> None:
-    rows = re.search(r"^\| Exit code \|.*?\n\n", README.read_text(), re.MULTILINE | re.DOTALL)
+    rows = re.search(r"^\| Exit code \|.*?\n\n", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert rows is not None
     cells = re.findall(r"^\| ([\d, ]+) \|", rows[0], re.MULTILINE)
     told = {int(number) for cell in cells for number in cell.split(",")}

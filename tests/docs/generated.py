@@ -1,6 +1,6 @@
-"""The parts of the documentation that are made from the code.
+"""Generate the parts of the documentation that come from the code.
 
-``PYTHONPATH=. python tests/docs/generated.py`` makes them anew; tests compare them.
+``PYTHONPATH=. python tests/docs/generated.py`` rewrites them; tests compare them with the code.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
+from tui.actions import ACTIONS, SCOPE_TITLES, Scope
+from tui.actions.keymap import key_signs
 from tui.analysis.progress.patterns.custom import GROUPS
 from tui.analysis.progress.patterns.parse import parse
 from tui.analysis.progress.patterns.reading import Reading
@@ -78,6 +80,7 @@ TRAINERS: tuple[tuple[str, str], ...] = (
 
 _INNER = ("from_bar", "rank", "whole_epochs")  # how a reading was read, rather than what it tells
 _EXAMPLE = re.compile(r"<!-- examples/(\w+\.py) -->\n(?:```python\n.*?```\n)?", re.DOTALL)
+_KEYS = re.compile(r"<!-- keys -->\n.*?<!-- end -->\n", re.DOTALL)
 _MADE = re.compile(
     r"<!-- (thresholds: [\w-]+|trainers|groups) -->\n(?:(?:(?!<!-- ).)*<!-- end -->\n)?", re.DOTALL
 )
@@ -104,6 +107,26 @@ def health_page(page: str) -> str:
     return _MADE.sub(made, page)
 
 
+def keys_page(page: str) -> str:
+    """Return the page with the current tables of keys."""
+    return _KEYS.sub(lambda _: f"<!-- keys -->\n{keys()}<!-- end -->\n", page)
+
+
+def keys() -> str:
+    """Return a table of keys for every scope."""
+    return "\n".join(
+        f"## {SCOPE_TITLES[scope]}\n\n| Key | Action |\n|---|---|\n" + _keys_of(scope) for scope in Scope
+    )
+
+
+def _keys_of(scope: Scope) -> str:
+    return "".join(
+        f"| {' '.join(f'`{sign}`' for sign in key_signs(action.keys).split(' '))} | {action.help} |\n"
+        for action in ACTIONS
+        if action.scope is scope
+    )
+
+
 def thresholds(kind: str) -> str:
     """The settings of one kind of finding, with their defaults."""
     rows = [
@@ -111,7 +134,7 @@ def thresholds(kind: str) -> str:
         for entry in entries()
         if entry.section == "health" and entry.key.startswith(THRESHOLDS[kind])
     ]
-    return "| Setting | Default | |\n|---|---|---|\n" + "".join(rows)
+    return "| Setting | Default | Description |\n|---|---|---|\n" + "".join(rows)
 
 
 def trainers() -> str:
@@ -139,12 +162,16 @@ def _read(line: str) -> str:
     )
 
 
-PAGES: Mapping[str, Callable[[str], str]] = {"library.md": library_guide, "health.md": health_page}
-"""Which pages hold made parts, and what makes them."""
+PAGES: Mapping[str, Callable[[str], str]] = {
+    "library.md": library_guide,
+    "health.md": health_page,
+    "keys.md": keys_page,
+}
+"""Pages with generated parts, each with the function that regenerates it."""
 
 
 def main() -> None:
-    """Write them."""
+    """Rewrite all pages."""
     for name, make in PAGES.items():
         path = DOCUMENTS / name
         path.write_text(make(path.read_text(encoding="utf-8")), encoding="utf-8")

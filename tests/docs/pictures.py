@@ -1,4 +1,4 @@
-"""The pictures of the README: the dashboard on the demo world, as it is.
+"""The pictures of README.md and docs/health.md: the dashboard on the demo world, as it is.
 
 ``PYTHONPATH=.:tests python tests/docs/pictures.py`` makes them anew, with Chromium and the font DejaVu Sans
 Mono. What is in them is of that moment, so no test compares them: look at them before they are committed.

@@ -1,8 +1,7 @@
-"""Every action of the dashboard, once: a module a scope.
+"""All actions of the dashboard, with one module for each scope.
 
-Footer, help screen, command palette and the README's table of keys all read this list, so that they
-cannot disagree. ``id`` is also the name of the method that does it: ``action_<id>`` of the owner of
-the scope, a screen or the app.
+Footer, help screen, command palette and docs/keys.md read this list, so they cannot disagree. The
+action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a screen or the app.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ ACTIONS: tuple[Action, ...] = (
     *deploy.ACTIONS,
     *everywhere.ACTIONS,
 )
-"""All actions, in the order in which people should meet them."""
+"""All actions, in the order that help and documentation show them."""
 
 
 def actions_of(*scopes: Scope) -> tuple[Action, ...]:
-    """The actions of these scopes, in order."""
+    """Return the actions of these scopes, in order."""
     return tuple(action for action in ACTIONS if action.scope in scopes)

@@ -1,4 +1,4 @@
-"""What an action is, and where it works."""
+"""Define actions and the scopes they work in."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from enum import StrEnum
 
 
 class Scope(StrEnum):
-    """Where an action works; the order is that of help, palette and README."""
+    """Where an action works. Help, palette and docs/keys.md use this order."""
 
     HOME = "home"
     JOB = "job"  # the job screen, whatever its tab
     LOGS = "logs"  # the log of a run: the tabs Live and Logs
     CHARTS = "charts"  # the charts of a run: the tabs Live and Metrics
-    METRICS = "metrics"  # the tab Metrics alone
+    METRICS = "metrics"  # the tab Metrics only
     CHECKPOINTS = "checkpoints"  # the tab Checkpoints
     FILES = "files"  # the files of a checkpoint
     CACHE = "cache"  # the cache of a project
@@ -27,18 +27,18 @@ class Scope(StrEnum):
 
 
 OFF = "Off: read-only."
-"""Said of a dangerous action in a read-only dashboard."""
+"""Appended to the help of a dangerous action in a read-only dashboard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing a person can do.
+    """Something the user can do.
 
-    ``keys`` are textual's key names, separated by commas; ``label`` is the footer's word, ``help`` a
-    full sentence. ``in_footer`` asks for a place in the footer, where room is scarce. ``dangerous``
-    ones change something on the server: they ask before they do, and are off when the dashboard is
-    read-only. What is typed after one that
-    ``opens_field`` goes into the field, however fast it comes.
+    ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the
+    palette; ``help`` is one short sentence. ``in_footer`` asks for a place in the footer, where space
+    is scarce. A ``dangerous`` action changes something on the server: it asks for confirmation and is
+    off in a read-only dashboard. Keys typed after an action that ``opens_field`` go into the field,
+    however fast they come.
     """
 
     id: str
@@ -51,7 +51,7 @@ class Action:
     opens_field: bool = False
 
     def sentence(self, *, read_only: bool) -> str:
-        """The help; in a read-only dashboard, of what would change something, that it is off."""
+        """Return the help text, with a note if the action is off in a read-only dashboard."""
         return f"{self.help} {OFF}" if read_only and self.dangerous else self.help
 
 
@@ -69,7 +69,7 @@ SCOPE_TITLES: dict[Scope, str] = {
     Scope.CAPACITY: "Capacity",
     Scope.SUBMIT: "Submit",
     Scope.DEPLOY: "Deploy",
-    Scope.SCREEN: "Each",
-    Scope.APP: "All",
+    Scope.SCREEN: "Every screen",
+    Scope.APP: "App",
 }
-"""What people call them, in help and README."""
+"""Headings in help and docs/keys.md."""

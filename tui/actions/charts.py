@@ -1,27 +1,31 @@
-"""On the charts of a run: the tabs Live and Metrics."""
+"""Actions of charts (the Live and Metrics tabs)."""
 
 from __future__ import annotations
 
 from tui.actions.action import Action, Scope
 
 ACTIONS: tuple[Action, ...] = (
-    Action("next_chart", Scope.CHARTS, "m", "chart", "The next chart.", in_footer=True),
+    Action("next_chart", Scope.CHARTS, "m", "chart", "Next chart.", in_footer=True),
     Action(
         "next_span",
         Scope.CHARTS,
         "plus,equals_sign",
-        "longer",
-        "Charts over a longer time; the wheel does it too.",
+        "zoom out",
+        "Zoom out (or mouse wheel).",
     ),
-    Action("previous_span", Scope.CHARTS, "minus", "shorter", "Charts over a shorter time."),
+    Action("previous_span", Scope.CHARTS, "minus", "zoom in", "Zoom in."),
     Action(
         "pick_node",
         Scope.CHARTS,
         "p",
         "pick node",
-        "The arrows walk over the nodes and enter goes into one; again, or esc, back.",
+        "Pick a node with the arrow keys and enter; p or esc to leave.",
     ),
     Action(
-        "matrix_metric", Scope.CHARTS, "u", "util/mem", "The node × GPU cells show utilisation, or memory."
+        "matrix_metric",
+        Scope.CHARTS,
+        "u",
+        "util/mem",
+        "Show GPU utilization or memory in the node × GPU matrix.",
     ),
 )

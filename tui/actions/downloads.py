@@ -1,4 +1,4 @@
-"""On the list of downloads."""
+"""Actions of the list of downloads."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ ACTIONS: tuple[Action, ...] = (
         Scope.DOWNLOADS,
         "x",
         "cancel",
-        "Stop the download under the cursor; what has arrived is kept, and it can resume.",
+        "Cancel the download; partial files are kept, so it can resume.",
         in_footer=True,
     ),
     Action(
         "retry_download",
         Scope.DOWNLOADS,
         "t",
-        "try again",
-        "Go on with a download that was stopped or has failed; what has arrived is not fetched again.",
+        "resume",
+        "Resume a canceled or failed download.",
         in_footer=True,
     ),
-    Action(
-        "copy_folder", Scope.DOWNLOADS, "y", "copy folder", "Copy the path of the folder.", in_footer=True
-    ),
-    Action("clear_finished", Scope.DOWNLOADS, "c", "clear", "Take what has ended off the list."),
+    Action("copy_folder", Scope.DOWNLOADS, "y", "copy folder", "Copy the folder's path.", in_footer=True),
+    Action("clear_finished", Scope.DOWNLOADS, "c", "clear", "Clear finished downloads."),
 )

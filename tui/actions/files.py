@@ -1,4 +1,4 @@
-"""On the files of a checkpoint."""
+"""Actions of the files of a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ ACTIONS: tuple[Action, ...] = (
         Scope.FILES,
         "enter",
         "open",
-        "Open or close the directory under the cursor; show the file over the whole screen.",
+        "Expand or collapse the directory; open the file full screen.",
     ),
     Action(
         "open_below",
         Scope.FILES,
         "asterisk",
-        "open all",
-        "Open every directory below the cursor; close them when all are open.",
+        "expand all",
+        "Expand everything below; if all is expanded, collapse it.",
     ),
     Action(
         "mark",
         Scope.FILES,
         "space",
         "mark",
-        "Mark the file or directory, to download several.",
+        "Mark the file or directory for download.",
         in_footer=True,
     ),
     Action(
@@ -32,7 +32,7 @@ ACTIONS: tuple[Action, ...] = (
         Scope.FILES,
         "D",
         "download",
-        "Download what is marked; without marks, what is under the cursor.",
+        "Download what is marked, or the selected entry.",
         in_footer=True,
     ),
     Action(
@@ -40,14 +40,12 @@ ACTIONS: tuple[Action, ...] = (
         Scope.FILES,
         "slash",
         "filter",
-        "Show only paths with a text, or that fit a pattern such as *.json.",
+        "Filter paths by text or a pattern, e.g. *.json.",
         in_footer=True,
         opens_field=True,
     ),
     Action("sort", Scope.FILES, "S", "sort", "Sort by the next column: name, size, time, type."),
-    Action("reverse_sort", Scope.FILES, "V", "reverse", "Turn the order of the sort around."),
-    Action(
-        "toggle_preview", Scope.FILES, "p", "preview", "Show or hide what is in the file.", in_footer=True
-    ),
-    Action("copy_path", Scope.FILES, "y", "copy path", "Copy the path under the cursor."),
+    Action("reverse_sort", Scope.FILES, "V", "reverse", "Reverse sort order."),
+    Action("toggle_preview", Scope.FILES, "p", "preview", "Show or hide the preview.", in_footer=True),
+    Action("copy_path", Scope.FILES, "y", "copy path", "Copy the path."),
 )

@@ -1,4 +1,4 @@
-"""On Home."""
+"""Actions of Home."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ ACTIONS: tuple[Action, ...] = (
         Scope.HOME,
         "enter",
         "open",
-        "Open the job: on Live, a failed one on its log; the last one again as it was left.",
+        "Open the job: failed jobs on Logs, the last one as you left it.",
     ),
     Action(
         "filter",
         Scope.HOME,
         "slash",
         "filter",
-        "Filter the jobs, as in: llama status:running gpu:h100 age<2d.",
+        "Filter jobs, e.g. llama status:running gpu:h100 age<2d.",
         in_footer=True,
         opens_field=True,
     ),
@@ -26,10 +26,10 @@ ACTIONS: tuple[Action, ...] = (
         Scope.HOME,
         "S",
         "sort",
-        "Sort by the next column; clicking a heading sorts too.",
+        "Sort by the next column (or click a heading).",
         in_footer=True,
     ),
-    Action("reverse_sort", Scope.HOME, "V", "reverse", "Turn the order of the sort around."),
+    Action("reverse_sort", Scope.HOME, "V", "reverse", "Reverse sort order."),
     Action(
         "new_job",
         Scope.HOME,
@@ -39,20 +39,20 @@ ACTIONS: tuple[Action, ...] = (
         in_footer=True,
         dangerous=True,
     ),
-    Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the list of projects."),
+    Action("toggle_projects", Scope.HOME, "p", "projects", "Show or hide the project list."),
     Action(
         "open_cache",
         Scope.HOME,
         "C",
         "cache",
-        "The cache of the project that is chosen, or of the job under the cursor.",
+        "Browse the cache of the selected project or job.",
     ),
     Action(
         "deploy",
         Scope.HOME,
         "d",
         "deploy",
-        "Deploy checkpoints of the job under the cursor.",
+        "Deploy checkpoints of the selected job.",
         dangerous=True,
     ),
     Action(
@@ -60,7 +60,7 @@ ACTIONS: tuple[Action, ...] = (
         Scope.HOME,
         "s",
         "stop",
-        "Stop the marked jobs, or the one under the cursor.",
+        "Stop the marked jobs, or the selected one.",
         in_footer=True,
         dangerous=True,
     ),
@@ -69,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
         Scope.HOME,
         "R",
         "run again",
-        "Start new jobs like the marked ones, or like the one under the cursor.",
+        "Run the marked jobs again, or the selected one.",
         dangerous=True,
     ),
     Action(
@@ -77,31 +77,27 @@ ACTIONS: tuple[Action, ...] = (
         Scope.HOME,
         "X,delete",
         "delete",
-        "Delete the marked jobs that have ended, or the one under the cursor.",
+        "Delete the marked ended jobs, or the selected one.",
         dangerous=True,
     ),
-    Action(
-        "mark", Scope.HOME, "space", "mark", "Mark the job under the cursor, for what is done to several."
-    ),
-    Action(
-        "bookmark", Scope.HOME, "B", "bookmark", "Bookmark the job, or no longer; is:bookmarked finds them."
-    ),
+    Action("mark", Scope.HOME, "space", "mark", "Mark the job for bulk actions."),
+    Action("bookmark", Scope.HOME, "B", "bookmark", "Toggle a bookmark (filter with is:bookmarked)."),
     Action(
         "compare",
         Scope.HOME,
         "c",
         "compare",
-        "Compare the marked jobs; a single marked one with the one under the cursor.",
+        "Compare the marked jobs, or a marked job with the selected one.",
     ),
-    Action("open_capacity", Scope.HOME, "Q", "capacity", "How many GPUs there are, and who waits for them."),
-    Action("export", Scope.HOME, "E", "export", "Save the jobs that are shown as CSV or JSON."),
+    Action("open_capacity", Scope.HOME, "Q", "capacity", "Show GPU capacity and the queue."),
+    Action("export", Scope.HOME, "E", "export", "Export the listed jobs as CSV or JSON."),
     Action(
         "snooze",
         Scope.HOME,
         "z",
         "snooze",
-        "Say nothing for a while of what is wrong with the job; again, say it again.",
+        "Snooze this job's alerts; press again to undo.",
     ),
-    Action("copy_id", Scope.HOME, "y", "copy id", "Copy the id of the job under the cursor."),
-    Action("open_browser", Scope.HOME, "o", "browser", "Open the job under the cursor in the browser."),
+    Action("copy_id", Scope.HOME, "y", "copy id", "Copy the job id."),
+    Action("open_browser", Scope.HOME, "o", "browser", "Open the job in the browser."),
 )

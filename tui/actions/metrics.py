@@ -1,4 +1,4 @@
-"""On the tab Metrics, beside those of the charts."""
+"""Actions of the Metrics tab, in addition to those of charts."""
 
 from __future__ import annotations
 
@@ -7,54 +7,59 @@ from tui.actions.action import Action, Scope
 _WHERE = Scope.METRICS
 
 ACTIONS: tuple[Action, ...] = (
-    Action("chart_layout", _WHERE, "v", "layout", "All charts, one large, or one a line.", in_footer=True),
+    Action(
+        "chart_layout",
+        _WHERE,
+        "v",
+        "layout",
+        "Cycle the layout: all charts, one large, one per row.",
+        in_footer=True,
+    ),
     Action(
         "nodes",
         _WHERE,
         "n",
         "nodes",
-        "Every GPU of all nodes over the whole tab, or the charts again.",
+        "Show every GPU of every node, or the charts.",
         in_footer=True,
     ),
     Action(
         "cursor_left",
         _WHERE,
         "left",
-        "read",
-        "Read the values of all charts a column earlier.",
+        "readout",
+        "Move the readout one column left.",
         in_footer=True,
     ),
-    Action("cursor_right", _WHERE, "right", "read later", "Read them a column later."),
-    Action("cursor_far_left", _WHERE, "shift+left", "read far back", "Read them ten columns earlier."),
-    Action("cursor_far_right", _WHERE, "shift+right", "read far on", "Read them ten columns later."),
+    Action("cursor_right", _WHERE, "right", "readout right", "Move the readout one column right."),
+    Action("cursor_far_left", _WHERE, "shift+left", "readout 10 left", "Move the readout ten columns left."),
     Action(
-        "pan_back", _WHERE, "less_than_sign,comma", "earlier", "Half a window earlier; dragging does it too."
+        "cursor_far_right", _WHERE, "shift+right", "readout 10 right", "Move the readout ten columns right."
     ),
-    Action("pan_on", _WHERE, "greater_than_sign,full_stop", "later", "Half a window later."),
-    Action("first_time", _WHERE, "g,home", "begin", "The beginning of the run."),
-    Action("newest_time", _WHERE, "G,end", "now", "The newest samples, and follow them."),
-    Action(
-        "next_series", _WHERE, "down,j", "next line", "Bring the next line of the first chart to the top."
-    ),
-    Action("previous_series", _WHERE, "up,k", "previous line", "Bring the line before to the top."),
+    Action("pan_back", _WHERE, "less_than_sign,comma", "earlier", "Pan left (or drag)."),
+    Action("pan_on", _WHERE, "greater_than_sign,full_stop", "later", "Pan right."),
+    Action("first_time", _WHERE, "g,home", "start", "Go to the start of the run."),
+    Action("newest_time", _WHERE, "G,end", "newest", "Go to the newest samples and follow."),
+    Action("next_series", _WHERE, "down,j", "next series", "Select the next series and draw it on top."),
+    Action("previous_series", _WHERE, "up,k", "previous series", "Select the previous series."),
     Action(
         "toggle_series",
         _WHERE,
         "space",
-        "on/off",
-        "Switch the chosen line off, or on; a click on its name too.",
+        "hide/show",
+        "Hide or show the selected series (or click its name).",
     ),
-    Action("only_series", _WHERE, "i", "only it", "Switch off all lines but the chosen one; again, on."),
-    Action("all_series", _WHERE, "a", "all lines", "Switch all lines on."),
+    Action("only_series", _WHERE, "i", "solo", "Solo the selected series; press again to show all."),
+    Action("all_series", _WHERE, "a", "all series", "Show all series."),
     Action(
         "smoothing",
         _WHERE,
         "M",
         "smooth",
-        "Smoother lines over the faint samples; after the smoothest, none.",
+        "Increase smoothing; after the maximum, turn it off.",
     ),
-    Action("log_scale", _WHERE, "L", "log scale", "Logarithmic values, where they have no fixed range."),
-    Action("x_axis", _WHERE, "x", "x axis", "The x axis as time back, clock, time since the start, or step."),
-    Action("sort_nodes", _WHERE, "S", "sort nodes", "The nodes that stand out first, or in their order."),
-    Action("node_history", _WHERE, "H", "history", "The nodes over time, a row each, or now."),
+    Action("log_scale", _WHERE, "L", "log scale", "Toggle log scale on charts without a fixed range."),
+    Action("x_axis", _WHERE, "x", "x axis", "Cycle the x axis: time ago, clock, time since start, step."),
+    Action("sort_nodes", _WHERE, "S", "sort nodes", "Sort outlier nodes first, or by rank."),
+    Action("node_history", _WHERE, "H", "history", "Show nodes over time, one row each, or current values."),
 )

@@ -1,4 +1,4 @@
-"""On the submit screen."""
+"""Actions of the submit screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ACTIONS: tuple[Action, ...] = (
         Scope.SUBMIT,
         "ctrl+s",
         "submit",
-        "Submit the job that is shown.",
+        "Submit this job.",
         in_footer=True,
         dangerous=True,
     ),

@@ -80,13 +80,13 @@ class Hint:
 
 
 HINTS: tuple[Hint, ...] = (
-    Hint(Scope.HOME, "open_job", "opens the job under the cursor: its health, speed and cost"),
-    Hint(Scope.HOME, "filter", "filters the jobs, as in: llama status:running age<2d"),
-    Hint(Scope.HOME, "mark", "marks jobs, to compare, stop or delete several at once"),
-    Hint(Scope.JOB, "show_logs", "shows the log over the whole screen; the first tab has all at a glance"),
-    Hint(Scope.LOGS, "first_error", "goes to the first error of all nodes"),
-    Hint(Scope.JOB, "deploy", "makes a model of a checkpoint, question by question"),
-    Hint(Scope.APP, "help", "shows every key that works here"),
+    Hint(Scope.HOME, "open_job", "opens the selected job"),
+    Hint(Scope.HOME, "filter", "filters, e.g. llama status:running age<2d"),
+    Hint(Scope.HOME, "mark", "marks jobs to compare, stop or delete together"),
+    Hint(Scope.JOB, "show_logs", "opens the log full screen; the first tab is the overview"),
+    Hint(Scope.LOGS, "first_error", "jumps to the first error on any node"),
+    Hint(Scope.JOB, "deploy", "deploys a checkpoint, step by step"),
+    Hint(Scope.APP, "help", "shows all keyboard shortcuts"),
 )
 """In the order in which they are shown."""
 

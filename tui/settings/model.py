@@ -1,8 +1,7 @@
-"""Every setting, with its default and what it does: the reference is made from these words.
+"""All settings, with their defaults. docs/configuration.md is generated from the docstrings.
 
-A setting's description is its docstring, which ``reference`` finds: having pydantic look for them would
-take time whenever the dashboard opens. Nothing unknown is accepted, and nothing of the wrong type: a
-misspelt setting must not be silently without effect.
+``reference`` parses the docstrings itself, because letting pydantic do it would slow down every start of the
+dashboard. Unknown settings and wrong types are errors, so a misspelled setting is never silently ignored.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ ThemeName = Literal[
     "ansi-dark",
     "ansi-light",
 ]
-"""Ours, then textual's. Spelt out so that checking a file loads no textual; a test compares them."""
+"""Our themes, then Textual's. Listed here so that checking a file needs no Textual; a test compares."""
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
@@ -57,79 +56,79 @@ MOST_PATTERNS = 50
 
 
 class Section(BaseModel):
-    """A table of the file."""
+    """A table in the settings file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class ThemeSettings(Section):
-    """How the dashboard looks."""
+    """Colors of the dashboard."""
 
     name: ThemeName = "bt-dark"
-    """One of ours (`bt-dark`, `bt-light`: calm, and safe for colour-blind eyes) or of textual's. Where it is
-    not set, the dashboard starts with the theme that was chosen there last."""
+    """Color theme: `bt-dark` and `bt-light` (muted, color-blind safe), or one of Textual's. If unset, the
+    dashboard starts with the theme chosen last."""
 
     no_color: bool = False
-    """Only the terminal's own colours, sparingly; the variable `NO_COLOR` says the same."""
+    """Use only a few of the terminal's own colors; the variable `NO_COLOR` does the same."""
 
 
 class RefreshSettings(Section):
-    """How often the dashboard asks, in seconds (1 to 3600). Logs are streamed and have no such rate."""
+    """Polling intervals in seconds (1 to 3600). Logs are streamed and have no interval."""
 
     fleet_s: Seconds = 5.0
-    """The lists of projects and jobs on Home."""
+    """Projects and jobs on Home."""
 
     status_s: Seconds = 3.0
-    """The status of the job that is shown."""
+    """Status of the open job."""
 
     metrics_s: Seconds = 2.0
-    """Its newest metrics; over long times they come no faster than the charts can show."""
+    """Newest metrics of the open job; less often when the charts cover a long time range."""
 
     checkpoints_s: Seconds = 10.0
-    """Its checkpoints."""
+    """Checkpoints of the open job."""
 
 
 class NotificationSettings(Section):
-    """How you hear of a run that falls sick or ends while you look elsewhere."""
+    """How to notify you when a run has a problem or ends."""
 
     toast: bool = True
-    """A notice in the corner of the dashboard."""
+    """Show a notification in the corner of the dashboard."""
 
     bell: bool = False
-    """The terminal's bell."""
+    """Ring the terminal bell."""
 
     title: bool = True
-    """The terminal's title tells the state of the run, as in `▲ llama-70b stalled – bt-tui`."""
+    """Show the state of the run in the terminal title, as in `▲ llama-70b stalled – bt-tui`."""
 
     osc: Literal["off", "9", "777", "auto"] = "auto"
-    """A notification of the desktop, by the terminal: escape sequence OSC 9 (iTerm2, WezTerm, kitty,
-    Ghostty, Windows Terminal) or OSC 777 (urxvt, foot, VTE terminals). In tmux it needs
+    """Send a desktop notification through the terminal: escape sequence OSC 9 (iTerm2, WezTerm, kitty,
+    Ghostty, Windows Terminal) or OSC 777 (urxvt, foot, VTE terminals). tmux needs
     `set -g allow-passthrough on`."""
 
     only_when_unfocused: bool = True
-    """Bell and OSC only while the terminal has not the focus; in tmux that needs `set -g focus-events on`."""
+    """Use bell and OSC only while the terminal is not focused; tmux needs `set -g focus-events on`."""
 
     min_severity: Literal["info", "warning", "critical"] = "warning"
-    """Findings that are less grave are shown, but not notified."""
+    """Minimum severity of notifications; lesser findings are only shown."""
 
     job_end: bool = True
-    """Notify when a job completes, fails or is stopped, whatever `min_severity` says."""
+    """Notify when a job completes, fails or is stopped, regardless of `min_severity`."""
 
     snooze_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30.0
-    """How long `z` keeps a finding quiet."""
+    """How long `z` snoozes alerts."""
 
     command: list[str] = []
-    """A program and its arguments, run without a shell for every notification; it reads one JSON object from
-    its standard input and has ten seconds. As in `["notify-send", "bt-tui"]`."""
+    """Program and arguments to run for every notification, without a shell, as in
+    `["notify-send", "bt-tui"]`. It gets one JSON object on stdin and has ten seconds."""
 
     webhook: str | None = None
-    """An https URL that gets every notification as a JSON object by POST (http to this machine alone)."""
+    """HTTPS URL to which every notification is posted as a JSON object (http only for this machine)."""
 
     @field_validator("command")
     @classmethod
     def _check_command(cls, command: list[str]) -> list[str]:
         if command and not command[0]:
-            raise PydanticCustomError("command", "the first word names the program and is empty")
+            raise PydanticCustomError("command", "the first word is the program and must not be empty")
         if len(command) > LONGEST_COMMAND or any("\0" in word for word in command):
             raise PydanticCustomError("command", "at most 64 words, none with a NUL character")
         return command
@@ -143,36 +142,36 @@ class NotificationSettings(Section):
 
 
 class LogSettings(Section):
-    """How the log of a run is shown at first; keys change all of it for the moment."""
+    """Initial display of logs; keys change all of it temporarily."""
 
     time: TimeMode = "clock"
-    """What stands before a line: local time, UTC, its age, the time since the start, or nothing."""
+    """Timestamp format: local time, UTC, age, time since the start, or none."""
 
     wrap: bool = False
-    """Long lines go on in the next row instead of beyond the edge."""
+    """Wrap long lines instead of truncating them."""
 
     min_level: Level | None = None
-    """Only lines that are at least that grave; all, if it is not set."""
+    """Minimum level of lines to show; if unset, all."""
 
     max_lines_in_memory: Annotated[int, Field(ge=1_000, le=5_000_000)] = 200_000
-    """Older lines are in a temporary file, and still there to be read and searched."""
+    """Lines to keep in memory. Older lines move to a temporary file and can still be read and searched."""
 
     collapse_progress: bool = True
-    """A progress bar shows its last state only."""
+    """Show only the latest state of a progress bar."""
 
     fold_tracebacks: bool = True
-    """A traceback is one row until it is opened."""
+    """Fold tracebacks into one row until they are expanded."""
 
 
 class PatternSettings(Section):
-    """Reads the progress of a trainer that is not known: one table `[[patterns]]` for each."""
+    """A pattern that reads the progress of an unknown trainer; one `[[patterns]]` table each."""
 
     name: Annotated[str, Field(min_length=1, max_length=80)]
-    """What you call it."""
+    """Name of the pattern."""
 
     regex: Annotated[str, Field(min_length=1, max_length=2_000)]
-    """A regular expression, searched in every line, whose named groups are the values: `(?P<step>\\d+)`,
-    and `total`, `epoch`, `epochs`, `loss`, `eval_loss`, `lr`, `grad_norm`, `tokens_per_s`, `samples_per_s`,
+    """Regular expression to search for in every line. Its named groups are the values: `(?P<step>\\d+)`, and
+    `total`, `epoch`, `epochs`, `loss`, `eval_loss`, `lr`, `grad_norm`, `tokens_per_s`, `samples_per_s`,
     `step_time_s`, `step_time_ms`, `rank`, `checkpoint`."""
 
     @field_validator("regex")
@@ -186,20 +185,20 @@ class PatternSettings(Section):
 
 
 class DemoSettings(Section):
-    """What `bt-tui demo` begins with."""
+    """Defaults of `bt-tui demo`."""
 
     speed: Annotated[float, Field(ge=0.1, le=1000.0)] = 1.0
-    """How many times faster than real time the scripted jobs move."""
+    """Speed of the simulated jobs, as a multiple of real time."""
 
 
 class Configuration(Section):
     """All settings."""
 
     remote: str | None = None
-    """The section of `~/.trussrc` to connect to, where neither `--remote` nor the environment says."""
+    """Section of `~/.trussrc` to connect to, unless `--remote` or the environment chooses a remote."""
 
     readonly: bool = False
-    """Only look: dashboard and commands refuse whatever would change something at the server."""
+    """Read-only mode: dashboard and commands refuse to change anything on the server."""
 
     theme: ThemeSettings = ThemeSettings.model_construct()
     refresh: RefreshSettings = RefreshSettings.model_construct()
@@ -207,25 +206,25 @@ class Configuration(Section):
     logs: LogSettings = LogSettings.model_construct()
 
     keys: dict[str, str] = {}
-    """Other keys for actions, by the action's id, as in `job.stop_job = "ctrl+k"`; several keys are separated
-    by commas. The ids are in the table of actions below."""
+    """Custom keys by action id, as in `job.stop_job = "ctrl+k"`. Separate several keys with commas. The table
+    of actions below lists the ids."""
 
     health: HealthRules = HealthRules()
-    """What counts as sick. Shares are fractions of 1, times are seconds."""
+    """Thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds."""
 
     prices: dict[str, Annotated[float, Field(ge=0)]] = {}
-    """What a node of an instance type costs you, in US dollars a minute, by its id or name, as in
-    `"H100:8x80" = 0.65`; it comes before the list price."""
+    """Your price of a node in US dollars per minute, by instance type id or name, as in `"H100:8x80" = 0.65`.
+    It overrides the list price."""
 
     patterns: Annotated[list[PatternSettings], Field(max_length=MOST_PATTERNS)] = []
-    """Your own patterns of progress in log lines."""
+    """Custom patterns that read progress from log lines."""
 
     demo: DemoSettings = DemoSettings.model_construct()
 
     @field_validator("keys", mode="before")
     @classmethod
     def _flatten(cls, keys: Any) -> Any:
-        """In TOML ``job.stop_job = "x"`` is a table within the table; both spellings are meant."""
+        """Accept ``job.stop_job = "x"``, which TOML reads as a nested table, as well as the quoted key."""
         return flattened(keys) if isinstance(keys, Mapping) else keys
 
     @field_validator("keys")
@@ -252,12 +251,12 @@ class Configuration(Section):
 
     @property
     def progress_patterns(self) -> tuple[ProgressPattern, ...]:
-        """The user's own patterns, compiled."""
+        """Return the user's patterns, compiled."""
         return tuple(ProgressPattern(one.name, one.regex) for one in self.patterns)
 
 
 def flattened(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested tables as one, its keys joined with dots."""
+    """Flatten nested tables into one, joining keys with dots."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Every setting in words: for ``docs/configuration.md``, for a new file, and for ``bt-tui config show``."""
+"""Describe every setting: for ``docs/configuration.md``, for a new file, and for ``bt-tui config show``."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ LINE_CELLS = 100
 _MANY = 8
 _KIND_WORDS = {
     bool: "true or false",
-    str: "text",
+    str: "string",
     int: "whole number",
     float: "number",
 }
 INTRODUCTION = """# Configuration
 
-Everything has a default, so that no file is needed. `bt-tui config edit` opens the one file there is; if
-it is not there, it makes it, with every setting in it as a comment. `bt-tui config path` says where it
-is, usually `~/.config/bt-tui/config.toml`; `BT_TUI_CONFIG` names another one. It is TOML.
+Every setting has a default, so no file is needed. `bt-tui config edit` opens the settings file (TOML); if it
+does not exist, it is created with every setting as a comment. `bt-tui config path` prints its path, usually
+`~/.config/bt-tui/config.toml`; set `BT_TUI_CONFIG` to use another one.
 
-What counts, first match wins: flags (`--remote`, `--readonly`), environment variables (`BT_TUI_` and the
-setting's name), the file, the default. `bt-tui config show` prints each value and where it came from;
-`bt-tui config validate` checks a file and names the line of whatever is wrong. With a broken file the
-dashboard starts with the defaults and says so, and the other commands end with exit code 2.
+In order of precedence: flags (`--remote`, `--readonly`), environment variables (`BT_TUI_` and the setting's
+name), the file, the default. `bt-tui config show` prints each value and its source. `bt-tui config validate`
+checks a file and reports the line of each error. If the file has errors, the dashboard starts with the
+defaults and shows a warning; the other commands exit with code 2.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One setting: its dotted ``name``, what values it takes, its default, and what it does."""
+    """A setting: its dotted ``name``, accepted values, default, and description."""
 
     name: str
     kind: str
@@ -48,22 +48,22 @@ class Entry:
 
     @property
     def section(self) -> str:
-        """The table it is in; empty for the top of the file."""
+        """Table of the setting; empty at the top level."""
         return self.name.rpartition(".")[0]
 
     @property
     def key(self) -> str:
-        """Its name within the table."""
+        """Name within the table."""
         return self.name.rpartition(".")[2]
 
     @property
     def is_table(self) -> bool:
-        """Whether its keys are free."""
+        """True if the keys of this table are not fixed."""
         return isinstance(self.default, dict)
 
 
 def entries() -> Iterator[Entry]:
-    """All settings but those of patterns, in the order of the file: those without a table first."""
+    """Yield all settings except those of patterns, in file order: top-level settings first."""
     tables: list[tuple[str, Any]] = []
     texts = _attribute_docstrings(Configuration)
     for name, field in Configuration.model_fields.items():
@@ -96,7 +96,7 @@ def _rules(section: str) -> Iterator[Entry]:
 
 
 def _attribute_docstrings(kind: type) -> dict[str, str]:
-    """The string below each attribute, which Python itself forgets."""
+    """Return the docstring below each attribute, which Python does not keep at run time."""
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
     found: dict[str, str] = {}
@@ -110,7 +110,7 @@ def _attribute_docstrings(kind: type) -> dict[str, str]:
 
 
 def section_text(section: str) -> str:
-    """What a table is about."""
+    """Return the description of a table."""
     if section == "health":
         return _attribute_docstrings(Configuration)[section]
     kind = Configuration.model_fields[section].annotation
@@ -119,7 +119,7 @@ def section_text(section: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML has it."""
+    """Format a value as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -133,9 +133,9 @@ def toml_value(value: Any) -> str:
 
 
 def template() -> str:
-    """A new file: every setting with its default, as a comment."""
+    """Return a new settings file, with every default as a comment."""
     lines = [
-        "# bt-tui's settings. Take the # away from what you change; bt-tui config validate checks it.",
+        "# Settings of bt-tui. Uncomment what you change; check it with: bt-tui config validate",
         "",
     ]
     section = ""
@@ -160,7 +160,7 @@ def template() -> str:
 
 
 def document() -> str:
-    """``docs/configuration.md``."""
+    """Return the text of ``docs/configuration.md``."""
     parts = [INTRODUCTION]
     section = None
     for entry in entries():
@@ -172,7 +172,7 @@ def document() -> str:
                 parts.append(_HEAD)
         elif section is None:
             section = ""
-            parts.append("\n## At the top of the file\n\n" + _HEAD)
+            parts.append("\n## Top level\n\n" + _HEAD)
         if not entry.is_table:
             parts.append(_row(entry))
     parts.append(f"\n## `[[patterns]]`\n\n{_one_line(PatternSettings.__doc__ or '')}\n\n{_HEAD}")
@@ -180,8 +180,8 @@ def document() -> str:
     for key, field in PatternSettings.model_fields.items():
         words = _kind_words(field.annotation)
         parts.append(f"| `{key}` | {words} |  | {_cell(texts.get(key, ''))} |\n")
-    parts.append("\n## Actions\n\nWhat `[keys]` may name, with the keys that each has without it.\n\n")
-    parts.append("| Action | Keys | Where | |\n|---|---|---|---|\n")
+    parts.append("\n## Actions\n\nThe action ids that `[keys]` accepts, with their default keys.\n\n")
+    parts.append("| Action | Keys | Where | Description |\n|---|---|---|---|\n")
     for action in ACTIONS:
         keys = " ".join(f"`{key}`" for key in action.keys.split(","))
         where = SCOPE_TITLES[action.scope]
@@ -189,7 +189,7 @@ def document() -> str:
     return "".join(parts)
 
 
-_HEAD = "| Setting | Values | Default | |\n|---|---|---|---|\n"
+_HEAD = "| Setting | Values | Default | Description |\n|---|---|---|---|\n"
 
 
 def _row(entry: Entry) -> str:
@@ -224,7 +224,7 @@ def _kind_words(kind: Any) -> str:
         return _kind_words(inner[0])
     if get_origin(kind) is dict:
         return "table"
-    return "list of texts"
+    return "list of strings"
 
 
 def _themes(choices: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What counts as sick: every threshold of the checks, in one place that a config file can fill."""
+"""Thresholds of the health checks. They are settings: each description ends up in docs/configuration.md."""
 
 from __future__ import annotations
 
@@ -10,107 +10,107 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class HealthRules:
-    """Thresholds of the checks. Shares are fractions 0–1, times are seconds.
+    """Thresholds of the health checks. Shares are fractions from 0 to 1, times are seconds.
 
-    A finding that is held is let go only beyond ``release`` of the way back, so that a value that
-    wavers around its threshold does not come and go.
+    ``release`` adds hysteresis: a finding clears only when the value has moved that far back, so a value
+    that hovers around its threshold does not make the finding flicker.
     """
 
     off: frozenset[str] = frozenset()
-    """Kinds of findings (``FindingKind`` values) that nobody wants to hear of."""
+    """Kinds of findings to disable, as in `["queued"]`."""
 
     release: float = 0.25
-    """How far back, as a part of the distance to the healthy value, ends a finding."""
+    """How far a value must move back toward its healthy level to clear a finding, as a share of the way."""
 
     stall_after_s: float = 3 * MINUTE_S
-    """No run has stalled that was silent for less than that …"""
+    """Minimum time without a step or a log line before a run is reported as stalled."""
     stall_steps: float = 5.0
-    """… nor for fewer of its own step intervals …"""
+    """Minimum number of the run's usual step intervals without a step or a log line."""
     stall_pause_factor: float = 1.25
-    """… nor for less than this many times the longest pause that it has come back from."""
+    """Minimum silence, as a multiple of the longest pause the run has recovered from."""
     stall_aside_s: float = 20 * MINUTE_S
-    """The first evaluation or save that the log announces may be silent for that long."""
+    """Silence allowed during the first evaluation or save, if the log announces it."""
     stall_talking_s: float = 15 * MINUTE_S
-    """The least time without a step for a run that still logs other lines."""
+    """Minimum time without a step for a run that still logs other lines."""
     stall_talking_steps: float = 20.0
-    """Such a run may miss so many of its own step intervals."""
+    """Minimum number of usual step intervals without a step for a run that still logs other lines."""
     stall_unread_s: float = 30 * MINUTE_S
-    """The least silence of a run whose log tells no steps, after it had logged for as long."""
+    """Minimum silence of a run whose log shows no steps, once it has logged for at least that long."""
 
     loss_readings: int = 5
-    """The median of so many newest losses (or gradient norms) is compared with those before."""
+    """Number of newest losses (or gradient norms) whose median is compared with earlier ones."""
     loss_history: int = 30
-    """Fewer losses than that before them tell nothing."""
+    """Minimum number of earlier losses to compare with."""
     loss_spreads: float = 10.0
-    """A loss explodes so many of its usual deviations above its usual level …"""
+    """A loss is diverging at this many deviations above its usual level, if `loss_factor` is met, too."""
     loss_factor: float = 1.5
-    """… and at this many times that level."""
+    """A loss is diverging at this many times its usual level, if `loss_spreads` is met, too."""
     grad_norm_factor: float = 20.0
-    """A gradient norm explodes at so many times its usual level."""
+    """A gradient norm is diverging at this many times its usual level."""
 
     idle_below: float = 0.05
-    """GPUs below that utilisation do nothing."""
+    """Utilization below which a GPU counts as idle."""
     idle_after_s: float = 5 * MINUTE_S
-    """GPUs doing nothing for that long are idle."""
+    """Minimum idle time before GPUs that have worked are reported as idle."""
     idle_never_s: float = 25 * MINUTE_S
-    """GPUs that did nothing in all that is seen are idle after that long, though nobody saw them work."""
+    """Minimum idle time before GPUs that have never been seen working are reported as idle."""
     active_from: float = 0.2
-    """GPUs that once reached that utilisation had begun their work."""
+    """Utilization from which a GPU counts as working."""
 
     straggler_share: float = 0.8
-    """A node lags below that part of the other nodes' usual utilisation."""
+    """A node is slow if its utilization is below this share of the other nodes' median."""
     straggler_window_s: float = 5 * MINUTE_S
-    """It must lag through all of that time."""
+    """Time during which the node must be slow without interruption."""
     straggler_busy: float = 0.2
-    """Unless the others are at least that busy, nobody waits for anybody."""
+    """Minimum utilization of the other nodes; below it, no node is reported as slow."""
     straggler_step_time: float = 1.25
-    """A rank lags whose own step times are so many times those of the others."""
+    """A rank is slow if its step time is this many times that of the others."""
 
     missing_after_s: float = 3 * MINUTE_S
-    """A node without samples for that long, while others have some, is missing."""
+    """Minimum time without samples, while other nodes send some, before a node is reported as missing."""
     missing_start_s: float = 5 * MINUTE_S
-    """Nodes may appear so long after the first one."""
+    """Time that nodes have to appear after the first one."""
 
     metrics_after_s: float = 10 * MINUTE_S
-    """Metrics of a whole job that are older than that are missing."""
+    """Maximum age of a job's newest metrics before they are reported as missing."""
 
     gpu_memory_share: float = 0.97
-    """GPU memory is near its limit above that."""
+    """Share of GPU memory in use above which it is near its limit."""
     gpu_memory_after_s: float = 2 * MINUTE_S
-    """It must be there for so long."""
+    """Time that GPU memory must stay above `gpu_memory_share`."""
     leak_window_s: float = 20 * MINUTE_S
-    """Memory that grew steadily over that time leaks …"""
+    """Time window over which memory must grow steadily to be reported as a leak."""
     leak_share: float = 0.015
-    """… if it grew by that part of its limit …"""
+    """Minimum growth in `leak_window_s`, as a share of the memory limit."""
     leak_full_within_s: float = 12 * HOUR_S
-    """… and will be full within that time, before the run ends."""
+    """A leak is reported only if memory will be full within this time, and before the run ends."""
 
     disk_share: float = 0.95
-    """A disk or cache is nearly full above that."""
+    """Share of a disk or cache in use above which it is nearly full."""
     disk_window_s: float = 15 * MINUTE_S
-    """One that grew steadily over that time (or four times that) fills up …"""
+    """Time window over which usage must grow steadily to be reported (or four times that window)."""
     disk_growth: float = 0.01
-    """… if it grew by that part of its size …"""
+    """Minimum growth in the time window, as a share of the size."""
     disk_full_within_s: float = 6 * HOUR_S
-    """… and will be full within that time, before the run ends."""
+    """Growth is reported only if the disk or cache will be full within this time, and before the run ends."""
 
     checkpoint_factor: float = 1.5
-    """A checkpoint is overdue after so many of the longest usual intervals …"""
+    """A checkpoint is overdue after this many times the longest usual interval."""
     checkpoint_grace_s: float = 5 * MINUTE_S
-    """… and at least that long after it was due."""
+    """Minimum delay before a checkpoint is overdue, in addition to the longest usual interval."""
     checkpoint_intervals: int = 2
-    """Fewer intervals than that make no rhythm."""
+    """Minimum number of intervals from which a usual interval can be learned."""
 
     restarts: int = 2
-    """So many restarts are a trouble, one is luck."""
+    """Number of restarts from which they are reported."""
     restarts_within_s: float = 6 * HOUR_S
-    """After so long without another one they are history."""
+    """Forget restarts when the newest is older than this."""
 
     errors_within_s: float = 30 * MINUTE_S
-    """Error lines are a finding until so long after the newest."""
+    """How long errors are reported after the newest one."""
 
     queued_after_s: float = 1 * MINUTE_S
-    """A job that waits for longer than that waits."""
+    """Minimum queue time before a job is reported as waiting."""
 
 
 DEFAULT_RULES = HealthRules()
