@@ -1,4 +1,4 @@
-"""An async client of Baseten Training.
+"""An async client for Baseten Training.
 
 ::
 
@@ -7,7 +7,7 @@
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         projects = await client.projects.list()
 
-Names load what they need when they are first used, so that ``import api_client.models`` stays light.
+Public names are imported on first use, so that ``import api_client.models`` stays light.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which addresses are connected to because a server named them: presigned URLs, stores, SSH proxies.
+"""Check addresses before connecting to what a server names: presigned URLs, stores, SSH proxies.
 
-A server elsewhere must not be able to send us to services of this machine or of its network, which trust
-whoever reaches them. What counts is the address that is connected to, so names are resolved here and the
-connection is made to an address that was checked.
+A remote server must not be able to direct us to services of this machine or its network, which trust
+local clients. The check applies to the address that is connected to, so names are resolved here and the
+connection is made to a checked address.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ PRIVATE = "a private network"
 SHARED = "a provider's shared network"
 TESTS = "a network for tests"
 _REACHABLE_IF_REMOTE_IS_THERE = frozenset({THIS_MACHINE, PRIVATE, SHARED, TESTS})
-"""The last two are what VPNs and sandboxes use: Tailscale has shared addresses, others those for tests."""
+"""VPNs and sandboxes use the last two: Tailscale has shared addresses, others have test addresses."""
 
 _METADATA = "a cloud's metadata service"
 _RESERVED = "reserved"
 
 _KINDS: dict[str, str] = {
-    # The most particular first.
+    # Most specific network first.
     _METADATA: "169.254.169.254 169.254.170.2 192.0.0.192 100.100.100.200 168.63.129.16"
     " fd00:ec2::/32 fd20:ce::/32",
     THIS_MACHINE: "127.0.0.0/8 ::1",
@@ -47,7 +47,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def kind_of(address: str) -> str:
-    """Return what kind of address this is, empty for one of the public internet."""
+    """Return the kind of the address; empty for the public internet."""
     found = ip_address(address)
     if isinstance(found, IPv6Address):
         if found.ipv4_mapped is not None:
@@ -66,12 +66,12 @@ def _kind(address: IPv4Address | IPv6Address) -> str:
 
 
 def _place_of(address: str) -> str:
-    """Return the kind of an address; a public one that this machine itself has is THIS_MACHINE."""
+    """Return the kind of an address; a public address of this machine counts as THIS_MACHINE."""
     return kind_of(address) or (THIS_MACHINE if _is_own(address) else "")
 
 
 def _is_own(address: str) -> bool:
-    """Return whether a connection to the address would come from the address itself; nothing is sent."""
+    """Return True if a connection to the address would come from the address itself; sends nothing."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -82,7 +82,7 @@ def _is_own(address: str) -> bool:
 
 
 def proxy_of(scheme: str, host: str) -> str:
-    """Return the environment's proxy for this host, empty for none; this machine has none."""
+    """Return the environment's proxy for this host; empty if none. This machine is never proxied."""
     if is_loopback(host) or proxy_bypass(host):
         return ""
     proxies = getproxies()
@@ -91,11 +91,11 @@ def proxy_of(scheme: str, host: str) -> str:
 
 
 class Destinations:
-    """What may be connected to on the word of one remote.
+    """Addresses that may be connected to when one remote names them.
 
-    Addresses of the public internet always, those of this machine or of a private network only if the
-    remote is in such a place itself: by the address in its settings, or by the one that its answers came
-    from. ``networks`` are those places, for another process.
+    Public internet addresses are always allowed. Those of this machine or a private network are allowed
+    only if the remote itself is there, according to the address in its settings or the one its answers
+    came from. ``networks`` passes these places to another process.
     """
 
     def __init__(self, hosts: Iterable[str] = (), networks: Iterable[str] = ()) -> None:
@@ -106,11 +106,11 @@ class Destinations:
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The places where the remote is, unless that is the public internet."""
+        """Return the networks where the remote is, except the public internet."""
         return tuple(sorted(self._networks))
 
     def remote_is_at(self, address: str) -> None:
-        """Note an address of the remote itself; names are ignored, as their owner decides where they lead."""
+        """Record an address of the remote; names are ignored, because their owner decides where they lead."""
         try:
             kind = THIS_MACHINE if is_loopback(address) else _place_of(address)
             self._networks |= {kind} & _REACHABLE_IF_REMOTE_IS_THERE
@@ -118,10 +118,10 @@ class Destinations:
             return
 
     def resolve(self, host: str, port: int) -> list[str]:
-        """Return the addresses to connect to. Raises AddressRefused, OSError if there is no such name."""
+        """Return the addresses to connect to. Raises AddressRefused, or OSError for an unknown name."""
         name = host.rstrip(".")
         if name.lower().endswith(".localhost"):
-            name = "localhost"  # RFC 6761 says so, though not every resolver knows
+            name = "localhost"  # required by RFC 6761, but not every resolver supports it
         try:
             found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except UnicodeError:
@@ -132,7 +132,7 @@ class Destinations:
         return addresses
 
     def check_proxied(self, host: str, port: int) -> None:
-        """Check a name that a proxy will resolve, if it can be resolved here too. Raises AddressRefused."""
+        """Check a name that a proxy will resolve, if it resolves here too. Raises AddressRefused."""
         if (host, port) in self._proxied:
             return
         with suppress(OSError):
@@ -155,7 +155,7 @@ class Destinations:
 
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-"""Ports of the schemes we speak."""
+"""Default ports of the supported schemes."""
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
 _OCTET = r"(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
 _IPV4 = re.compile(rf"{_OCTET}(\.{_OCTET}){{3}}", re.ASCII)
@@ -164,7 +164,7 @@ _HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class BaseUrl:
-    """Scheme, host, port and path prefix (no slash at its end) of a server."""
+    """Scheme, host, port and path prefix (without a trailing slash) of a server."""
 
     scheme: str
     host: str
@@ -173,23 +173,23 @@ class BaseUrl:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is this machine."""
+        """Return True if the host is this machine."""
         return is_loopback(self.host)
 
     @property
     def url_host(self) -> str:
-        """The host as it stands in URLs: IPv6 addresses in brackets."""
+        """Return the host as written in URLs: IPv6 addresses in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def netloc(self) -> str:
-        """``host`` or ``host:port``, as messages and Host headers name it."""
+        """Return ``host`` or ``host:port``, as used in messages and Host headers."""
         has_default_port = self.port == DEFAULT_PORTS[self.scheme]
         return self.url_host if has_default_port else f"{self.url_host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What must be the same for a key to be sent again."""
+        """Return the origin (scheme, host, port); the key is sent again only to the same origin."""
         return (self.scheme, self.host, self.port)
 
     def __str__(self) -> str:
@@ -197,10 +197,10 @@ class BaseUrl:
 
 
 def parse_base_url(text: str, *, source: str) -> BaseUrl:
-    """Read the base URL that ``source`` (a variable, a file's section) gives.
+    """Parse the base URL read from ``source`` (a variable, a section of a file).
 
     Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine
-    but this one: a key would travel readably.
+    other than this one, which would send the key unencrypted.
     """
     text = text.strip()
     readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
@@ -227,7 +227,7 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine (names under .localhost are, by RFC 6761)."""
+    """Return True if a host name or address is this machine (including names under .localhost, RFC 6761)."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -238,7 +238,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Return whether this is a host name, or an address in its usual spelling."""
+    """Return True if the text is a host name, or an address in its usual notation."""
     if ":" in host:
         try:
             ip_address(host)
@@ -246,15 +246,15 @@ def is_host(host: str) -> bool:
             return False
         return True
     if _NUMBER.fullmatch(host.rpartition(".")[2]):
-        # Systems read 127.1 and 0x7f000001 as addresses, and not all of them as the same.
+        # Systems parse 127.1 and 0x7f000001 as addresses, but not all of them as the same address.
         return _IPV4.fullmatch(host) is not None
     return _HOST_NAME.fullmatch(host) is not None
 
 
 def route(*segments: str) -> str:
-    """A path of the API's version 1 with every segment escaped: ids are data, whatever they hold.
+    """Build a path of version 1 of the API, escaping every segment, because ids may hold any character.
 
-    Raises RequestError for segments that would change which route it is.
+    Raises RequestError for segments that would change the route.
     """
     for segment in segments:
         if segment in ("", ".", ".."):

@@ -1,8 +1,8 @@
-"""Unpack tar archives that may be hostile: everything ends inside the folder, whatever Python's version.
+"""Unpack untrusted tar archives safely: nothing is written outside the target folder on any Python version.
 
-tarfile's own filter has been led out of folders more than once, so tarfile only reads headers here. Each
-file is created exclusively, below open folders, with no link followed on the way. Links are created last,
-when nothing is written any more, and only if they are relative and stay inside.
+tarfile's own filter has had several path traversal bugs, so tarfile only reads headers here. Each file is
+created exclusively, relative to open folders, without following links. Links are created last, after all
+writing, and only if they are relative and stay inside the folder.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from api_client.files import USUAL_FILE_MODE, new_file, open_folder
 
 MAX_MEMBERS = 500_000
 MAX_BYTES = 64 * 1024**3
-"""More code than anybody submits."""
+"""More code than anyone submits."""
 MAX_NAME_BYTES = 1024
-"""Far below PATH_MAX: beyond it, systems and Python disagree on where a path leads."""
+"""Far below PATH_MAX; beyond that, systems and Python disagree on where a path leads."""
 MAX_DEPTH = 64
 MAX_HEADER_BYTES = 16 * 1024
-"""All headers of one member. They are held in memory and searched in quadratic time."""
+"""Limit for all headers of one member. They are held in memory and searched in quadratic time."""
 MAX_PADDING_BYTES = 1024 * 1024
 
 _CHUNK_BYTES = 256 * 1024
@@ -39,7 +39,7 @@ Parts = tuple[str, ...]
 
 
 class BadArchive(ValueError):
-    """The archive is damaged, too large, or has a member that is refused; the message says which."""
+    """The archive is damaged, too large, or has a rejected member; the message says which."""
 
 
 class Unpacker:
@@ -50,9 +50,9 @@ class Unpacker:
         with Unpacker(folder) as unpacker:
             unpacker.add(archive)
 
-    Files and folders get the usual permissions, programs may be run, owners and special bits are dropped.
-    A file that is named again replaces the earlier one. Raises BadArchive and OSError; what is in the
-    folder then is the caller's to delete.
+    Files and folders get default permissions, the executable bit is kept, and owners and special bits are
+    dropped. If a file name appears again, the later file replaces the earlier one. Raises BadArchive and
+    OSError; the caller must then delete what is in the folder.
     """
 
     def __init__(self, folder: Path, *, max_bytes: int = MAX_BYTES) -> None:
@@ -80,7 +80,7 @@ class Unpacker:
             os.close(self._root)
 
     def add(self, archive: Path) -> None:
-        """Unpack all files and folders of an archive, gzipped or plain; its links come at the end."""
+        """Unpack all files and folders of a gzipped or plain archive; its links are created at the end."""
         with archive.open("rb") as file:
             is_packed = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
@@ -112,7 +112,7 @@ class Unpacker:
                         f" {MAX_BYTES // 1024**3} GiB or {MAX_MEMBERS:,} members"
                     )
                 if sum(map(len, itertools.chain(*archive.pax_headers.items()))) > MAX_HEADER_BYTES:
-                    raise BadArchive("a header of it is too large")  # each member has a copy of them
+                    raise BadArchive("a header of it is too large")  # each member has a copy of the headers
                 reader.allow(member.size + MAX_HEADER_BYTES)
                 self._add(archive, member)
                 reader.allow(MAX_HEADER_BYTES)
@@ -152,7 +152,7 @@ class Unpacker:
             if left_bytes:
                 raise BadArchive(f"{_shown(member.name)} is cut short")
             file.flush()
-            with suppress(ValueError, OverflowError, TypeError):  # a time that no file can have
+            with suppress(ValueError, OverflowError, TypeError):  # a timestamp that no file can have
                 os.utime(file.fileno(), (member.mtime, member.mtime))
 
     def _link_to_file(self, parts: Parts, target: Parts) -> None:
@@ -166,7 +166,7 @@ class Unpacker:
 
     @contextmanager
     def _parent(self, parts: Parts) -> Iterator[int]:
-        """The open folder that holds the member; names that mean one thing here are refused."""
+        """Open the folder that holds the member; reject names with a special meaning on this system."""
         try:
             folder = open_folder(self._root, parts[:-1], create=True)
             try:
@@ -180,7 +180,7 @@ class Unpacker:
 
 
 class _Reader:
-    """What tarfile reads from: only as many bytes at a time as were allowed, so that no header is endless."""
+    """File object for tarfile that limits how many bytes it may read, so that no header can be endless."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self._file = file
@@ -200,9 +200,9 @@ class _Reader:
         return self._last
 
     def finish(self) -> None:
-        """Check that the last header was an end mark; tarfile takes a broken one for the end.
+        """Check that the last header was an end mark; tarfile accepts a broken header as the end.
 
-        Reading on to the end of what is packed checks its checksum.
+        Reads to the end of the compressed stream, which verifies its checksum.
         """
         if self._last.strip(b"\0"):
             raise BadArchive("it is damaged in the middle")
@@ -212,7 +212,7 @@ class _Reader:
 
 
 def _inside(name: str) -> Parts:
-    """The components of a member's name. Raises BadArchive for one that leads elsewhere, or nowhere."""
+    """Split a member's name into components. Raises BadArchive if it leads elsewhere, or nowhere."""
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts:
         raise BadArchive(f"{_shown(name)} would end outside of the folder")
@@ -222,10 +222,10 @@ def _inside(name: str) -> Parts:
 
 
 def _link_target(target: str, depth: int) -> str:
-    """The target of a symbolic link that is ``depth`` folders down; BadArchive if it may lead outside.
+    """Check the target of a symbolic link ``depth`` folders down; raise BadArchive if it may lead outside.
 
-    ``..`` is allowed at the beginning alone: there it leads from one real folder to another. Behind a name
-    it would depend on where that name, which may be a link itself, leads.
+    ``..`` is allowed only at the beginning, where it leads from one real folder to another. After a name,
+    the result depends on where that name leads, which may be a link itself.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
     ups = next((place for place, part in enumerate(parts) if part != ".."), len(parts))

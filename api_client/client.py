@@ -1,4 +1,4 @@
-"""The client: one remote, all of its resources."""
+"""The client for one remote, with all of its resources."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class TrainingClient:
-    """Baseten Training at one remote.
+    """Client for Baseten Training at one remote.
 
     ::
 
@@ -49,10 +49,10 @@ class TrainingClient:
             for project in await client.projects.list():
                 print(project.name)
 
-    Connects with the first request. ``on_event`` hears of every sending, answer and wait.
-    ``http_transport`` replaces the network, for tests. ``read_only_by`` names, in words, the setting that
-    forbids changes: whatever is not a read then raises ReadOnlyError and is never sent.
-    Raises ConfigurationError for a remote whose addresses or key cannot be used.
+    The client connects on the first request. ``on_event`` is called for every request sent, every answer
+    and every wait. ``http_transport`` replaces the network in tests. ``read_only_by`` is the name, in
+    words, of the setting that forbids changes: requests that are not reads then raise ReadOnlyError and
+    are never sent. Raises ConfigurationError if the remote's addresses or key cannot be used.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TrainingClient:
         self.projects = Projects(transport)
         self.jobs = Jobs(transport, self.projects, clock)
 
-    # The rest is imported and made when it is asked for: a short command needs one or two of them.
+    # Other resources are imported and created on first use: a short command needs only one or two of them.
 
     @cached_property
     def logs(self) -> Logs:
@@ -94,7 +94,7 @@ class TrainingClient:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """GPU, CPU, memory and disk use."""
+        """GPU, CPU, memory and disk metrics."""
         from api_client.resources.metrics import Metrics
 
         return Metrics(self._transport, self.jobs, self._clock)
@@ -108,21 +108,21 @@ class TrainingClient:
 
     @cached_property
     def cache(self) -> Cache:
-        """What a project's cache holds."""
+        """Contents of a project's cache."""
         from api_client.resources.cache import Cache
 
         return Cache(self._transport, self.projects)
 
     @cached_property
     def sessions(self) -> Sessions:
-        """Interactive sessions, and the ways into a job."""
+        """Interactive sessions and other access to a job."""
         from api_client.resources.sessions import Sessions
 
         return Sessions(self._transport)
 
     @cached_property
     def capacity(self) -> Capacity:
-        """GPU limits and use of the teams."""
+        """GPU limits and usage of the teams."""
         from api_client.resources.capacity import Capacity
 
         return Capacity(self._transport)
@@ -150,28 +150,28 @@ class TrainingClient:
 
     @cached_property
     def graphql(self) -> Graphql:
-        """The two calls that only the app's GraphQL has."""
+        """The two calls that exist only in the web app's GraphQL API."""
         from api_client.resources.graphql import Graphql
 
         return Graphql(self._transport, self.remote)
 
     @cached_property
     def objects(self) -> Objects:
-        """Reads presigned URLs, without the key."""
+        """Reads of presigned URLs, sent without the key."""
         from api_client.transfers.objects import Objects
 
         return Objects(self._clock, self._retry, self.destinations)
 
     @cached_property
     def downloads(self) -> Downloads:
-        """Downloads of checkpoints, files and the job's code."""
+        """Downloads of checkpoints, single files and the job's code."""
         from api_client.transfers.downloads import Downloads
 
         return Downloads(self.objects, self.jobs, self.checkpoints, self._clock, self._retry)
 
     @cached_property
     def checkpoint_contents(self) -> CheckpointContents:
-        """Reads what is inside checkpoints, without downloading them."""
+        """Reads of files inside checkpoints, without downloading them."""
         from api_client.checkpoints.reading import CheckpointContents
 
         return CheckpointContents(self.checkpoints, self.objects)
@@ -191,13 +191,13 @@ class TrainingClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections. Requests under way fail, later ones are refused."""
+        """Close all connections. Pending requests fail, and later ones are refused."""
         if "objects" in self.__dict__:
             await self.objects.aclose()
         await self._transport.aclose()
 
     def check_may_change(self, what: str) -> None:
-        """Raise ReadOnlyError if nothing may be changed: before work, or questions, that would lead there."""
+        """Raise ReadOnlyError if changes are forbidden; for use before work or prompts that lead to one."""
         self._transport.check_may_change(what)
 
     async def push(
@@ -210,14 +210,14 @@ class TrainingClient:
         on_progress: OnProgress | None = None,
         plan: ArchivePlan | None = None,
     ) -> Submission:
-        """Submit a job: a config file, which is executed, or a project built in code.
+        """Submit a job, from a config file (which is executed) or from a project built in code.
 
-        Code is archived from the config file's folder, or from ``source_dir`` (the working directory
-        unless told) for a project built in code. The rest is ``api_client.submit``'s.
-        Raises ConfigurationError and its kinds, UploadFailed and the other kinds of RequestError.
+        The code is archived from the config file's folder, or from ``source_dir`` (default: the working
+        directory) for a project built in code. For the other arguments see ``api_client.submit``. Raises
+        ConfigurationError and its subclasses, UploadFailed and other subclasses of RequestError.
         """
         self.check_may_change("submitting a job")
-        # Most commands never submit anything: they need not load any of it.
+        # Most commands never submit a job, so this is imported only when needed.
         from api_client.submission.config_file import load_training_project
         from api_client.submission.submitting import folder_of, submit
 
@@ -237,6 +237,6 @@ class TrainingClient:
         )
 
     def job_link(self, project_id: str, job_id: str) -> str:
-        """The job's page in the web app."""
+        """Return the URL of the job's page in the web app."""
         project, job = quote(project_id, safe=""), quote(job_id, safe="")
         return f"{self.remote.app_url.rstrip('/')}/training/{project}/logs/{job}"

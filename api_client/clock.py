@@ -1,4 +1,4 @@
-"""Time as the client sees it, so that tests can own it."""
+"""A replaceable source of time, so that tests can control it."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """Source of the current time."""
 
     def now(self) -> datetime:
-        """The wall clock, aware, in UTC."""
+        """Return the current time: timezone-aware, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back; for intervals."""
+        """Return seconds on a monotonic clock, for measuring intervals."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
+        """Wait that many seconds."""
         ...
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The clocks of this machine."""
 
     def now(self) -> datetime:
-        """The wall clock, aware, in UTC."""
+        """Return the current time: timezone-aware, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back; for intervals."""
+        """Return seconds on a monotonic clock, for measuring intervals."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long without holding up the event loop."""
+        """Wait that many seconds without blocking the event loop."""
         await asyncio.sleep(seconds)

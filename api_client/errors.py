@@ -1,30 +1,30 @@
-"""Everything that can go wrong, as one tree.
+"""All exceptions of the client, as one tree.
 
 ::
 
     ApiClientError
     ├── DownloadError               a download that cannot be written (api_client.downloads)
-    ├── ConfigurationError          no remote, half a remote, an unreadable credentials file
+    ├── ConfigurationError          no remote, an incomplete remote, an unreadable credentials file
     │   ├── ConfigFileError         a config.py that cannot be loaded: its path and line
     │   └── ArchiveError            a workspace that cannot be archived, or is too large
-    └── RequestError                a request that did not give what was asked
-        ├── ReadOnlyError           it would change something, and the client was made read-only: never sent
+    └── RequestError                a request that failed
+        ├── ReadOnlyError           a change refused by a read-only client: never sent
         ├── Unreachable             no answer: refused, DNS, reset, TLS
         │   └── TimedOut            no answer in time
-        ├── RedirectRefused         the server sent us to another host; the key stays here
-        ├── AddressRefused          the server named an address where it is not itself: this machine, say
-        ├── InvalidAnswer           an answer that is not what the API promises
-        ├── UploadFailed            the object store did not take an archive
-        ├── DeploymentUnclear       a deployment's answer was lost (api_client.deployment)
-        └── ErrorAnswer             an answer of status 4xx or 5xx
+        ├── RedirectRefused         a redirect to another host; the key is not sent there
+        ├── AddressRefused          the server named an address of this machine or of a foreign network
+        ├── InvalidAnswer           an answer that does not match the API
+        ├── UploadFailed            the object store rejected an archive
+        ├── DeploymentUnclear       the answer to a deployment was lost (api_client.deployment)
+        └── ErrorAnswer             an answer with status 4xx or 5xx
             ├── BadRequest          400, 409, 422 and the other 4xx
             ├── Unauthorized        401, 403: names the remote and where its key came from
             ├── NotFound            404
-            ├── UrlExpired          a presigned URL that opens its object no more: list the files again
+            ├── UrlExpired          a presigned URL that is no longer valid: list the files again
             ├── RateLimited         429
             └── ServerFault         5xx
 
-No message ever holds a key.
+No message ever contains a key.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from pathlib import Path
 
 
 class ApiClientError(Exception):
-    """Root of the tree."""
+    """Base class of all errors of this package."""
 
 
 class ConfigurationError(ApiClientError):
-    """There is no usable remote; the message says what to set and where."""
+    """No usable remote; the message says what to set and where."""
 
 
 class ConfigFileError(ConfigurationError):
-    """A config file gives no config. ``path`` and ``line`` say where, ``problem`` says why."""
+    """A config file that yields no config. ``path`` and ``line`` say where, ``problem`` says why."""
 
     def __init__(self, problem: str, *, path: Path, line: int | None = None) -> None:
         place = f"{path}:{line}" if line else str(path)
@@ -58,9 +58,9 @@ class ArchiveError(ConfigurationError):
 class RequestError(ApiClientError):
     """A request that failed.
 
-    ``method`` and ``path`` say which, ``retryable`` whether trying again can help, ``attempts`` how many
-    times it was sent. ``may_have_happened`` if it was to change something, and perhaps did: it arrived, or
-    may have, and no answer says that it was refused. The message says so, too.
+    ``method`` and ``path`` identify it, ``retryable`` is True if retrying can help, ``attempts`` is how
+    many times it was sent. ``may_have_happened`` is True if the request was a change that may have been
+    made: it may have arrived, and no answer says that it was rejected. The message says so, too.
     """
 
     retryable = False
@@ -74,40 +74,40 @@ class RequestError(ApiClientError):
 
 
 class ReadOnlyError(RequestError):
-    """The client was made read-only, and this would change something. It was never sent."""
+    """A change refused because the client is read-only. It was never sent."""
 
 
 class Unreachable(RequestError):
-    """The server gave no answer."""
+    """The server did not answer."""
 
     retryable = True
 
 
 class TimedOut(Unreachable):
-    """The server gave no answer in time."""
+    """The server did not answer in time."""
 
 
 class RedirectRefused(RequestError):
-    """The server redirected to another host, where the key must not go."""
+    """The server redirected to another host, where the key must not be sent."""
 
 
 class AddressRefused(RequestError):
-    """The server named an address of this machine, or of a network that it is not in. Nothing was sent."""
+    """The server named an address of this machine or of a network that it is not in. Nothing was sent."""
 
 
 class InvalidAnswer(RequestError):
-    """The answer is not JSON, or not of the promised shape."""
+    """The answer is not JSON, or does not have the expected structure."""
 
 
 class UploadFailed(RequestError):
-    """The object store did not take an archive. ``status`` and ``code`` are its own, if it answered."""
+    """The object store rejected an archive. ``status`` and ``code`` are the store's, if it answered."""
 
     status: int | None = None
     code: str | None = None
 
 
 class ErrorAnswer(RequestError):
-    """An error answered by the server: ``status``, its own ``code`` and ``message`` if it sent them."""
+    """An error answer from the server: ``status``, and its own ``code`` and ``message`` if it sent them."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class ErrorAnswer(RequestError):
 
 
 class BadRequest(ErrorAnswer):
-    """The server refuses what was asked (400, 409, 422 and other 4xx)."""
+    """The server rejects the request (400, 409, 422 and other 4xx)."""
 
 
 class Unauthorized(ErrorAnswer):
@@ -139,18 +139,18 @@ class Unauthorized(ErrorAnswer):
 
 
 class NotFound(ErrorAnswer):
-    """There is no such thing, or this key cannot see it (404)."""
+    """The object does not exist, or this key cannot see it (404)."""
 
 
 class UrlExpired(ErrorAnswer):
-    """A presigned URL does not open its object (any more): it has expired, or the object has moved.
+    """A presigned URL is not valid, or no longer: it has expired, or the object has moved.
 
-    Sending it again cannot help; a fresh URL from a new listing can.
+    Sending it again does not help; a fresh URL from a new listing may.
     """
 
 
 class RateLimited(ErrorAnswer):
-    """Too many requests (429); ``retry_after_s`` is the server's wish in seconds, if it has one."""
+    """Too many requests (429); ``retry_after_s`` is the delay requested by the server in seconds, if any."""
 
     retryable = True
 
@@ -162,7 +162,7 @@ class ServerFault(ErrorAnswer):
 
 
 class UnreadableFile(InvalidAnswer):
-    """The file's content cannot be read as what it should be. ``problem`` says why, ``file`` which one."""
+    """The file's content is not in the expected format. ``problem`` says why, ``file`` names the file."""
 
     def __init__(self, problem: str, *, file: str = "") -> None:
         super().__init__(f"{file}: {problem}" if file else problem)

@@ -1,4 +1,4 @@
-"""What a client tells about its requests while they are under way."""
+"""Events of a client's requests, reported while they are in progress."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class RequestEvent:
-    """One moment in the life of a request.
+    """An event in the life of a request.
 
-    ``sent``: attempt number ``attempt`` leaves. ``answered``: it succeeded. ``waiting``: it failed and is
-    sent again after ``delay_s`` seconds. ``failed``: it failed and nobody tries again; with a 4xx
-    ``status`` the server itself is well.
-    ``at`` is aware, in UTC; ``reason`` is the error's message (never a key); ``path`` has no host.
+    ``sent``: attempt number ``attempt`` is being sent. ``answered``: it succeeded. ``waiting``: it failed
+    and is sent again after ``delay_s`` seconds. ``failed``: it failed and is not retried; with a 4xx
+    ``status`` the server itself works. ``at`` is timezone-aware, in UTC; ``reason`` is the error's
+    message (never a key); ``path`` has no host.
     """
 
     kind: Literal["sent", "answered", "waiting", "failed"]
@@ -29,4 +29,4 @@ class RequestEvent:
 
 
 RequestListener = Callable[[RequestEvent], None]
-"""Called on the event loop for every event; should return at once and must not raise."""
+"""Called on the event loop for every event; it should return at once and must not raise."""

@@ -1,8 +1,8 @@
-"""Write files: whole or not at all, never through a link, with errors that say what to do.
+"""Write files safely: completely or not at all, never through a link, with errors that say what to do.
 
-Everything this program writes goes through here. A file is written under a new name beside its own and
-renamed when it is complete, so nobody finds half of one. New names are created exclusively, so a link or a
-file that somebody else put there is never written to.
+All file writes of this program go through here. A file is written under a temporary name in the same
+folder and renamed when it is complete, so nobody sees a partial file. New names are created exclusively,
+so a link or file created by someone else is never written to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import BinaryIO
 PRIVATE_FOLDER_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
 USUAL_FILE_MODE = 0o666
-"""What the umask leaves of it."""
+"""Default mode, before the umask is applied."""
 
 TEMPORARY_PREFIX = ".bt-tui-"
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -47,22 +47,22 @@ WRONG_PLACE = frozenset(_REASONS) - FULL_DISK
 
 
 def why_not_written(error: OSError) -> str:
-    """Return what happened and what to do about it, in words."""
+    """Explain in words what happened and what to do about it."""
     return _REASONS.get(error.errno or 0) or error.strerror or str(error) or type(error).__name__
 
 
 def new_file(path: Path | str, mode: int, *, folder: int | None = None, readable: bool = False) -> int:
-    """Create a file that did not exist and return its descriptor; ``folder`` is what ``path`` is below.
+    """Create a new file and return its descriptor; ``path`` is relative to the open ``folder``, if given.
 
-    Raises FileExistsError for whatever has the name, a link to nowhere included, and OSError.
+    Raises FileExistsError if anything has the name, including a broken link, and OSError.
     """
     return os.open(path, _NEW_FILE | (os.O_RDWR if readable else os.O_WRONLY), mode, dir_fd=folder)
 
 
 def open_folder(root: int, names: Iterable[str], *, create: bool = False) -> int:
-    """Open the folder ``names`` below the open folder ``root``; no link on the way is followed.
+    """Open the folder ``names`` below the open folder ``root`` without following links.
 
-    The caller closes it. Raises NotADirectoryError for a link or a file in its place, and OSError.
+    The caller closes it. Raises NotADirectoryError if a component is a link or a file, and OSError.
     """
     folder = os.dup(root)
     try:
@@ -74,7 +74,7 @@ def open_folder(root: int, names: Iterable[str], *, create: bool = False) -> int
             try:
                 inner = os.open(name, flags, dir_fd=folder)
             except OSError as error:
-                if error.errno != errno.ELOOP:  # macOS's word for a link
+                if error.errno != errno.ELOOP:  # macOS returns ELOOP for a link
                     raise
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name) from None
             os.close(folder)
@@ -86,7 +86,7 @@ def open_folder(root: int, names: Iterable[str], *, create: bool = False) -> int
 
 
 class AtomicFile:
-    """A file that gets its name when it is complete.
+    """A file that gets its name only when it is complete.
 
     ::
 
@@ -94,9 +94,10 @@ class AtomicFile:
             file.write(b"…")
 
     The bytes go to a temporary file in the same folder, which is deleted if the block raises; with
-    ``partial`` it has that name and stays, unless it is empty. Without ``replace`` an existing ``path``
-    raises FileExistsError before anything is written. With it, a link is replaced and its target left alone,
-    and a device or the user's own pipe (``/dev/stdout``) is written to as it is. Raises OSError.
+    ``partial`` the temporary file has that name and stays, unless it is empty. Without ``replace`` an
+    existing ``path`` raises FileExistsError before anything is written. With it, a link is replaced and
+    its target is not changed, and a device or the user's own pipe (``/dev/stdout``) is written to
+    directly. Raises OSError.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class AtomicFile:
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
 
     def commit(self) -> None:
-        """Give the file its name."""
+        """Rename the temporary file to its final name."""
         self.file.flush()
         if self._temporary is not None:
             os.fsync(self.file.fileno())
@@ -132,7 +133,7 @@ class AtomicFile:
             self._keeps_partial = False
 
     def discard(self) -> None:
-        """Close the file and delete what has not got its name; never raises."""
+        """Close the file and delete an uncommitted temporary file; never raises."""
         with suppress(OSError):
             self.file.close()
         if self._temporary is not None:
@@ -157,24 +158,24 @@ class AtomicFile:
 
 
 def write_file(path: Path, content: bytes, *, mode: int = USUAL_FILE_MODE, replace: bool = True) -> None:
-    """Write a file; whoever reads it meanwhile finds the old content or the new. Raises OSError."""
+    """Write a file atomically: readers see either the old content or the new. Raises OSError."""
     with AtomicFile(path, mode=mode, replace=replace) as file:
         file.write(content)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that was never readable by others, not even for a moment. Raises OSError."""
+    """Write a file that is never readable by others, not even for a moment. Raises OSError."""
     write_file(path, content, mode=PRIVATE_FILE_MODE)
 
 
 def make_private_folder(path: Path) -> None:
-    """Make the folder, or tighten the one that exists."""
+    """Create the folder, or restrict the permissions of an existing one."""
     path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER_MODE)
     path.chmod(PRIVATE_FOLDER_MODE)
 
 
 def _check_free(path: Path, *, replace: bool) -> None:
-    """Raise now what would be raised once everything is written."""
+    """Fail before writing, instead of after everything is written."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -186,7 +187,7 @@ def _check_free(path: Path, *, replace: bool) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Return whether this is a device or the user's own pipe, which cannot be replaced by a file."""
+    """Return True for a device or the user's own pipe, which a file cannot replace."""
     if path.absolute().parent in _STREAM_FOLDERS:
         return path.exists()
     try:
@@ -197,7 +198,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _give_name(temporary: Path, path: Path, *, replace: bool) -> None:
-    """Rename a complete file. Unless ``replace``, a file that has the name by now raises FileExistsError."""
+    """Rename a complete file. Unless ``replace``, raises FileExistsError if the name is taken by now."""
     if replace:
         temporary.replace(path)
         return
@@ -205,7 +206,7 @@ def _give_name(temporary: Path, path: Path, *, replace: bool) -> None:
         path.hardlink_to(temporary)
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links
+    except OSError:  # file system without hard links
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         temporary.rename(path)

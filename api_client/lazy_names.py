@@ -1,4 +1,4 @@
-"""Packages whose names load what they need when they are first used (PEP 562)."""
+"""Import a package's public names on first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """A ``__getattr__`` for ``package``: ``homes`` says which names are in which of its modules.
+    """Return a ``__getattr__`` for ``package``; ``homes`` maps its modules to the names that they define.
 
     It raises AttributeError for other names.
     """
@@ -20,7 +20,7 @@ def lazy_names(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[st
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{home}"), name)
-        setattr(sys.modules[package], name, value)  # from now on found without this
+        setattr(sys.modules[package], name, value)  # later look-ups find it without this function
         return value
 
     return load

@@ -1,4 +1,4 @@
-"""``push`` for scripts: one call, no event loop of the caller's own."""
+"""``push`` for scripts: one synchronous call that needs no event loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from api_client.remotes import (
 from api_client.submission.payload import Overrides
 
 DEFAULT_REMOTE = "baseten"
-"""The documented default of ``push``: also what stands for "whatever is configured"."""
+"""The documented default of ``push``, which also means "whatever is configured"."""
 
 _POINTING_VARIABLES = (
     TRUSS_URL_VARIABLE,
@@ -43,11 +43,11 @@ def push(
     team: str | None = None,
     overrides: Overrides | None = None,
 ) -> dict[str, Any]:
-    """Submit a job; returns ``{"training_project": {…}, "training_job": {…}}`` as the API answers them.
+    """Submit a job; return ``{"training_project": {…}, "training_job": {…}}`` as in the API's answers.
 
-    ``config`` is the path of a config file, which is executed, or a project built in code, whose code
-    is archived from ``source_dir`` (the working directory unless told). ``remote`` names a section of
-    ``~/.trussrc``. Raises ConfigurationError and its kinds, UploadFailed and the other kinds of
+    ``config`` is the path of a config file, which is executed, or a project built in code, whose code is
+    archived from ``source_dir`` (default: the working directory). ``remote`` names a section of
+    ``~/.trussrc``. Raises ConfigurationError and its subclasses, UploadFailed and the other subclasses of
     RequestError.
     """
     chosen = choose_remote(remote, os.environ)
@@ -61,17 +61,17 @@ def push(
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(submit_once())
-    # A notebook's cell runs inside of a loop, and a loop cannot run another one.
+    # A notebook cell runs inside an event loop, which cannot run another one.
     with ThreadPoolExecutor(max_workers=1) as executor:
         return executor.submit(asyncio.run, submit_once()).result()
 
 
 def choose_remote(name: str, environ: Mapping[str, str]) -> Remote:
-    """The remote of that name; for the default name, one that the environment points to goes first.
+    """Return the remote of that name; for the default name, a remote in the environment takes precedence.
 
-    A script written for the official SDK names no remote: pointed at another server by the environment,
-    it must not submit to production because there is a section of the default name.
-    Raises ConfigurationError.
+    A script written for the official SDK names no remote. If the environment points it to another server,
+    it must not submit to production just because a section has the default name. Raises
+    ConfigurationError.
     """
     if name != DEFAULT_REMOTE:
         return resolve_remote(name, environ=environ)

@@ -1,11 +1,12 @@
-"""Run a script written for the official SDK, without it.
+"""Run a script written for the official SDK without installing the SDK.
 
 ::
 
     python -m api_client.run_script SCRIPT [ARGUMENT…]
 
-The SDK's import names (``truss_train``, ``truss.base.truss_config`` …) resolve to ours, ``push`` included, so
-that scripts that submit jobs run unchanged. In code of your own, import :func:`api_client.push` instead.
+The SDK's import names (``truss_train``, ``truss.base.truss_config`` …) resolve to ours, ``push``
+included, so that scripts that submit jobs run unchanged. In your own code, import :func:`api_client.push`
+instead.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ USAGE_EXIT_CODE = 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the script that the arguments name, as ``python SCRIPT …`` would."""
+    """Run the script named by the arguments, as ``python SCRIPT …`` would."""
     if not arguments or not Path(arguments[0]).is_file():
         print("usage: python -m api_client.run_script SCRIPT [ARGUMENT…]", file=sys.stderr)  # noqa: T201
         return USAGE_EXIT_CODE

@@ -1,1 +1,1 @@
-"""The terminal cockpit of Baseten Training: screens, feeds, insight and the headless commands."""
+"""Terminal dashboard for Baseten Training: screens, feeds, insight and the headless commands."""

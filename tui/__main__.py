@@ -1,4 +1,4 @@
-"""The program: ``bt-tui``, or ``python -m tui``."""
+"""Entry point of ``bt-tui`` and ``python -m tui``."""
 
 from typing import NoReturn
 
@@ -7,7 +7,7 @@ from tui.system.process import leave, start_lightly
 
 
 def run() -> NoReturn:
-    """Run the command line of this process and end it with the command's exit code."""
+    """Run the process's command line and exit with the command's exit code."""
     start_lightly()
     leave(main())
 

@@ -1,6 +1,6 @@
-"""The command line: ``bt-tui`` opens the dashboard, ``bt-tui COMMAND`` is its headless twin.
+"""The command line: ``bt-tui`` opens the dashboard, ``bt-tui COMMAND`` runs a headless command.
 
-Only click is imported here. Each command, and httpx, pydantic and textual, come in where they are needed.
+Only click is imported here. The commands, httpx, pydantic and textual are imported where they are needed.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 )
 @click.pass_context
 def cli(context: click.Context) -> ExitCode | None:
-    """The cockpit of Baseten Training.
+    """Terminal dashboard for Baseten Training.
 
-    Without a command it opens the dashboard. The commands print data to stdout and remarks to stderr, so
-    that they can be piped; JSON carries the API's own field names.
+    Without a command it opens the dashboard. Commands print data to stdout and remarks to stderr, so you
+    can pipe them; JSON uses the API's own field names.
 
-    Where to connect: BASETEN_API_KEY (with BASETEN_REMOTE_URL and BASETEN_MANAGEMENT_API_URL_OVERRIDE for
-    other hosts), or ~/.trussrc, where --remote NAME chooses a section.
+    To connect, set BASETEN_API_KEY (with BASETEN_REMOTE_URL and BASETEN_MANAGEMENT_API_URL_OVERRIDE for
+    other hosts), or use ~/.trussrc, where --remote NAME selects a section.
     """
     if context.invoked_subcommand is None:
         from tui.commands.app.dashboard import open_dashboard
@@ -72,7 +72,7 @@ def cli(context: click.Context) -> ExitCode | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (``sys.argv`` by default) and return its exit code; never a traceback."""
+    """Run a command line (default: ``sys.argv``) and return its exit code; errors are printed as messages."""
     _open_closed_streams()
     _never_fail_on_letters()
     if arguments is None and os.environ.get(SHELL_ASKS):
@@ -100,12 +100,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_usage_error(error: click.ClickException) -> None:
-    """Print it sanitized: it quotes what was typed, which may have been pasted."""
+    """Print the error sanitized: it quotes the command line, which may contain pasted text."""
     from tui.text.sanitize import sanitize_lines
 
     words = StringIO()
     error.show(words)
-    with suppress(OSError):  # nobody can be told
+    with suppress(OSError):  # stderr is closed, so there is nowhere to report
         click.echo(sanitize_lines(words.getvalue()), err=True, nl=False)
 
 
@@ -124,9 +124,10 @@ def _fail(error: Exception) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Lead streams that were closed by whoever started us (``>&-``) nowhere.
+    """Redirect standard streams closed by the parent process (``>&-``) to the null device.
 
-    Before a socket or a file is opened: it would get their number, and what is printed there.
+    This must happen before any socket or file is opened: it would get the stream's descriptor and receive
+    its output.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -136,9 +137,9 @@ def _open_closed_streams() -> None:
 
 
 def _never_fail_on_letters() -> None:
-    """Print what the terminal's encoding lacks as an escape, and take no answer for what it cannot decode.
+    """Escape characters that the terminal's encoding cannot represent, instead of failing.
 
-    Data from a pipe is still read strictly.
+    Data from a pipe is still decoded strictly.
     """
     for stream in (sys.stdout, sys.stderr, sys.stdin):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -147,5 +148,5 @@ def _never_fail_on_letters() -> None:
 
 
 def _forget_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush does not complain."""
+    """Redirect stdout to the null device, so that the interpreter's final flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

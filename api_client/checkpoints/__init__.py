@@ -1,6 +1,6 @@
-"""What is inside checkpoints: weights by their headers, adapters, the trainer's own record, small texts.
+"""Contents of checkpoints: weights (from their headers), adapters, the trainer state and small text files.
 
-These are the records and how they are read out of bytes; ``TrainingClient.checkpoint_contents`` fetches them.
+This package has the records and the parsers; ``TrainingClient.checkpoint_contents`` fetches the files.
 """
 
 from __future__ import annotations

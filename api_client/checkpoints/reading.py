@@ -1,4 +1,4 @@
-"""The beginning of a text file."""
+"""Preview the beginning of a text file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from api_client.resources.checkpoints import Checkpoints
 from api_client.transfers.objects import Objects
 
 PREVIEW_BYTES = 1024 * 1024
-"""Most of a file that is fetched to show it."""
+"""Maximum number of bytes fetched for a preview."""
 
 _CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
 _LOOKED_AT_BYTES = 8192
@@ -35,7 +35,10 @@ _FOREIGN_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``text`` is not inert, None where the file is no text; ``bytes_read`` of ``size_bytes`` were read."""
+    """Beginning of a file: the first ``bytes_read`` of ``size_bytes``.
+
+    ``text`` is not sanitized; it is None if the file is not text.
+    """
 
     text: str | None
     bytes_read: int
@@ -43,12 +46,12 @@ class Preview:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the file was read."""
+        """True if the whole file was read."""
         return self.bytes_read >= self.size_bytes
 
 
 def preview(content: bytes, size_bytes: int) -> Preview:
-    """What those first bytes of a file of that size show; broken letters become U+FFFD."""
+    """Decode the first bytes of a file of ``size_bytes``; invalid characters become U+FFFD."""
     is_whole = len(content) >= size_bytes
     text = None if _is_binary(content) else _decoded(content, is_whole)
     return Preview(text=text, bytes_read=len(content), size_bytes=max(size_bytes, len(content)))
@@ -64,28 +67,28 @@ def _is_binary(content: bytes) -> bool:
 
 def _decoded(content: bytes, is_whole: bool) -> str:
     text = content.decode("utf-8-sig", errors="replace")
-    # A letter cut in two by the limit is not the file's fault.
+    # The limit may cut a character in two; that does not make the file invalid.
     return text if is_whole else text.removesuffix("\ufffd")
 
 
 FILES_AT_ONCE = 4
 FIRST_READ_BYTES = 32 * 1024
-"""Holds the header of most adapters; of larger headers it is the beginning."""
+"""Holds the whole header of most adapters, and the beginning of larger headers."""
 JSON_LIMIT_BYTES = 16 * 1024 * 1024
-"""An index of a model with 100,000 tensors takes some 10 MB."""
+"""The index of a model with 100,000 tensors takes about 10 MB."""
 MOST_KEPT_URLS = 100_000
 
 Parsed = TypeVar("Parsed")
 FileKey = tuple[str, int, str]
-"""Job, node rank, name: what a file stays while its URL changes."""
+"""Job, node rank and name: identify a file even when its URL changes."""
 
 
 class CheckpointContents:
     """Reads files of checkpoints without downloading them.
 
-    Every method takes the file as it was listed and raises RequestError and its kinds, among them
-    UnreadableFile when the content is not what it should be. Where a URL has expired, the files are listed
-    again, once for all readers that wait.
+    Every method takes a file as it was listed. Methods raise RequestError and its subclasses, including
+    UnreadableFile if the content is not in the expected format. When a URL has expired, the files are
+    listed again, once for all waiting readers.
     """
 
     def __init__(self, checkpoints: Checkpoints, objects: Objects) -> None:
@@ -97,9 +100,9 @@ class CheckpointContents:
     async def read(
         self, project_id: str, job_id: str, file: CheckpointFile, *, start: int = 0, length: int
     ) -> bytes:
-        """Bytes of a file, fewer if it ends before.
+        """Read bytes of a file; fewer if it ends earlier.
 
-        Raises InvalidAnswer if it ends before its listed size.
+        Raises InvalidAnswer if the file ends before its listed size.
         """
         key = (job_id, file.node_rank, file.relative_file_name)
         url = self._renewed.get(key, file.url)
@@ -112,7 +115,7 @@ class CheckpointContents:
             content = await self._objects.read(fresh, start=start, length=length)
         listed_bytes = min(length, file.size_bytes - start)
         if len(content) < listed_bytes:
-            # A proxy's page, or a file that has changed: either way not what was listed.
+            # A proxy's error page, or a file that has changed: in either case not the listed file.
             raise InvalidAnswer(
                 f"the file has ended after {start + len(content):,} bytes and is listed with"
                 f" {file.size_bytes:,}; list the files again"
@@ -122,7 +125,7 @@ class CheckpointContents:
     async def safetensors_header(
         self, project_id: str, job_id: str, file: CheckpointFile
     ) -> SafetensorsHeader:
-        """The header of a safetensors file, by two ranges at most."""
+        """Read the header of a safetensors file, with at most two range requests."""
         size = file.size_bytes if file.size_bytes > 0 else None
         first = await self.read(
             project_id, job_id, file, length=min(FIRST_READ_BYTES, size or FIRST_READ_BYTES)
@@ -145,9 +148,9 @@ class CheckpointContents:
             raise UnreadableFile(error.problem, file=file.relative_file_name) from None
 
     async def weights(self, project_id: str, job_id: str, files: Sequence[CheckpointFile]) -> Weights:
-        """All safetensors headers among these files (of one checkpoint), a few at a time.
+        """Read all safetensors headers among these files (of one checkpoint), a few at a time.
 
-        A file that cannot be read is told in the result; what makes all of them fail is raised.
+        A file that cannot be read is reported in the result; an error that affects all files is raised.
         """
         gate = asyncio.Semaphore(FILES_AT_ONCE)
 
@@ -166,23 +169,24 @@ class CheckpointContents:
                 tasks = [group.create_task(shard(file)) for file in wanted]
                 missing = group.create_task(self._missing(project_id, job_id, files))
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None  # they fail for one reason: the store, or our listing
+            # all fail for the same reason: the object store, or our listing
+            raise failures.exceptions[0] from None
         return Weights(shards=tuple(task.result() for task in tasks), missing=missing.result())
 
     async def json(
         self, project_id: str, job_id: str, file: CheckpointFile, *, limit_bytes: int = JSON_LIMIT_BYTES
     ) -> Any:
-        """A JSON file's value, read tolerantly."""
+        """Read and parse a JSON file, tolerating malformed text."""
         return await self._parsed(project_id, job_id, file, limit_bytes, _read_json)
 
     async def trainer_state(self, project_id: str, job_id: str, file: CheckpointFile) -> TrainerState:
-        """A trainer_state.json, its history as curves."""
+        """Read a trainer_state.json; its history is returned as curves."""
         return await self._parsed(project_id, job_id, file, MAX_BYTES, parse_trainer_state)
 
     async def preview(
         self, project_id: str, job_id: str, file: CheckpointFile, *, limit_bytes: int = PREVIEW_BYTES
     ) -> Preview:
-        """The beginning of a file as text, if it is text."""
+        """Read the beginning of a file, if it is text."""
         content = await self.read(project_id, job_id, file, length=limit_bytes)
         return preview(content, file.size_bytes)
 
@@ -197,7 +201,7 @@ class CheckpointContents:
         name = file.relative_file_name
         if file.size_bytes > limit_bytes:
             raise UnreadableFile(f"it is too large to be read here ({file.size_bytes:,} bytes)", file=name)
-        # One byte more than allowed tells a listing that lies about the size.
+        # Reading one byte more than allowed detects a listing with a wrong size.
         content = await self.read(project_id, job_id, file, length=limit_bytes + 1)
         if len(content) > limit_bytes:
             raise UnreadableFile(f"it is too large to be read here (over {limit_bytes:,} bytes)", file=name)
@@ -209,7 +213,6 @@ class CheckpointContents:
     async def _missing(
         self, project_id: str, job_id: str, files: Sequence[CheckpointFile]
     ) -> tuple[str, ...]:
-        """Files that an index among these names and that are not there."""
         names = {file.relative_file_name for file in files}
         missing: list[str] = []
         for file in files:
@@ -219,13 +222,14 @@ class CheckpointContents:
             try:
                 shards = shards_of_index(await self.json(project_id, job_id, file))
             except InvalidAnswer:
-                continue  # a preview of it says what is wrong; the headers tell the weights all the same
+                # the file's preview shows the problem; the weights can be read from the headers anyway
+                continue
             paths = (f"{folder}/{name}" if folder else name for name in shards)
             missing += [path for path in paths if path not in names]
         return tuple(missing)
 
     async def _fresh_url(self, project_id: str, key: FileKey, stale: str) -> str | None:
-        """Another URL for the file than the stale one; None if the listing has no other."""
+        """Return a URL for the file that differs from the stale one; None if the listing has no other."""
         async with self._renewing:
             known = self._renewed.get(key)
             if known is not None and known != stale:

@@ -1,8 +1,8 @@
-"""The head of a safetensors file: which tensors are in it, without the weights.
+"""Parse the header of a safetensors file: its tensors, without the weights.
 
-The format (huggingface/safetensors): eight bytes, little-endian, tell the length of a JSON object; in it
-every tensor has a dtype, a shape and its place in the bytes that follow. The places lie one after the other,
-without holes, and end where the file ends.
+The format (huggingface/safetensors): eight bytes, little-endian, hold the length of a JSON object. For
+every tensor the object has a dtype, a shape and the offsets in the data that follows. The tensors' data
+is contiguous, without holes, and ends where the file ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from api_client.models import CheckpointFile
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000
-"""The format's own limit."""
+"""Limit set by the format."""
 MAX_DIMENSIONS = 64
 METADATA = "__metadata__"
 
@@ -31,12 +31,12 @@ BITS_OF_DTYPE = {
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
     "F4": 4,
 }
-"""Bits of a value. Types that came later are taken as they are."""
+"""Bits per value. Unknown (newer) types are accepted as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor by name (not inert), type, shape and the bytes its values take."""
+    """A tensor: name (not sanitized), type, shape and size of its data in bytes."""
 
     name: str
     dtype: str
@@ -45,13 +45,13 @@ class Tensor:
 
     @property
     def parameter_count(self) -> int:
-        """How many values it has; one for a scalar."""
+        """Return the number of values; one for a scalar."""
         return prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class SafetensorsHeader:
-    """The header of one file: tensors in the order of their bytes, the writer's metadata, sizes in bytes."""
+    """Header of one file: tensors in data order, the writer's metadata, and sizes in bytes."""
 
     tensors: tuple[Tensor, ...]
     metadata: dict[str, str]
@@ -60,17 +60,17 @@ class SafetensorsHeader:
 
     @property
     def parameter_count(self) -> int:
-        """Values of all tensors."""
+        """Number of values in all tensors."""
         return sum(tensor.parameter_count for tensor in self.tensors)
 
     @property
     def parameters_by_dtype(self) -> dict[str, int]:
-        """Values of each type, the most first."""
+        """Number of values of each type, largest first."""
         return parameters_by_dtype(self.tensors)
 
 
 def parameters_by_dtype(tensors: Iterable[Tensor]) -> dict[str, int]:
-    """Values of each type, the most first."""
+    """Number of values of each type, largest first."""
     counts: dict[str, int] = {}
     for tensor in tensors:
         counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.parameter_count
@@ -78,9 +78,9 @@ def parameters_by_dtype(tensors: Iterable[Tensor]) -> dict[str, int]:
 
 
 def header_length(first_bytes: bytes, file_bytes: int | None) -> int:
-    """Length of the JSON in bytes, out of the first eight. Raises UnreadableFile.
+    """Read the length of the JSON in bytes from the first eight bytes. Raises UnreadableFile.
 
-    ``file_bytes`` is the size of the file where it is known.
+    ``file_bytes`` is the size of the file, if known.
     """
     if len(first_bytes) < LENGTH_BYTES:
         raise UnreadableFile(f"it is too short to be a safetensors file ({len(first_bytes)} bytes)")
@@ -97,9 +97,9 @@ def header_length(first_bytes: bytes, file_bytes: int | None) -> int:
 
 
 def parse_header(header: bytes, file_bytes: int | None = None) -> SafetensorsHeader:
-    """Read the JSON part. Raises UnreadableFile for whatever the format forbids.
+    """Parse the JSON header. Raises UnreadableFile for anything that the format forbids.
 
-    With ``file_bytes``, the size of the file, the tensors must fill the rest of it.
+    If ``file_bytes``, the size of the file, is given, the tensors must fill the rest of the file.
     """
     entries = _entries(header)
     metadata = _metadata(entries.pop(METADATA, {}))
@@ -176,7 +176,7 @@ def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
     bits = BITS_OF_DTYPE.get(dtype)
     room_bits = tensor.size_bytes * 8
     count = tensor.parameter_count
-    # A type unknown here takes whatever it takes, but at least a bit for every value.
+    # The size of an unknown type is unknown, but every value takes at least one bit.
     if (count > room_bits) if bits is None else (-(-count * bits // 8) != tensor.size_bytes):
         raise UnreadableFile(f"{_shown(name)} has {tensor.size_bytes:,} bytes, which its shape does not fit")
     return tensor
@@ -195,7 +195,7 @@ INDEX_SUFFIX = ".safetensors.index.json"
 
 @dataclass(frozen=True, slots=True)
 class ReadShard:
-    """One file: its header, or why it cannot be read."""
+    """A file's header, or the reason why it cannot be read."""
 
     file: CheckpointFile
     header: SafetensorsHeader | None = None
@@ -204,34 +204,34 @@ class ReadShard:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What the files say together. ``missing`` are files that an index names and the checkpoint has not."""
+    """Combined weights of all files. ``missing`` are files that an index names but the checkpoint lacks."""
 
     shards: tuple[ReadShard, ...]
     missing: tuple[str, ...] = ()
 
     @property
     def headers(self) -> Iterator[SafetensorsHeader]:
-        """The headers that could be read."""
+        """Yield the headers that could be read."""
         return (shard.header for shard in self.shards if shard.header is not None)
 
     @property
     def tensors(self) -> list[Tensor]:
-        """All tensors, file after file."""
+        """Return all tensors, in file order."""
         return [tensor for header in self.headers for tensor in header.tensors]
 
     @property
     def parameter_count(self) -> int:
-        """Values of all tensors."""
+        """Number of values in all tensors."""
         return sum(header.parameter_count for header in self.headers)
 
     @property
     def parameters_by_dtype(self) -> dict[str, int]:
-        """Values of each type, the most first."""
+        """Number of values of each type, largest first."""
         return parameters_by_dtype(self.tensors)
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata of all files together; of two with one name, the first file's."""
+        """Merge the metadata of all files; for duplicate keys the first file's value is used."""
         found: dict[str, str] = {}
         for header in self.headers:
             found = header.metadata | found
@@ -239,17 +239,17 @@ class Weights:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes of all values."""
+        """Total size of the tensors' data, in bytes."""
         return sum(header.data_bytes for header in self.headers)
 
     @property
     def bytes_read(self) -> int:
-        """How much was fetched to know all this, at least: the headers."""
+        """Lower bound of the bytes fetched to read the weights: the size of the headers."""
         return sum(header.header_bytes for header in self.headers)
 
     @property
     def problems(self) -> list[str]:
-        """What does not fit, in sentences that are not inert."""
+        """Return inconsistencies, as sentences that are not sanitized."""
         unread = [
             f"{shard.file.relative_file_name}: {shard.problem}" for shard in self.shards if shard.problem
         ]
@@ -257,7 +257,7 @@ class Weights:
 
 
 def shards_of_index(index: Any) -> list[str]:
-    """The file names in a ``model.safetensors.index.json``. Raises UnreadableFile if it is no such thing."""
+    """Return the file names in a ``model.safetensors.index.json``. Raises UnreadableFile if it is not one."""
     files = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
         raise UnreadableFile("it has no weight_map of files by tensor")

@@ -1,4 +1,4 @@
-"""trainer_state.json: what transformers' Trainer keeps of a run beside every checkpoint."""
+"""Parse trainer_state.json, which transformers' Trainer saves with every checkpoint."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from api_client.http.decoding import NotDecodable, read_json
 
 FILE_NAME = "trainer_state.json"
 MAX_BYTES = 64 * 1024 * 1024
-"""A history of 100,000 entries takes some 15 MB."""
+"""A history of 100,000 entries takes about 15 MB."""
 
 _PLACES = frozenset({"step", "epoch"})
 
 Curve = tuple[tuple[int, float], ...]
-"""(step, value), in the order of the steps."""
+"""Pairs of (step, value), in step order."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainerState:
-    """The state; None for what the file does not tell. ``curves`` are by the log's own names.
+    """Trainer state; fields missing from the file are None. ``curves`` has the log's own names as keys.
 
-    Values may be NaN or infinite. ``best_model_checkpoint`` is a path in the container that trained.
+    Values may be NaN or infinite. ``best_model_checkpoint`` is a path in the training container.
     """
 
     global_step: int | None = None
@@ -36,17 +36,17 @@ class TrainerState:
     curves: Mapping[str, Curve] = field(default_factory=dict)
 
     def curve(self, name: str) -> Curve:
-        """Values by that name, such as ``loss``, ``eval_loss`` or ``learning_rate``; empty without any."""
+        """Return the values of ``name``, such as ``loss``, ``eval_loss`` or ``learning_rate``, if any."""
         return self.curves.get(name, ())
 
     def last(self, name: str) -> float | None:
-        """The newest value by that name."""
+        """Return the latest value of ``name``."""
         curve = self.curve(name)
         return curve[-1][1] if curve else None
 
 
 def parse_trainer_state(content: bytes) -> TrainerState:
-    """Read the file. Raises UnreadableFile if it is no JSON object; odd parts of it are left out."""
+    """Parse the file. Raises UnreadableFile if it is not a JSON object; malformed parts are left out."""
     try:
         state = read_json(content)
     except NotDecodable as problem:

@@ -1,8 +1,8 @@
-"""What users write: the official SDK's classes, by their documented names, defaults and checks.
+"""The classes that users write configs with: the official SDK's names, defaults and checks.
 
 A ``config.py`` written for the official SDK holds one :class:`TrainingProject` (or one
-:class:`DeployCheckpointsConfig`). Wrong fields and values raise ``pydantic.ValidationError``, which names the
-field, the value and what is allowed (API facts, 3.1).
+:class:`DeployCheckpointsConfig`). Wrong fields and values raise ``pydantic.ValidationError``, which names
+the field, the value and the allowed values (API facts, 3.1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What all definitions share: strictness, and errors that say what is allowed.
+"""Base classes of all definitions: strict validation, and errors that list the allowed values.
 
-The official SDK has two kinds of classes (API facts, 3.1): most are strict and refuse unknown fields, some
-(accelerators, weights, checkpoints to deploy) are lax and keep unknown fields. Both check assignments.
+The official SDK has two kinds of classes (API facts, 3.1): most are strict and reject unknown fields,
+some (accelerators, weights, checkpoints to deploy) are lax and keep unknown fields. Both validate
+assignments.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, Valida
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 Place = tuple[str | int, ...]
-"""The way to a field: names of fields and positions in lists."""
+"""Path to a field: field names and list indexes."""
 
 
 class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in the official SDK, so here too
-    """An enumeration whose members equal their text."""
+    """Enumeration whose members equal their values."""
 
 
 class StrictDefinition(BaseModel):
-    """A class that takes exactly its own fields, each of exactly its own type: ``"4"`` is no number."""
+    """Base class that accepts only its own fields, each of exactly its own type: ``"4"`` is not a number."""
 
     model_config = ConfigDict(strict=True, extra="forbid", validate_assignment=True)
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_fields(cls, values: Any) -> Any:
-        # pydantic would refuse them as well, but without saying which fields there are.
+        # pydantic would reject them as well, but without listing the valid fields.
         if isinstance(values, dict):
             unknown = [name for name in values if name not in cls.model_fields]
             if unknown:
@@ -40,30 +41,30 @@ class StrictDefinition(BaseModel):
 
 
 class SentDefinition(StrictDefinition):
-    """A strict class that can carry fields which only a newer SDK knows, from its loading to its sending."""
+    """Strict class that keeps fields known only to a newer SDK, from loading to sending."""
 
     _newer_fields: list[tuple[Place, Any]] = PrivateAttr(default_factory=list)
 
     def keep_newer_field(self, place: Place, value: Any) -> None:
-        """Remember a field by its place, for example ``("compute", "zone")``."""
+        """Store a field by its path, for example ``("compute", "zone")``."""
         self._newer_fields.append((place, value))
 
     def newer_fields(self) -> tuple[tuple[Place, Any], ...]:
-        """Places and values, as they came."""
+        """Return the paths and values of the stored fields, in order."""
         return tuple(self._newer_fields)
 
 
 class OpenDefinition(BaseModel):
-    """A class that converts what it safely can (``"4"`` is 4) and keeps fields that it does not know."""
+    """Base class that converts values if it is safe (``"4"`` is 4) and keeps unknown fields."""
 
     model_config = ConfigDict(extra="allow", validate_assignment=True)
 
 
 def members_only(enumeration: type[Enum]) -> BeforeValidator:
-    """Makes a strict field's error name the members that it takes.
+    """Make a strict field's error list the members that it accepts.
 
-    As in the official SDK the member is wanted, not its value: ``trigger="on_startup"`` is refused. Values
-    read from JSON pass, as JSON has no members.
+    As in the official SDK, the member is required, not its value: ``trigger="on_startup"`` is rejected.
+    Values read from JSON are accepted, because JSON has no members.
     """
     members = ", ".join(f"{enumeration.__name__}.{member.name}" for member in enumeration)
     return BeforeValidator(_member_check(enumeration, members))

@@ -1,4 +1,4 @@
-"""GPU types and how many of them."""
+"""GPU types and counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORT_FORM = re.compile(r"(?P<type>[^:]+)(?::(?P<count>[0-9]+))?", re.ASCII)
 
 
 class Accelerator(TextEnum):
-    """The GPU types that the platform knows."""
+    """GPU types known to the platform."""
 
     _B10 = "B10"  # internal to the platform; accepted, but never offered
     T4 = "T4"
@@ -33,14 +33,14 @@ class Accelerator(TextEnum):
 
 
 def offered_accelerators() -> tuple[str, ...]:
-    """The values that a user may choose from."""
+    """Return the values that a user can choose from."""
     return tuple(member.value for member in Accelerator if not member.name.startswith("_"))
 
 
 class AcceleratorSpec(OpenDefinition):
-    """A GPU type and how many of it each node has.
+    """GPU type and number of GPUs per node.
 
-    Where one is expected, the short form will do as well: ``"H100:8"`` or ``"H100"`` (API facts, 3.2).
+    Where a spec is expected, the short form is accepted too: ``"H100:8"`` or ``"H100"`` (API facts, 3.2).
     """
 
     accelerator: Accelerator | None = None
@@ -69,7 +69,6 @@ class AcceleratorSpec(OpenDefinition):
         return str(self) or None
 
     def __str__(self) -> str:
-        """The short form; empty when there is no GPU."""
         if self.accelerator is None or self.count <= 0:
             return ""
         return self.accelerator.value if self.count == 1 else f"{self.accelerator.value}:{self.count}"
@@ -78,7 +77,8 @@ class AcceleratorSpec(OpenDefinition):
 def _parse(text: str) -> dict[str, Any]:
     match = _SHORT_FORM.fullmatch(text.strip())
     if match is None:
-        # The official SDK takes "H100:2:3" for one H100; we'd rather ask than train on an eighth.
+        # The official SDK reads "H100:2:3" as one H100; raise an error instead, so that no job runs on too
+        # few GPUs.
         raise ValueError(f'"{text}" is no accelerator; write TYPE or TYPE:COUNT, for example "H100:8"')
     accelerator = _known_type(match["type"])
     count = int(match["count"] or "1")
@@ -96,14 +96,14 @@ def _known_type(name: str) -> Accelerator:
 
 
 class AvailabilityModel(TextEnum):
-    """Whether the capacity is kept (dedicated) or may be taken away at any time (spot)."""
+    """Type of capacity: dedicated, or spot (may be taken away at any time)."""
 
     DEDICATED = "dedicated"
     SPOT = "spot"
 
 
 class Compute(StrictDefinition):
-    """Nodes, and what each of them has. ``memory`` is a Kubernetes quantity such as ``"64Gi"``."""
+    """Number of nodes and the resources of each. ``memory`` is a Kubernetes quantity such as ``"64Gi"``."""
 
     node_count: int = 1
     cpu_count: int = 1
@@ -115,7 +115,7 @@ class Compute(StrictDefinition):
 
     @field_serializer("accelerator")
     def _accelerator_as_object(self, spec: AcceleratorSpec | None) -> dict[str, Any] | None:
-        # The API wants the two fields, never the short form (API facts, 3.3).
+        # The API expects the two fields, never the short form (API facts, 3.3).
         if spec is None or spec.accelerator is None:
             return None
         return {"accelerator": spec.accelerator.value, "count": spec.count}

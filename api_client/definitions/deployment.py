@@ -1,4 +1,4 @@
-"""Checkpoints to deploy, and what to serve them with."""
+"""Checkpoints to deploy, and the resources to serve them with."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from api_client.definitions.images import EnvironmentValue
 
 DEFAULT_LORA_RANK = 16
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""The ranks that can be served, as the SDK's page lists them: the choices of vLLM's ``max_lora_rank``."""
+"""LoRA ranks that can be served, as listed on the SDK's page: the choices of vLLM's ``max_lora_rank``."""
 
 DEPLOYED_CHECKPOINTS_FOLDER = "/tmp/training_checkpoints"
-"""Where a deployment finds them if the config does not say."""
+"""Default folder of the checkpoints in a deployment."""
 
 
 class ModelWeightsFormat(TextEnum):
-    """What a checkpoint's weights are."""
+    """Format of a checkpoint's weights."""
 
     LORA = "lora"
     FULL = "full"
@@ -27,7 +27,7 @@ class ModelWeightsFormat(TextEnum):
 
 
 class Checkpoint(OpenDefinition):
-    """A checkpoint of a job, by its name."""
+    """A checkpoint of a job, by name."""
 
     training_job_id: str
     checkpoint_name: str
@@ -35,7 +35,7 @@ class Checkpoint(OpenDefinition):
 
 
 class LoRADetails(OpenDefinition):
-    """What is special about a LoRA."""
+    """LoRA-specific settings."""
 
     rank: int = DEFAULT_LORA_RANK
 
@@ -53,7 +53,7 @@ class WhisperCheckpoint(Checkpoint):
 
 
 class LoRACheckpoint(Checkpoint):
-    """An adapter's weights, to be put on a base model."""
+    """The weights of an adapter for a base model."""
 
     lora_details: LoRADetails = Field(default_factory=LoRADetails)
     model_weight_format: ModelWeightsFormat = ModelWeightsFormat.LORA
@@ -67,14 +67,13 @@ _CLASSES: dict[str, type[Checkpoint]] = {
 
 
 def _of_its_format(value: Any) -> Any:
-    """A dict → the class that its format asks for."""
     if isinstance(value, dict) and isinstance(value.get("model_weight_format"), str):
         return _CLASSES.get(value["model_weight_format"], Checkpoint).model_validate(value)
     return value
 
 
 class CheckpointList(StrictDefinition):
-    """Checkpoints to serve together: of training jobs or of Loops runs, never of both."""
+    """Checkpoints to serve together: of training jobs or of Loops runs, never both."""
 
     download_folder: str = DEPLOYED_CHECKPOINTS_FOLDER
     base_model_id: str | None = None
@@ -91,13 +90,13 @@ class CheckpointList(StrictDefinition):
 
 
 class DeployCheckpointsRuntime(StrictDefinition):
-    """The environment of what serves them."""
+    """Environment of the serving container."""
 
     environment_variables: dict[str, EnvironmentValue] = {}
 
 
 class DeployCheckpointsConfig(StrictDefinition):
-    """A deployment; whatever is left out is asked for."""
+    """Definition of a deployment; the CLI asks for anything left out."""
 
     checkpoint_details: CheckpointList | None = None
     model_name: str | None = None

@@ -17,7 +17,7 @@ from api_client.definitions.base import StrictDefinition, TextEnum, members_only
 
 
 class SecretReference(StrictDefinition):
-    """The name of a secret stored in the workspace; its value never appears in a definition."""
+    """Name of a secret stored in the workspace; its value never appears in a definition."""
 
     name: str
 
@@ -26,21 +26,21 @@ def _string_or_reference(value: Any, handler: ValidatorFunctionWrapHandler) -> A
     try:
         return handler(value)
     except ValidationError as error:
-        # One sentence instead of one error per member of the union.
+        # Report one sentence instead of one error per union member.
         raise PydanticCustomError(
             "environment_value", "Input should be a string or a SecretReference"
         ) from error
 
 
 EnvironmentValue = Annotated[str | SecretReference, WrapValidator(_string_or_reference)]
-"""What an environment variable is set to: text, or a secret by its name."""
+"""Value of an environment variable: text, or a reference to a secret."""
 
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
 class DockerAuthType(TextEnum):
-    """Ways to log in to a registry."""
+    """Methods to authenticate with a registry."""
 
     GCP_SERVICE_ACCOUNT_JSON = "GCP_SERVICE_ACCOUNT_JSON"
     AWS_IAM = "AWS_IAM"
@@ -51,35 +51,35 @@ class DockerAuthType(TextEnum):
 
 
 class AWSIAMDockerAuth(StrictDefinition):
-    """AWS ECR by access key; both halves are secrets."""
+    """AWS ECR with an access key; both halves are secrets."""
 
     access_key_secret_ref: SecretReference
     secret_access_key_secret_ref: SecretReference
 
 
 class AWSOIDCDockerAuth(StrictDefinition):
-    """AWS ECR by OIDC."""
+    """AWS ECR with OIDC."""
 
     role_arn: _Text
     region: _Text
 
 
 class AWSAssumeRoleDockerAuth(StrictDefinition):
-    """AWS ECR by a role that the platform assumes."""
+    """AWS ECR with a role that the platform assumes."""
 
     role_arn: _Text
     region: _Text
 
 
 class GCPOIDCDockerAuth(StrictDefinition):
-    """Google's registries by OIDC."""
+    """Google registries with OIDC."""
 
     service_account: _Text
     workload_identity_provider: _Text
 
 
 class GCPServiceAccountJSONDockerAuth(StrictDefinition):
-    """Google's registries by a service account's key file, kept as a secret."""
+    """Google registries with a service account's key file, stored as a secret."""
 
     service_account_json_secret_ref: SecretReference
 
@@ -98,11 +98,11 @@ _BLOCKS = {
     DockerAuthType.GCP_SERVICE_ACCOUNT_JSON: "gcp_service_account_json_docker_auth",
     DockerAuthType.REGISTRY_SECRET: "registry_secret_docker_auth",
 }
-"""The one block that belongs to each method."""
+"""Each method has exactly one block of settings."""
 
 
 class DockerAuth(StrictDefinition):
-    """How to log in to ``registry``: a method, and the block that belongs to it and no other."""
+    """Credentials for ``registry``: a method, and exactly the block that belongs to it."""
 
     auth_method: Annotated[DockerAuthType, members_only(DockerAuthType)]
     registry: str
@@ -128,7 +128,7 @@ class DockerAuth(StrictDefinition):
 
 
 class Image(StrictDefinition):
-    """The image that a job runs in."""
+    """Container image of a job."""
 
     base_image: str
     docker_auth: DockerAuth | None = None

@@ -13,11 +13,11 @@ from api_client.definitions.runtime import Runtime
 from api_client.definitions.weights import WeightsSource
 
 SESSION_TIMEOUT_MINUTES = 8 * 60
-"""How long a session lasts if the job does not say (API facts, 3.1)."""
+"""Default length of a session (API facts, 3.1)."""
 
 
 class InteractiveSessionTrigger(TextEnum):
-    """When a session opens."""
+    """Event that opens a session."""
 
     ON_STARTUP = "on_startup"
     ON_FAILURE = "on_failure"
@@ -25,7 +25,7 @@ class InteractiveSessionTrigger(TextEnum):
 
 
 class InteractiveSessionProvider(TextEnum):
-    """What it is opened with."""
+    """Tool that a session is opened with."""
 
     VS_CODE = "vs_code"
     CURSOR = "cursor"
@@ -33,14 +33,14 @@ class InteractiveSessionProvider(TextEnum):
 
 
 class InteractiveSessionAuthProvider(TextEnum):
-    """Whose account it is opened with."""
+    """Account provider that a session authenticates with."""
 
     GITHUB = "github"
     MICROSOFT = "microsoft"
 
 
 class InteractiveSession(StrictDefinition):
-    """A remote session. The SDK's default account is Microsoft's, the API's own is GitHub's."""
+    """Settings of a remote session. The SDK's default account is Microsoft's, the API's own is GitHub's."""
 
     trigger: Annotated[InteractiveSessionTrigger, members_only(InteractiveSessionTrigger)] = (
         InteractiveSessionTrigger.ON_DEMAND
@@ -55,7 +55,7 @@ class InteractiveSession(StrictDefinition):
 
 
 class Workspace(StrictDefinition):
-    """Which folders are archived; all paths start at the config's folder (API facts, 3.5)."""
+    """Folders to archive; all paths are relative to the config's folder (API facts, 3.5)."""
 
     workspace_root: str | None = None
     external_dirs: list[str] = []
@@ -63,7 +63,7 @@ class Workspace(StrictDefinition):
 
 
 class TrainingJob(SentDefinition):
-    """One run of a training script. Among PENDING jobs the higher ``priority`` goes first."""
+    """Definition of a training job. PENDING jobs with a higher ``priority`` start first."""
 
     image: Image
     compute: Compute = Field(default_factory=Compute)
@@ -77,9 +77,9 @@ class TrainingJob(SentDefinition):
 
 
 class TrainingProject(SentDefinition):
-    """The project that a job is submitted to; it is made when there is none of its name.
+    """Project that a job is submitted to; it is created if no project has its name.
 
-    ``job`` is left out of dumps: the project and its job are sent apart.
+    Dumps leave out ``job``: the project and its job are sent separately.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Checkpoints of earlier jobs that a new job finds on its disk."""
+"""Checkpoints of earlier jobs that are loaded onto a new job's disk."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from api_client.definitions.base import StrictDefinition
 from api_client.definitions.images import EnvironmentValue
 
 LOADED_CHECKPOINTS_FOLDER = "/tmp/loaded_checkpoints"
-"""Where they are put if the job does not say (API facts, 5)."""
+"""Default folder for loaded checkpoints (API facts, 5)."""
 
 LoopsTarget = Literal["trainer", "sampler"]
-"""The full training state, or the weights for inference."""
+"""Full training state (trainer) or inference weights (sampler)."""
 
 
 class LatestCheckpoint(StrictDefinition):
-    """The newest checkpoint of a project, of a job, or of the job's own project."""
+    """Newest checkpoint of a project, of a job, or of the job's own project."""
 
     job_id: str | None = None
     project_name: str | None = None
@@ -26,7 +26,7 @@ class LatestCheckpoint(StrictDefinition):
 
 
 class NamedCheckpoint(StrictDefinition):
-    """One checkpoint of a job."""
+    """Checkpoint of a job, by name."""
 
     checkpoint_name: str
     job_id: str
@@ -34,7 +34,7 @@ class NamedCheckpoint(StrictDefinition):
 
 
 class LoopsRunCheckpoint(StrictDefinition):
-    """One checkpoint of a Loops run."""
+    """Checkpoint of a Loops run."""
 
     run_id: str
     checkpoint_name: str
@@ -43,17 +43,20 @@ class LoopsRunCheckpoint(StrictDefinition):
 
 
 LoadableCheckpoint = LatestCheckpoint | NamedCheckpoint | LoopsRunCheckpoint
-"""What can be loaded."""
+"""Checkpoints that can be loaded."""
 
 
 class BasetenCheckpoint:
-    """Makes references to checkpoints of training jobs."""
+    """Factory for references to checkpoints of training jobs."""
 
     @staticmethod
     def from_latest_checkpoint(
         project_name: str | None = None, job_id: str | None = None
     ) -> LatestCheckpoint:
-        """The newest of a project, of a job, or of both; raises ValidationError when neither is given."""
+        """Refer to the newest checkpoint of a project, a job, or both.
+
+        Raises ValidationError if neither is given.
+        """
         if not project_name and not job_id:
             problem = PydanticCustomError("nothing_named", "Give a project_name, a job_id or both")
             details = InitErrorDetails(type=problem, input={"project_name": project_name, "job_id": job_id})
@@ -62,18 +65,18 @@ class BasetenCheckpoint:
 
     @staticmethod
     def from_named_checkpoint(checkpoint_name: str, job_id: str) -> NamedCheckpoint:
-        """The one of this name."""
+        """Refer to the checkpoint with this name."""
         return NamedCheckpoint(checkpoint_name=checkpoint_name, job_id=job_id)
 
 
 class LoopsCheckpoint:
-    """Makes references to checkpoints of Loops runs."""
+    """Factory for references to checkpoints of Loops runs."""
 
     @staticmethod
     def from_checkpoint(
         run_id: str, checkpoint_name: str, target: LoopsTarget = "trainer"
     ) -> LoopsRunCheckpoint:
-        """The one of this name."""
+        """Refer to the checkpoint with this name."""
         return LoopsRunCheckpoint(run_id=run_id, checkpoint_name=checkpoint_name, target=target)
 
 
@@ -82,7 +85,7 @@ def _latest_of_own_project() -> list[LoadableCheckpoint]:
 
 
 class LoadCheckpointConfig(StrictDefinition):
-    """Which checkpoints a job finds in ``BT_LOAD_CHECKPOINT_DIR`` when it starts."""
+    """Checkpoints to load into ``BT_LOAD_CHECKPOINT_DIR`` before a job starts."""
 
     enabled: bool = False
     checkpoints: list[LoadableCheckpoint] = Field(default_factory=_latest_of_own_project)
@@ -90,11 +93,11 @@ class LoadCheckpointConfig(StrictDefinition):
 
 
 CACHE_FOLDER = "/root/.cache"
-"""Where the caches are mounted if the job does not say (API facts, 5)."""
+"""Default mount point of the caches (API facts, 5)."""
 
 
 class CheckpointingConfig(StrictDefinition):
-    """Whether what a job writes to ``BT_CHECKPOINT_DIR`` is kept; the volume's size in GiB."""
+    """Settings for saving what a job writes to ``BT_CHECKPOINT_DIR``; the volume size is in GiB."""
 
     enabled: bool = False
     checkpoint_path: str | None = None
@@ -102,9 +105,10 @@ class CheckpointingConfig(StrictDefinition):
 
 
 class CacheConfig(StrictDefinition):
-    """Folders that last from job to job, of the project and of the team.
+    """Folders that persist from job to job, for the project and for the team.
 
-    With ``require_cache_affinity`` a job fails rather than start where the project's cache is not.
+    With ``require_cache_affinity`` a job fails rather than start where the project's cache is not
+    available.
     """
 
     enabled: bool = False
@@ -134,12 +138,12 @@ class Runtime(StrictDefinition):
                 "write cache_config=CacheConfig(enabled=True, enable_legacy_hf_mount=True)"
             )
         enabled = values["enable_cache"]
-        # The server refuses the deprecated field, so it never goes out (API facts, 3.3).
+        # The server rejects the deprecated field, so it is never sent (API facts, 3.3).
         rest = {name: value for name, value in values.items() if name != "enable_cache"}
         return {**rest, "cache_config": CacheConfig(enabled=enabled, enable_legacy_hf_mount=enabled)}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assign a field; the deprecated one turns into a cache_config here too."""
+        """Assign a field; the deprecated one is converted to ``cache_config`` here too."""
         if name == "enable_cache" and value is not None:
             replaced = Runtime(enable_cache=value, cache_config=self.cache_config)
             super().__setattr__("cache_config", replaced.cache_config)

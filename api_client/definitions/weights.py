@@ -16,8 +16,11 @@ _HTTPS = "https"
 _LOCAL_FILE = "file"
 _BUCKETS = ("s3", "gs", "azure", "r2", "cw")
 SOURCE_SCHEMES = (_HUGGING_FACE, *_BUCKETS, _HTTPS, _LOCAL_FILE)
-"""What a source may start with. ``file`` is for trying things out on the emulator; the platform has no such
-scheme, and the official SDK refuses it."""
+"""Valid schemes of a source.
+
+``file`` is for testing with the emulator; the platform has no such scheme, and the official SDK rejects
+it.
+"""
 
 _FORMATS = {
     _HUGGING_FACE: "hf://owner/repository@revision",
@@ -27,7 +30,7 @@ _FORMATS = {
 
 
 class WeightsAuthMethod(TextEnum):
-    """Ways to reach a private source."""
+    """Methods to access a private source."""
 
     CUSTOM_SECRET = "CUSTOM_SECRET"
     AWS_OIDC = "AWS_OIDC"
@@ -41,11 +44,11 @@ _FIELDS = {
     WeightsAuthMethod.GCP_OIDC: ("gcp_oidc_service_account", "gcp_oidc_workload_id_provider"),
     WeightsAuthMethod.AWS_ASSUME_ROLE: ("aws_assume_role_arn", "aws_assume_role_region"),
 }
-"""The fields that each method needs; all others must stay away."""
+"""Fields that each method requires; all others must be unset."""
 
 
 class WeightsAuth(OpenDefinition):
-    """How to reach a private source: a method and exactly the fields that belong to it."""
+    """Credentials for a private source: a method and exactly the fields that belong to it."""
 
     auth_method: WeightsAuthMethod
     auth_secret_name: str | None = None
@@ -77,7 +80,7 @@ class WeightsAuth(OpenDefinition):
 
 
 class WeightsSource(OpenDefinition):
-    """A source, and the absolute path where its files are found before the job's commands start.
+    """Source, and the absolute path where its files are available before the job's commands start.
 
     ``allow_patterns`` and ``ignore_patterns`` are shell globs, applied in this order.
     """
@@ -91,7 +94,7 @@ class WeightsSource(OpenDefinition):
 
     @property
     def scheme(self) -> str:
-        """What stands before ``://``."""
+        """Return the part before ``://``."""
         return self.source.partition("://")[0]
 
     @field_validator("source")

@@ -1,4 +1,4 @@
-"""From checkpoints of a training job to a served model.
+"""Deploy checkpoints of a training job as a served model.
 
 ::
 
@@ -7,7 +7,8 @@
     result = await deploy(client, config)
     async for update in follow(client, result.model_id, result.version_id): ...
 
-Names load what they need when they are first used, so that choosing and checking load no network.
+Public names are imported on first use, so that selecting and validating do not import the network
+modules.
 """
 
 from __future__ import annotations
@@ -158,7 +159,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name."""
     module = _HOME_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

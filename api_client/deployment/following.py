@@ -1,4 +1,4 @@
-"""A deployment on its way to serving: its status and its log."""
+"""Follow a deployment until it serves: its status and its log."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ from api_client.streams.logs import read_logs
 from api_client.streams.retry import patiently
 
 ON_ITS_WAY = frozenset({"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP"})
-"""Statuses that will change by themselves (API facts, 2.3); any other is an outcome."""
+"""Statuses that change without intervention (API facts, 2.3); any other is final."""
 
 SERVING = frozenset({"ACTIVE", "SCALED_TO_ZERO"})
-"""Outcomes that are a success."""
+"""Final statuses that mean success."""
 
 INTERVAL_S = 2.0
 _LATENESS_MS = 75 * MS_PER_S
-"""Lines may arrive this long after their stamp; so much is read again each time."""
+"""Maximum delay of a line after its timestamp; each read overlaps the last by this much."""
 
 _CLOCK_MARGIN = timedelta(days=1)
-"""How far the server's clock may be ahead of ours."""
+"""Maximum time by which the server's clock may be ahead of ours."""
 
 _UNKNOWN_START = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentUpdate:
-    """The deployment now, and the lines that are new since the update before."""
+    """Current deployment, and the log lines since the previous update."""
 
     deployment: Deployment
     lines: tuple[LogEntry, ...]
 
     @property
     def status(self) -> str:
-        """As the server spells it."""
+        """Status as the server spells it."""
         return self.deployment.status
 
     @property
     def is_finished(self) -> bool:
-        """Whether this is the last update: it serves, or it never will by itself."""
+        """True if this is the last update: the deployment serves, or never will without intervention."""
         return self.status not in ON_ITS_WAY
 
     @property
     def is_serving(self) -> bool:
-        """Whether requests will be answered."""
+        """True if requests will be answered."""
         return self.status in SERVING
 
 
 class ModelsClient(Protocol):
-    """The part of a client that knows deployments."""
+    """The part of a client that gives access to deployments."""
 
     @property
     def models(self) -> Models:
-        """Statuses and logs."""
+        """Statuses and logs of deployments."""
         ...
 
 
@@ -73,9 +73,10 @@ async def follow(
     clock: Clock | None = None,
     interval_s: float = INTERVAL_S,
 ) -> AsyncIterator[DeploymentUpdate]:
-    """An update at once and then every ``interval_s`` seconds, until it serves or has failed.
+    """Yield an update at once and every ``interval_s`` seconds, until the deployment serves or has failed.
 
-    Outlives errors that may pass. Raises NotFound, Unauthorized and other RequestErrors that will not.
+    Transient errors are retried. Raises NotFound, Unauthorized and other RequestErrors that are
+    permanent.
     """
     clock = clock or SystemClock()
 
@@ -86,7 +87,7 @@ async def follow(
     while True:
         deployment = await patiently(fetch, clock=clock)
         log = log or _Log(client.models, model_id, deployment, clock)
-        # The log is read after the status, so that the last update has the last lines.
+        # Read the log after the status, so that the last update includes the last lines.
         update = DeploymentUpdate(deployment, await log.fresh())
         yield update
         if update.is_finished:
@@ -95,7 +96,7 @@ async def follow(
 
 
 class _Log:
-    """A deployment's log, read a piece at a time: each line once."""
+    """Incremental reader of a deployment's log that returns each line once."""
 
     def __init__(self, models: Models, model_id: str, deployment: Deployment, clock: Clock) -> None:
         self._models = models
@@ -108,7 +109,7 @@ class _Log:
         self._gaps: set[LogGap] = set()
 
     async def fresh(self) -> tuple[LogEntry, ...]:
-        """What has come since the last time; nothing from a server that has no log to show."""
+        """Return the lines since the last call; none if the server has no log."""
         end_ms = epoch_ms(self._clock.now() + _CLOCK_MARGIN)
         entries: list[LogEntry] = []
         newest_ms = self._settled_ms

@@ -1,4 +1,4 @@
-"""How to call what was deployed: to be copied, run, and built upon."""
+"""Examples of calls to a deployment, to copy, run and adapt."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _QUESTION = "What did you learn in training?"
 
 
 def serves_nothing(remote: Remote) -> bool:
-    """Whether the remote is an emulator: it walks a deployment through its states and serves nothing."""
+    """Return True if the remote is an emulator: its deployments change state but serve nothing."""
     return _api_address(remote).is_loopback
 
 
 def serving_url(remote: Remote, model_id: str, deployment_id: str) -> str:
-    """The OpenAI-compatible base URL of one deployment."""
+    """Return the OpenAI-compatible base URL of a deployment."""
     api = _api_address(remote)
-    # No host name under this machine's leads to a model.
+    # Host names below localhost do not lead to a model.
     host = _PRODUCTION_API_HOST if api.is_loopback else api.netloc
     return f"https://model-{model_id}.{host}/deployment/{deployment_id}/sync/v1"
 
@@ -44,7 +44,7 @@ def _api_address(remote: Remote) -> BaseUrl:
 
 
 def curl_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = False) -> str:
-    """A call from the shell; the request's ``model`` is the checkpoint's name (API facts, 7)."""
+    """Return a curl command that calls it; ``model`` is the checkpoint's name (API facts, 7)."""
     header = f'-H "Authorization: Api-Key {_KEY}"'
     if is_whisper:
         form = f"-F file=@audio.wav -F {shlex.quote(f'model={checkpoint_name}')}"
@@ -57,7 +57,7 @@ def curl_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = Fals
 
 
 def openai_example(base_url: str, checkpoint_name: str, *, is_whisper: bool = False) -> str:
-    """A program that calls it with the ``openai`` package; the model's name is the checkpoint's."""
+    """Return a program that calls it with the ``openai`` package; ``model`` is the checkpoint's name."""
     call = (
         f"""answer = client.audio.transcriptions.create(
     model={json.dumps(checkpoint_name)},
@@ -94,7 +94,7 @@ _ABOUT_NO_ENVIRONMENT = (
 
 
 def render_python(config: DeployCheckpointsConfig) -> str:
-    """Source that imports ``truss_train`` alone (and truss for GPUs); running it gives an equal config."""
+    """Render source that imports only ``truss_train`` (and truss for GPUs); it creates an equal config."""
     value = _source(config, depth=0)
     imports = ["from truss_train import definitions"]
     if "truss_config." in value:
@@ -124,7 +124,7 @@ def _source(value: Any, depth: int) -> str:
 
 
 def _arguments(model: BaseModel, depth: int) -> Iterator[str]:
-    """The fields that differ from their defaults, and those that only a newer SDK knows."""
+    """Yield the fields that differ from their defaults, and those known only to a newer SDK."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         is_needed = field.is_required() or value != field.get_default(call_default_factory=True)
@@ -139,7 +139,7 @@ def _arguments(model: BaseModel, depth: int) -> Iterator[str]:
 
 
 def _is_keyword_argument(name: str) -> bool:
-    # Python takes the name "ﬀ" for "ff": only plain letters are safe.
+    # Python normalizes the name "ﬀ" to "ff"; only ASCII letters are safe.
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
 
 
@@ -148,7 +148,6 @@ def _call(name: str, arguments: list[str], depth: int) -> str:
 
 
 def _bracketed(opening: str, items: list[str], closing: str, depth: int) -> str:
-    """On one line if it is simple and short enough, else an item a line."""
     short = f"{opening}{', '.join(items)}{closing}"
     is_simple = "\n" not in short and not any("(" in item for item in items[:-1])
     if is_simple and len(_INDENT) * (depth + 1) + len(short) <= _LINE_LENGTH:
@@ -164,9 +163,9 @@ def _name_of(kind: type) -> str:
 
 
 def _text(text: str) -> str:
-    """A literal as formatters write it: double quotes unless single ones need fewer escapes.
+    """Return a string literal in formatter style: double quotes unless single quotes need fewer escapes.
 
-    Nothing invisible stays as it is.
+    Invisible characters are escaped.
     """
     quote = "'" if text.count('"') > text.count("'") else '"'
     escaped = (f"\\{quote}" if character == quote else _inner(character) for character in text)
@@ -185,21 +184,21 @@ _LONGEST_NAME = 120
 
 
 def truss_config_path(result: DeploymentResult, directory: Path | None, now: datetime) -> Path:
-    """Where it goes: ``directory``, else a folder named after the deployment or, in a dry run, ``now``.
+    """Return the path: in ``directory``, else in a folder named after the deployment.
 
-    ``now`` is local time, as in the official CLI's names.
+    For a dry run the folder is named after ``now``, which is local time, as in the official CLI's names.
     """
     if directory is not None:
         return directory / FILE_NAME
     if result.version_id is None:
         return FOLDER / f"dry_run_{now:%Y%m%d_%H%M%S}" / FILE_NAME
-    # The server's words must not lead out of the folder.
+    # Text from the server must not lead out of the folder.
     name = _UNSAFE.sub("_", f"{result.name}_{result.version_id}")[-_LONGEST_NAME:].lstrip(".")
     return FOLDER / (name or "deployment") / FILE_NAME
 
 
 def write_truss_config(result: DeploymentResult, directory: Path | None, now: datetime) -> Path | None:
-    """Write it and return its path; None if the server returned no config. Raises OSError."""
+    """Write the config and return its path; None if the server returned none. Raises OSError."""
     if not result.truss_config:
         return None
     path = truss_config_path(result, directory, now)
@@ -210,7 +209,7 @@ def write_truss_config(result: DeploymentResult, directory: Path | None, now: da
 
 
 def truss_config_yaml(truss_config: str) -> str:
-    """The returned JSON as YAML; what is no JSON stays as it is."""
+    """Convert the returned JSON to YAML; text that is not JSON stays unchanged."""
     import yaml
 
     try:

@@ -1,4 +1,4 @@
-"""Which machine a deployment gets: the smallest of one node that fits, as the official client chooses it."""
+"""Choose the instance type of a deployment: the smallest single node that fits, as in the official client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MILLICPU_PER_CPU = 1000
 
 
 class ListedInstance(InstanceType):
-    """A machine to deploy on: of ``node_count`` nodes, for ``price`` USD a minute if the server tells."""
+    """Machine that can be deployed on, with ``node_count`` nodes; ``price`` is USD per minute, if known."""
 
     node_count: int = 1
     price: float | None = None
@@ -35,16 +35,16 @@ Machine = TypeVar("Machine", bound=InstanceType)
 
 
 def gpu_name(gpu_type: str) -> str:
-    """The spelling of definitions: servers write some types with a dash, ``A100-40GB`` (API facts, 3.2)."""
+    """Return the definitions' spelling: servers may use a dash, ``A100-40GB`` (API facts, 3.2)."""
     return gpu_type.strip().replace("-", "_")
 
 
 def fitting_instances(
     instances: Iterable[Machine], gpu_type: str | None, gpu_count: int
 ) -> tuple[Machine, ...]:
-    """The single-node machines of exactly this GPU type with at least ``gpu_count`` GPUs, smallest first.
+    """Return single-node machines of this GPU type with at least ``gpu_count`` GPUs, smallest first.
 
-    ``gpu_type`` None: those without a GPU.
+    If ``gpu_type`` is None, returns those without a GPU.
     """
     one_node = [each for each in instances if getattr(each, "node_count", 1) in (1, None)]
     if not gpu_type:
@@ -67,9 +67,9 @@ def _cpu_size(machine: InstanceType) -> tuple[int, int]:
 
 
 def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> Machine | None:
-    """The machine that a deployment with this compute gets; None if no machine fits.
+    """Return the machine that a deployment with this compute gets; None if no machine fits.
 
-    CPU and memory count only where there is no GPU, as with the official client.
+    CPU and memory count only if there is no GPU, as in the official client.
     """
     spec = compute.accelerator if compute else None
     if spec is not None and spec.accelerator is not None:
@@ -84,7 +84,7 @@ def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> 
 
 
 def read_memory_bytes(text: str) -> float:
-    """Bytes of a Kubernetes quantity such as ``2Gi``; 0 for what is none."""
+    """Convert a Kubernetes quantity such as ``2Gi`` to bytes; 0 if it is not one."""
     match = _MEMORY.fullmatch(text.strip())
     return float(match["number"]) * _UNITS[match["unit"]] if match else 0.0
 
@@ -107,7 +107,7 @@ query Instances {
     }
 }
 """
-"""As the official client asks (API facts, 2.4); the ids are those that a deployment names."""
+"""The query of the official client (API facts, 2.4); a deployment refers to these ids."""
 
 _FIELDS = {
     "millicpuLimit": "millicpu_limit",
@@ -120,23 +120,23 @@ _FIELDS = {
 
 
 class InstanceDirectory(Protocol):
-    """The parts of a client that know the account's machines."""
+    """The parts of a client that list the account's machines."""
 
     @property
     def graphql(self) -> Graphql:
-        """Lists those to deploy on."""
+        """Lists the machines that can be deployed on."""
         ...
 
     @property
     def account(self) -> Account:
-        """Lists all."""
+        """Lists all machines."""
         ...
 
 
 async def listed_instances(client: InstanceDirectory) -> tuple[ListedInstance, ...]:
-    """The machines that can be deployed on, in the server's order.
+    """Return the machines that can be deployed on, in the server's order.
 
-    A server that does not know the GraphQL query is asked by REST. Raises RequestError.
+    Falls back to REST if the server does not know the GraphQL query. Raises RequestError.
     """
     try:
         answer = await client.graphql.execute(LISTED_INSTANCES_QUERY)
@@ -149,7 +149,6 @@ async def listed_instances(client: InstanceDirectory) -> tuple[ListedInstance, .
 
 
 def _read(item: Any) -> ListedInstance | None:
-    """One machine as GraphQL answers it; None for what is none."""
     if not isinstance(item, dict):
         return None
     try:

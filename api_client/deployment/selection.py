@@ -1,4 +1,4 @@
-"""What the files of a checkpoint say about it: weights that can be served, shards, a trainer's state."""
+"""Classify a checkpoint by its files: servable weights, shards, or a trainer state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from api_client.models import Checkpoint, CheckpointFile
 
 ROOT = "."
-"""The name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
+"""Name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
 
 FileVerdict = Literal["weights", "shards", "trainer state", "unclear"]
 
@@ -33,7 +33,7 @@ _TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*
 
 
 def telling_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]:
-    """The few of a job's files by whose names ``verdict`` and ``missing_parts`` go."""
+    """Return the few of a job's files that ``verdict`` and ``missing_parts`` depend on."""
     known = (_WEIGHTS, _SHARDS, _TRAINER_STATE, _MODEL_CONFIG, _TOKENIZER)
     return tuple(
         file
@@ -47,9 +47,9 @@ def telling_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]
 
 
 def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[str, ...]:
-    """What vLLM needs beside the weights of a full model and does not find in this checkpoint's folder.
+    """Return the files that vLLM needs besides the weights of a full model and that this checkpoint lacks.
 
-    Nothing is missing where no weights are: ``verdict`` speaks of that.
+    Returns nothing if the checkpoint has no weights; ``verdict`` covers that case.
     """
     names = [name for name in _own_names(checkpoint_id, files) if "/" not in name]
     if not any(_WEIGHTS.fullmatch(name) for name in names):
@@ -60,10 +60,10 @@ def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[
 
 
 def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
-    """What the files of this checkpoint are; ``files`` may hold those of others too.
+    """Classify this checkpoint by its files; ``files`` may include those of other checkpoints.
 
-    Weights count where they are served from: directly in the checkpoint's folder. Only known names speak
-    against a checkpoint, so an unknown layout is unclear.
+    Weights count only where they are served from: directly in the checkpoint's folder. Only known file
+    names rule a checkpoint out, so an unknown layout is unclear.
     """
     found: FileVerdict = "unclear"
     for name in _own_names(checkpoint_id, files):
@@ -77,7 +77,7 @@ def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
 
 
 def _own_names(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[str]:
-    """Names from the checkpoint's folder; of the root's, only those not in another folder."""
+    """Yield names relative to the checkpoint's folder; for the root, only files directly in it."""
     folder = f"{checkpoint_id}/"
     for file in files:
         name = file.relative_file_name.removeprefix("./")
@@ -107,15 +107,15 @@ _SYNCING_REASON = "still being uploaded (SYNCING); it can be deployed once it is
 
 
 def kind_of(checkpoint: Checkpoint) -> CheckpointKind:
-    """What the checkpoint's weights are, by the server's word."""
+    """Return the type of the checkpoint's weights, as the server reports it."""
     return _KINDS.get(_type_of(checkpoint), "other")
 
 
 def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
-    """Why this checkpoint cannot be deployed; empty if it can.
+    """Explain why this checkpoint cannot be deployed; empty if it can.
 
-    ``files`` (of the whole job, if you like) show shards and trainer states that the server takes for
-    weights; without them only its own word counts.
+    ``files`` (may be those of the whole job) reveal shards and trainer states that the server reports as
+    weights; without them only the server's report counts.
     """
     if kind_of(checkpoint) == "other":
         return _unservable_type(_type_of(checkpoint))
@@ -131,9 +131,10 @@ def selectable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = 
 
 
 def check_selection(checkpoints: Sequence[Checkpoint], files: Iterable[CheckpointFile] | None = None) -> str:
-    """Why these cannot be deployed together; empty if they can.
+    """Explain why these cannot be deployed together; empty if they can.
 
-    vLLM serves several LoRAs on one base model; full and Whisper weights stand alone (API facts, 7).
+    vLLM serves several LoRAs on one base model; full and Whisper weights are deployed individually (API
+    facts, 7).
     """
     if not checkpoints:
         return "choose at least one checkpoint"
@@ -193,7 +194,7 @@ def _shown(text: str | None) -> str:
 
 BYTES_PER_GB = 1_000_000_000
 LEAST_GB = 0.1
-"""Of less nobody needs to know how much."""
+"""Smaller estimates are shown as this value."""
 BYTES_PER_WEIGHT = 2
 """Weights are served in 16 bits."""
 
@@ -203,10 +204,10 @@ _BILLIONS = re.compile(
 
 
 def needed_gpu_bytes(checkpoints: Sequence[Checkpoint]) -> int | None:
-    """Roughly the GPU memory that the weights take, without the KV cache; None if nothing tells.
+    """Estimate the GPU memory of the weights, without the KV cache; None if it is unknown.
 
-    Full weights by the checkpoint's size (which may hold an optimizer's state as well), adapters by the
-    number of weights in their base model's name.
+    Full weights are estimated by the checkpoint's size (which may include optimizer state), adapters by
+    the parameter count in their base model's name.
     """
     if not checkpoints:
         return None
@@ -218,7 +219,7 @@ def needed_gpu_bytes(checkpoints: Sequence[Checkpoint]) -> int | None:
 
 
 def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
-    """A sentence on how much GPU memory these need; empty if nothing tells."""
+    """Return a sentence about the GPU memory that these need; empty if it is unknown."""
     needed = needed_gpu_bytes(checkpoints)
     if needed is None:
         return ""
@@ -231,7 +232,7 @@ def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
 
 
 def _named_bytes(checkpoint: Checkpoint) -> int | None:
-    """By the size in the base model's name: ``Llama-3.1-8B`` 16 GB, ``Mixtral-8x7B`` at most 112 GB."""
+    """Estimate by the size in the model's name: ``Llama-3.1-8B`` 16 GB, ``Mixtral-8x7B`` at most 112 GB."""
     match = _BILLIONS.search((checkpoint.base_model or "").split("/")[-1].lower())
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""The wizard's answers → the config that they make."""
+"""Build a deployment config from the wizard's answers."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from api_client.remotes import Remote
 from api_client.resources.models import Models
 
 HF_TOKEN = "HF_TOKEN"
-"""Where a deployment looks for its Hugging Face token."""
+"""Environment variable with a deployment's Hugging Face token."""
 
 NO_CPU_WISH, NO_MEMORY_WISH = 0, "0Mi"
-"""The official wizard leaves both to the instance type (API facts, 7)."""
+"""The official wizard leaves CPU and memory to the instance type (API facts, 7)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployAnswers:
-    """What the wizard was told. ``environment`` holds names and values, ``secrets`` names and secrets' names.
+    """Answers given in the wizard. ``environment`` maps names to values, ``secrets`` names to secret names.
 
-    ``lora_rank`` counts for LoRAs only, ``gpu_type`` None means a machine without GPUs, ``hf_secret`` is the
-    name of the secret that holds the Hugging Face token.
+    ``lora_rank`` applies to LoRAs only, ``gpu_type`` None means a machine without GPUs, ``hf_secret`` is
+    the name of the secret that holds the Hugging Face token.
     """
 
     project_id: str
@@ -64,9 +64,9 @@ class DeployAnswers:
 
 
 def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> DeployCheckpointsConfig:
-    """The config of these answers; ``checkpoints`` are the job's, as the server lists them.
+    """Build the config for these answers; ``checkpoints`` are the job's, as the server lists them.
 
-    Raises ConfigurationError for answers that make none; what else may be wrong with it, ``validate`` tells.
+    Raises ConfigurationError if the answers do not make a config; ``validate`` reports other problems.
     """
     try:
         return DeployCheckpointsConfig(
@@ -126,7 +126,7 @@ def _environment(answers: DeployAnswers) -> dict[str, EnvironmentValue]:
 
 def _compute(answers: DeployAnswers) -> Compute:
     if not answers.gpu_type:
-        # An empty spec instead of none at all, or the official CLI would ask for a GPU.
+        # Use an empty spec instead of none, or the official CLI would ask for a GPU.
         return Compute(cpu_count=NO_CPU_WISH, memory=NO_MEMORY_WISH, accelerator=AcceleratorSpec())
     name = gpu_name(answers.gpu_type)
     try:
@@ -151,7 +151,7 @@ mutation ($request: CreateModelVersionFromInferenceTemplateRequest!) {
 }
 """
 DEPLOY_FIELD = "create_model_version_from_inference_template"
-"""Where the answer is."""
+"""Field of the GraphQL answer that holds the result."""
 
 _COMMAND = "bt-tui deploy_checkpoints"
 
@@ -159,7 +159,7 @@ _COMMAND = "bt-tui deploy_checkpoints"
 def deployment_request(
     config: DeployCheckpointsConfig, *, instance_type_id: str, dry_run: bool
 ) -> dict[str, Any]:
-    """The mutation's ``request``. Base model, ranks and folders are not sent: the server finds them."""
+    """Build the mutation's ``request``. Base model, ranks and folders are not sent: the server finds them."""
     details = config.checkpoint_details
     variables = config.runtime.environment_variables if config.runtime else {}
     return {
@@ -203,7 +203,10 @@ def _variable(name: str, value: EnvironmentValue) -> dict[str, Any]:
 
 
 def equivalent_command(answers: DeployAnswers) -> str:
-    """One line for a POSIX shell (bash, zsh) that gives the same answers; it still asks for confirmation."""
+    """Return a one-line POSIX shell (bash, zsh) command that gives the same answers.
+
+    The command still asks for confirmation.
+    """
     options: list[tuple[str, str]] = [("--job-id", answers.job_id)]
     options += [("--checkpoint", name) for name in answers.checkpoint_names]
     if answers.base_model:
@@ -221,12 +224,11 @@ def equivalent_command(answers: DeployAnswers) -> str:
 
 
 def _option(name: str, value: str) -> str:
-    # A value with a dash in front would be read as another option.
+    # A value that starts with a dash would be parsed as another option.
     return f"{name}={_quoted(value)}" if value.startswith("-") else f"{name} {_quoted(value)}"
 
 
 def _quoted(text: str) -> str:
-    """One word for the shell, printable and on one line."""
     if text.isprintable():
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"
@@ -249,21 +251,22 @@ class DeploymentClient(InstanceDirectory, Protocol):
 
     @property
     def remote(self) -> Remote:
-        """Where the links lead."""
+        """Remote that links point to."""
         ...
 
     @property
     def models(self) -> Models:
-        """What is deployed already."""
+        """Existing models and deployments."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentResult:
-    """What came of a deployment.
+    """Result of a deployment.
 
-    A dry run has no ids and no ``link``. ``truss_config`` is the returned config as JSON, empty if the server
-    returned none. ``was_found_again`` means that the answer was lost and the models told the ids.
+    A dry run has no ids and no ``link``. ``truss_config`` is the returned config as JSON, empty if the
+    server returned none. ``was_found_again`` means that the answer was lost and the ids come from the
+    list of models.
     """
 
     model_id: str | None
@@ -275,9 +278,9 @@ class DeploymentResult:
 
 
 class DeploymentUnclear(RequestError):
-    """The answer to a deployment was lost, and nothing tells whether it was made.
+    """The answer to a deployment was lost, and it is unknown if the deployment exists.
 
-    Look at the workspace's models before deploying again: it may be there, and cost money.
+    Check the workspace's models before deploying again: it may exist and cost money.
     """
 
 
@@ -288,10 +291,11 @@ async def deploy(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> DeploymentResult:
-    """Deploy, or have the truss config rendered and nothing created (``dry_run``).
+    """Deploy, or only render the truss config and create nothing (``dry_run``).
 
-    The mutation is never sent again once it may have arrived; if its answer is lost, the models tell.
-    Raises ConfigurationError if no machine fits, DeploymentUnclear, and the other kinds of RequestError.
+    The mutation is never sent again once it may have arrived; if its answer is lost, the result is looked
+    up in the list of models. Raises ConfigurationError if no machine fits, DeploymentUnclear, and the
+    other subclasses of RequestError.
     """
     if not (config.model_name or "").strip():
         raise ConfigurationError("the model to deploy has no name (model_name)")
@@ -312,7 +316,7 @@ async def deploy(
 
 
 def deployment_link(remote: Remote, model_id: str, deployment_id: str) -> str:
-    """The deployment's page in the browser."""
+    """Return the URL of the deployment's page in the web app."""
     return f"{remote.app_url.rstrip('/')}/models/{model_id}/logs/{deployment_id}"
 
 
@@ -324,7 +328,7 @@ def _read(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentR
         truss_config = json.dumps(truss_config)
     version = answer.get("model_version")
     if dry_run:
-        # Whatever a server says of a dry run, there is nothing to look at.
+        # A dry run has no page to link to, whatever the server returns.
         return DeploymentResult(None, None, None, truss_config, None)
     if not isinstance(version, dict) or not version.get("id") or not version.get("model_id"):
         raise InvalidAnswer("the answer to the deployment names no model", method="POST", path="/graphql/")
@@ -339,7 +343,7 @@ def _read(data: dict[str, Any], remote: Remote, *, dry_run: bool) -> DeploymentR
 
 
 async def _known_deployments(client: DeploymentClient, name: str) -> frozenset[str] | None:
-    """Ids of the deployments under this name; None if the server does not tell. Raises Unreachable."""
+    """Return ids of the deployments with this name; None if the server does not say. Raises Unreachable."""
     try:
         return frozenset(each.id for _, each in await _deployments_named(client, name))
     except Unreachable:
@@ -349,7 +353,6 @@ async def _known_deployments(client: DeploymentClient, name: str) -> frozenset[s
 
 
 async def _deployments_named(client: DeploymentClient, name: str) -> list[tuple[str, Deployment]]:
-    """Model id and deployment."""
     found: list[tuple[str, Deployment]] = []
     for model in await client.models.list():
         if model.name == name:
@@ -364,7 +367,7 @@ async def _found_again(
     failure: RequestError,
     clock: Clock,
 ) -> DeploymentResult:
-    """The deployment whose answer was lost, if exactly one is new. Raises DeploymentUnclear otherwise."""
+    """Return the deployment whose answer was lost, if exactly one is new; else raise DeploymentUnclear."""
     fresh: list[tuple[str, Deployment]] = []
     for look in range(LOOKS_AFTER_A_LOST_ANSWER if known is not None else 0):
         if look:
@@ -372,7 +375,7 @@ async def _found_again(
         try:
             deployments = await _deployments_named(client, name)
         except RequestError:
-            continue  # it is unclear already
+            continue  # the result is unclear already
         fresh = [(model_id, each) for model_id, each in deployments if each.id not in (known or ())]
         if fresh:
             break

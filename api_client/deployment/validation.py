@@ -1,7 +1,7 @@
-"""LoRA ranks: which can be served, and which an adapter needs.
+"""LoRA ranks: those that can be served, and the one that an adapter needs.
 
-vLLM makes room for adapters up to one rank, chosen from a fixed list: a rank below an adapter's own cannot
-hold it, one above only costs memory. The official client checks none of this (API facts, 7).
+vLLM reserves room for adapters up to one rank from a fixed list. A rank below the adapter's own cannot
+hold it; a higher one only costs memory. The official client checks none of this (API facts, 7).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from api_client.models import Checkpoint, CheckpointFile, InstanceType
 from api_client.submission.findings import Finding, gravest_first
 
 VALID_LORA_RANKS = LORA_RANKS
-"""The ranks that can be served, ascending."""
+"""Ranks that can be served, ascending."""
 
 _LONGEST_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
 class RankAdvice:
-    """``default`` is the rank to propose and ``explanation`` a sentence why.
+    """``default`` is the suggested rank and ``explanation`` a sentence with the reason.
 
-    There is no default when no valid rank holds the adapters; then ``refusal`` says so, else it is empty.
+    If no valid rank holds the adapters, there is no default and ``refusal`` says why; otherwise it is
+    empty.
     """
 
     default: int | None
@@ -43,9 +44,9 @@ class RankAdvice:
 
 
 def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
-    """``r`` of each adapter's own config, as the server sent it; None where there is none.
+    """Return ``r`` of each adapter's own config, as the server sent it; None if it has none.
 
-    Checkpoints that are no adapters are left out.
+    Checkpoints that are not adapters are left out.
     """
     return tuple(
         (checkpoint.lora_adapter_config or {}).get("r")
@@ -56,7 +57,7 @@ def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
 
 
 def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
-    """The smallest valid rank that holds all adapters; the largest of them decides."""
+    """Suggest the smallest valid rank that holds all adapters."""
     largest = _largest(adapter_ranks)
     if largest is None:
         return RankAdvice(DEFAULT_LORA_RANK, _why_assumed(adapter_ranks))
@@ -74,7 +75,10 @@ def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
 
 
 def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
-    """Why ``value`` cannot be the rank, as a sentence; empty if it can. Text and floats are no ranks."""
+    """Explain in a sentence why ``value`` is not a valid rank; empty if it is.
+
+    Strings and floats are not valid ranks.
+    """
     largest = _largest(adapter_ranks)
     if largest is not None and largest > VALID_LORA_RANKS[-1]:
         return _too_large(largest)
@@ -91,7 +95,7 @@ def _largest(values: Iterable[object]) -> int | None:
 
 
 def _rank(value: object) -> int | None:
-    """A rank as JSON may write it: 16, or 16.0; None for anything that is none."""
+    """Parse a rank as JSON may write it: 16 or 16.0; None for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and value > 0 else None
@@ -117,7 +121,7 @@ def _shown(value: object) -> str:
         return "nothing"
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
+    except (ValueError, RecursionError):  # a number with thousands of digits, or deeply nested lists
         return "that"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
@@ -137,10 +141,10 @@ def validate(
     instances: Iterable[InstanceType] | None = None,
     secret_names: Iterable[str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Everything that speaks against deploying ``config``, the gravest first; errors keep it from working.
+    """Return all problems with deploying ``config``, most severe first; errors prevent it from working.
 
-    ``checkpoints`` are those of the config's jobs as the server lists them; the rest is checked if given.
-    Sends nothing.
+    ``checkpoints`` are those of the config's jobs as the server lists them; optional data is checked if
+    given. Sends nothing.
     """
     known_files = None if files is None else tuple(files)
     return gravest_first(_all(config, checkpoints, known_files, instances, secret_names))
@@ -177,7 +181,7 @@ def _details_findings(
 ) -> Iterator[Finding]:
     place = "checkpoint_details.checkpoints"
     if details.loops_checkpoint_ids:
-        return  # checkpoints of Loops runs are the server's to check
+        return  # the server checks checkpoints of Loops runs
     if not details.checkpoints:
         yield _no_checkpoints()
         return
@@ -240,9 +244,9 @@ def _checkpoint_findings(place: str, wanted: CheckpointToDeploy, checkpoint: Che
 
 
 def _rank_findings(details: CheckpointList, found: Sequence[Checkpoint]) -> Iterator[Finding]:
-    """The official request has no field for a rank (API facts, 7): say so where it makes a difference."""
+    """The official request has no field for a rank (API facts, 7): report it where it makes a difference."""
     lora = [each for each in details.checkpoints if isinstance(each, LoRACheckpoint)]
-    # What is no number at all is refused elsewhere.
+    # Values that are not numbers are rejected elsewhere.
     chosen = max((each.lora_details.rank for each in lora if type(each.lora_details.rank) is int), default=0)
     adapters = [checkpoint for checkpoint in found if kind_of(checkpoint) == "lora"]
     own = rank_for(adapter_ranks(adapters)).default if adapters else None
@@ -273,7 +277,7 @@ def _name_findings(place: str, found: Sequence[Checkpoint]) -> Iterator[Finding]
 def _servable_findings(
     place: str, found: Sequence[Checkpoint], files: tuple[CheckpointFile, ...] | None
 ) -> Iterator[Finding]:
-    """Full weights that lie there without what vLLM reads beside them: the deployment would not start."""
+    """Report full weights without the files that vLLM reads with them: the deployment would not start."""
     for index, checkpoint in enumerate(found):
         missing = (
             missing_parts(checkpoint.checkpoint_id, files or ()) if kind_of(checkpoint) == "full" else ()
@@ -340,7 +344,7 @@ def _environment_findings(
         if not name or "=" in name or "\0" in name:
             yield Finding("error", place, f"{name!r} cannot be the name of a variable", "rename it")
         if isinstance(value, SecretReference) and known is not None and value.name not in known:
-            # The key may not see every team's secrets, so it is no error.
+            # The key may not see every team's secrets, so this is not an error.
             yield Finding(
                 "warning",
                 place,

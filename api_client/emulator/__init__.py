@@ -1,4 +1,4 @@
-"""Baseten Training on one machine, behind the same REST API.
+"""Run Baseten Training on one machine, behind the same REST API.
 
-Nothing of the client imports this package; it shares ``api_client.models`` with the client and no more.
+The client never imports this package. The two share only ``api_client.models``.
 """

@@ -1,4 +1,4 @@
-"""``python -m api_client.emulator``: how other programs of this package start an emulator."""
+"""Command-line entry point: other programs start an emulator with ``python -m api_client.emulator``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from api_client.emulator.world_size import SIZE_NAMES, WorldSize, option_of
 
 
 def main() -> int:
-    """Serve as the arguments say; 1 if that cannot be."""
+    """Serve with the command-line arguments; return 1 if the emulator cannot start."""
     parser = argparse.ArgumentParser(prog="api_client.emulator", description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)

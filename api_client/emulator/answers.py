@@ -1,4 +1,4 @@
-"""Answers of the object store: XML, as S3 gives them."""
+"""XML answers of the object store, in S3's format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
 def xml_answer(root: str, fields: Mapping[str, str]) -> Response:
-    """One element with text elements in it."""
+    """Return a root element with one text element per field."""
     inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
     return _xml(f'<{root} xmlns="{S3_NAMESPACE}">{inner}</{root}>', 200)
 
@@ -31,7 +31,7 @@ def xml_fault(
     headers: Mapping[str, str] | None = None,
     details: Mapping[str, str] | None = None,
 ) -> Response:
-    """An S3 error; ``details`` are further elements of it."""
+    """Return an S3 error; ``details`` become additional elements."""
     fields = {"Code": code, "Message": message, **(details or {})}
     inner = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in fields.items())
     body = f"<Error>{inner}</Error>"
@@ -48,12 +48,12 @@ UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class JsonAnswer(Response):
-    """A JSON body, pure ASCII: text that is no valid Unicode (lone surrogates) travels as escapes."""
+    """A JSON body in pure ASCII: text that is not valid Unicode (lone surrogates) is sent as escapes."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Encode; a number that JSON does not have becomes null."""
+        """Encode `content`; NaN and infinity become null because JSON cannot represent them."""
         try:
             return _encode(content)
         except ValueError:
@@ -75,7 +75,7 @@ def _without_nan(content: Any) -> Any:
 
 
 def fault_answer(fault: ApiFault) -> Response:
-    """``{code, message}`` with the fault's status."""
+    """Return ``{code, message}`` with the fault's status."""
     headers = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else None
     return JsonAnswer(
         {"code": fault.code, "message": fault.message}, status_code=fault.status, headers=headers
@@ -83,7 +83,7 @@ def fault_answer(fault: ApiFault) -> Response:
 
 
 def complete_job(job: TrainingJob) -> TrainingJob:
-    """The job with what the schema requires of it."""
+    """Return the job with the fields that the schema requires filled in."""
     created_at = job.created_at or UNKNOWN_TIME
     missing = {
         "created_at": created_at,
@@ -97,21 +97,20 @@ def complete_job(job: TrainingJob) -> TrainingJob:
 
 
 def job_fields(job: TrainingJob) -> dict[str, Any]:
-    """A job as the API writes it."""
     return complete_job(job).model_dump(mode="json")
 
 
 def jobs_answer(name: str, jobs: Sequence[TrainingJob]) -> Response:
-    """``{name: [jobs]}``, encoded in one go: a list may hold ten thousand."""
+    """Return ``{name: [jobs]}``, encoded in one call because a list may hold 10,000 jobs."""
     try:
         body = _JOBS.dump_json([complete_job(job) for job in jobs])
-    except ValueError:  # text that is no valid Unicode
+    except ValueError:  # text that is not valid Unicode
         return JsonAnswer({name: [job_fields(job) for job in jobs]})
     return Response(b'{"%b":%b}' % (name.encode(), body), media_type=JsonAnswer.media_type)
 
 
 def metrics_body(metrics: JobMetrics, job: TrainingJob) -> bytes:
-    """The metrics answer, encoded: these are the largest answers, so no detour over plain objects."""
+    """Encode the metrics answer directly from the models: these are the largest answers the API gives."""
     complete = _complete_series(metrics).model_copy(
         update={
             "training_job": complete_job(job),
@@ -131,7 +130,7 @@ def _complete_series(series: NodeSeries) -> NodeSeries:
 
 
 class ApiFault(Exception):
-    """An answer other than 200: ``status``, the machine's word ``code`` and a person's ``message``."""
+    """An answer other than 200: ``status``, a machine-readable ``code`` and a human-readable ``message``."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -141,15 +140,15 @@ class ApiFault(Exception):
 
 
 def not_found(what: str, identity: str) -> ApiFault:
-    """404: there is no such thing."""
+    """Return a 404: the object does not exist."""
     return ApiFault(404, "NOT_FOUND", f"{what} {identity!r} not found")
 
 
 def invalid(message: str) -> ApiFault:
-    """400: the request does not say what it must."""
+    """Return a 400: the request is malformed or incomplete."""
     return ApiFault(400, "VALIDATION_ERROR", message)
 
 
 def not_served(message: str) -> ApiFault:
-    """501: the platform has this, the emulator does not."""
+    """Return a 501: the platform supports this, the emulator does not."""
     return ApiFault(501, "NOT_IMPLEMENTED", message)

@@ -1,8 +1,8 @@
-"""Who may talk to the emulator: programs of this machine that hold its key, and no web page.
+"""Access control: only programs on this machine that hold the key get in, and no web pages.
 
-A page in the user's browser can send requests to loopback too, so besides the key there are two guards:
-the ``Host`` must name this machine (a rebound DNS name does not), and a request that carries the
-``Origin`` of another site is refused.
+A page in the user's browser can send requests to loopback too, so there are two guards besides the key:
+the ``Host`` must name this machine (a rebound DNS name does not), and a request with the ``Origin`` of
+another site is refused.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ from api_client.emulator.platform import Platform
 from api_client.emulator.routes import account, deployments, files, graphql, jobs, objects, projects, sessions
 
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost", "api.localhost"})
-"""``api.localhost`` is what the official command line makes of ``http://localhost:8000`` (API facts, 4)."""
+"""The official command line turns ``http://localhost:8000`` into ``api.localhost`` (API facts, 4)."""
 
 KEYED_PREFIXES = ("/v1/", "/graphql", "/emulator/")
-"""Paths that need the key. Uploads and presigned URLs carry credentials of their own."""
+"""Paths that require the key. Uploads and presigned URLs carry their own credentials."""
 
 AUTH_SCHEMES = ("bearer", "api-key")
 
 
 class AbsoluteTargets:
-    """Accepts ``GET http://host/path HTTP/1.1``, as clients send it to a proxy: the target's host rules."""
+    """Accepts proxy-style requests, ``GET http://host/path HTTP/1.1``.
+
+    The host in the target replaces the Host header.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Make the target a path again."""
         if scope["type"] == "http" and not scope["path"].startswith("/"):
             target = scope["raw_path"].decode("ascii", "replace")
             authority = urlsplit(target).netloc
@@ -55,13 +57,12 @@ class AbsoluteTargets:
 
 
 class LocalOnly:
-    """Refuses what was not meant for this machine, or comes from another site's page."""
+    """Refuses requests for another host name and requests from another site's page."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check where the request was meant to go and where it comes from."""
         fault = _foreign(Headers(scope=scope)) if scope["type"] == "http" else None
         if fault is not None:
             await fault_answer(fault)(scope, receive, send)
@@ -87,14 +88,13 @@ def _host_name(host: str) -> str | None:
 
 
 class KeyRequired:
-    """Answers 401 unless the request carries the emulator's key, as Bearer or Api-Key."""
+    """Answers 401 unless the request carries the emulator's key as Bearer or Api-Key."""
 
     def __init__(self, app: ASGIApp, key: str) -> None:
         self._app = app
         self._key = key.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check the key."""
         if scope["type"] == "http" and scope["path"].startswith(KEYED_PREFIXES):
             problem = self._problem(Headers(scope=scope).get("authorization"))
             if problem is not None:
@@ -117,16 +117,15 @@ logger = logging.getLogger(__name__)
 
 
 class NoSecondCredentials:
-    """Refuses requests that carry a key beside the URL's own signature, in S3's words.
+    """Refuses requests that carry both a key and a signed URL, with the error that S3 returns.
 
-    A client that sends its key wherever a URL leads is found out here.
+    This catches clients that send their key to every URL.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look for the header."""
         if scope["type"] == "http" and any(name == b"authorization" for name, _value in scope["headers"]):
             words = "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
             words += "query string parameter or the Authorization header should be specified"
@@ -136,7 +135,6 @@ class NoSecondCredentials:
 
 
 def build_objects_app(platform: Platform) -> Starlette:
-    """The application that reads objects of a platform for whoever holds a presigned URL."""
     app = Starlette(
         routes=[*files.FILES_ROUTES, *objects.READING_ROUTES],
         middleware=[Middleware(AbsoluteTargets), Middleware(LocalOnly), Middleware(NoSecondCredentials)],
@@ -163,7 +161,7 @@ FAULT_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
-    """The application over a platform, which whoever serves it starts and closes."""
+    """Build the application for a platform. The caller starts and closes the platform."""
     app = Starlette(
         routes=[
             *projects.PROJECTS_ROUTES,

@@ -1,7 +1,7 @@
-"""What the REST routes ask of whatever runs the jobs.
+"""The interface between the REST routes and whatever runs the jobs.
 
-Two backends answer it: the local runner (real processes) and the scripted fleet (a demo world on a
-clock). ``Platform`` puts them behind one face.
+There are two implementations: the local runner (real processes) and the scripted fleet (a demo world on a
+clock). ``Platform`` puts both behind one interface.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ Direction = Literal["asc", "desc"]
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Up to ``limit`` lines with ``start_ns <= timestamp < end_ns``, in that direction.
+    """A request for up to ``limit`` lines with ``start_ns <= timestamp < end_ns``, in one direction.
 
-    ``levels`` None means all, lines without level included; otherwise only lines of those levels.
+    If ``levels`` is None, all lines match, including those without a level; otherwise only lines of those
+    levels match.
     """
 
     start_ns: int
@@ -39,9 +40,9 @@ class LogQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of a checkpoint: bytes on disk (``path``), or described content that is made on demand.
+    """A checkpoint file: bytes on disk (``path``), or synthetic content generated on demand.
 
-    ``synthetic_seed`` stands in for a path in the demo world: the bytes are a function of it.
+    In the demo world ``synthetic_seed`` replaces the path: it determines the bytes.
     """
 
     relative_name: str
@@ -53,64 +54,65 @@ class StoredFile:
 
 
 class Backend(Protocol):
-    """Jobs of one kind. Reads are plain calls, safe from any thread; actions run on the event loop.
+    """A source of jobs. Reads are plain calls, safe from any thread; actions run on the event loop.
 
-    Every method taking a ``job_id`` may assume that ``owns(job_id)`` is true.
-    Unknown ids never reach a backend.
+    Every method that takes a ``job_id`` may assume that ``owns(job_id)`` is true: unknown ids never reach
+    a backend.
     """
 
     def owns(self, job_id: str) -> bool:
-        """Whether this backend runs or ran that job."""
+        """Return True if this backend runs or ran the job."""
         ...
 
     def jobs(self) -> Sequence[TrainingJob]:
-        """All jobs, deleted ones left out, in no particular order."""
+        """Return all jobs except deleted ones, in no particular order."""
         ...
 
-    def job(self, job_id: str) -> TrainingJob:
-        """One job as it stands now."""
-        ...
+    def job(self, job_id: str) -> TrainingJob: ...
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        """The lines that are wanted."""
+        """Return the log lines that match the query."""
         ...
 
     def log_is_complete(self, job_id: str) -> bool:
-        """Whether the job has ended and all lines it will ever have can be read."""
+        """Return True if the job has ended and its last log line can be read."""
         ...
 
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Samples in that span of epoch seconds; None lets the backend choose (anchored on the job's end)."""
+        """Return samples in a range of epoch seconds.
+
+        For None the backend chooses a bound or step, relative to the job's end.
+        """
         ...
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        """Checkpoints, oldest first."""
+        """Return the checkpoints, oldest first."""
         ...
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        """Files of all checkpoints; names start with the checkpoint's name."""
+        """Return the files of all checkpoints; each name starts with the checkpoint's name."""
         ...
 
     def events(self, job_id: str) -> list[QueueEvent]:
-        """Status changes so far, oldest first."""
+        """Return the status changes so far, oldest first."""
         ...
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        """What the project's cache holds; None if this backend knows of no cache for it."""
+        """List the project's cache; return None if this backend has no cache for the project."""
         ...
 
     async def stop(self, job_id: str) -> TrainingJob:
-        """Stop the job and all it started; a finished job is left as it is."""
+        """Stop the job and all its processes; do nothing if it has finished."""
         ...
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        """Start a new job of the same configuration."""
+        """Start a new job with the same configuration."""
         ...
 
     async def delete(self, job_id: str) -> None:
-        """Stop the job if need be, then forget it and its data."""
+        """Stop the job if necessary, then delete it and its data."""
         ...
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:

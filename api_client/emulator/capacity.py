@@ -1,4 +1,4 @@
-"""GPU capacity of the organisation and its teams, and how much of it the jobs hold."""
+"""GPU capacity of the organization and its teams, and how much of it jobs are using."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from api_client.models import (
 
 
 def gpu_pools(stores: Stores, project_id: str, gpu_type: str) -> list[GpuPool]:
-    """What a project's dedicated jobs of a GPU type draw on: the organisation's GPUs, the team's share.
+    """Return the GPU pools that limit a project's dedicated jobs: the organization's and the team's.
 
-    A type without a published limit is not limited. Descriptions write A100_40GB where the API has
+    A GPU type without a published limit is unlimited. Job specs write A100_40GB where the API writes
     A100-40GB (API facts, 3.2).
     """
     listed_type = gpu_type.replace("_", "-")
@@ -44,12 +44,11 @@ def gpu_pools(stores: Stores, project_id: str, gpu_type: str) -> list[GpuPool]:
 
 
 def gpus_of(job: TrainingJob) -> int:
-    """All GPUs of a job."""
+    """Return the number of GPUs on all nodes of a job."""
     return job.instance_type.gpu_count * (job.node_count or 1)
 
 
 def training_capacity(platform: Platform) -> TrainingCapacity:
-    """Limits and use, of the organisation and of each team."""
     projects = {project.id: project for project in platform.stores.projects.all()}
     holding = [job for job in platform.jobs() if job.current_status in HOLDING_STATUSES]
     used: dict[tuple[str, str, str], int] = defaultdict(int)
@@ -70,7 +69,7 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
 def team_capacity(
     platform: Platform, team: Team, limit: GpuLimit, used: dict[tuple[str, str, str], int]
 ) -> TeamGpuCapacity:
-    """A team's share: its own limit if one was set, else the organisation's."""
+    """Return a team's capacity. A team without a limit of its own has the organization's."""
     own = platform.stores.teams.gpu_limits().get((team.id, limit.gpu_type))
     dedicated = used.get((team.id, limit.gpu_type, "dedicated"), 0)
     spot = used.get((team.id, limit.gpu_type, "spot"), 0)
@@ -110,7 +109,10 @@ WORKLOAD_PLANE = "emulator"
 
 
 def queue_context(platform: Platform, job_id: str) -> QueueContext:
-    """Who held the GPUs when the job was submitted, who was ahead of it, and what happened since."""
+    """Build the queue context: jobs active and pending ahead at submission, and their status changes.
+
+    The changes of other jobs are limited to the time from the submission to the release of this one.
+    """
     target = platform.job_by_id(job_id)
     now = platform.now()
     submitted_at = target.created_at or now
@@ -134,7 +136,7 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
         elif state.status == JobStatus.PENDING and _is_ahead(other, target):
             ahead.append(_pending(other, submitted_at))
     shown = {job_id, *(job.training_job_id for job in active), *(job.training_job_id for job in ahead)}
-    # The target's own history is answered whole, to its end: it is the only source of exit codes.
+    # Return the target's whole history: it is the only source of exit codes.
     events = [
         event
         for shown_id in shown
@@ -166,7 +168,7 @@ def _state_at(events: list[QueueEvent], when: datetime) -> QueueEvent | None:
 
 
 def _is_ahead(other: TrainingJob, target: TrainingJob) -> bool:
-    """Higher priority first, then the older (the published order)."""
+    """Compare by priority, then by age (the published order)."""
     theirs, ours = other.priority or 0, target.priority or 0
     older = bool(other.created_at and target.created_at and other.created_at < target.created_at)
     return theirs > ours or (theirs == ours and older)

@@ -1,7 +1,7 @@
-"""The machines that the emulator offers: instance types, prices, GPU limits.
+"""The emulator's catalog: instance types, prices and GPU limits.
 
-Shared by the routes (instance types, prices, capacity), the local runner and the scripted fleet. The
-figures are in the range of published ones but belong to nobody: they make the demo's costs add up.
+The routes (instance types, prices, capacity), the local runner and the scripted fleet share it. Prices
+and limits are invented but realistic, so that the demo's costs add up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MIB_PER_GIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class GpuLimit:
-    """How many GPUs of one type the organisation holds (``baseline``) and may use (``limit``)."""
+    """The organization's GPUs of one type: how many it owns (``baseline``) and may use (``limit``)."""
 
     gpu_type: str
     baseline: int
@@ -61,15 +61,15 @@ _PRICED: tuple[tuple[InstanceType, float], ...] = (
 )
 
 INSTANCE_TYPES: tuple[InstanceType, ...] = tuple(machine for machine, _ in _PRICED)
-"""Every machine on offer, CPU first, then by GPU type and count."""
+"""All instance types, CPU first, then by GPU type and count."""
 
 PRICES_USD_PER_MINUTE: dict[str, float] = {machine.id: price for machine, price in _PRICED}
-"""What one node costs a minute, by instance type id."""
+"""Price of one node per minute in US dollars, by instance type id."""
 
 PRICES: tuple[InstanceTypePrice, ...] = tuple(
     InstanceTypePrice(instance_type=machine, price=price) for machine, price in _PRICED
 )
-"""The same, as the prices route answers it (API facts, 2.3)."""
+"""The same prices in the form of the prices route (API facts, 2.3)."""
 
 GPU_LIMITS: tuple[GpuLimit, ...] = (
     GpuLimit("H100", baseline=64, limit=96),
@@ -77,11 +77,10 @@ GPU_LIMITS: tuple[GpuLimit, ...] = (
     GpuLimit("A10G", baseline=4, limit=8),
     GpuLimit("L4", baseline=4, limit=8),
 )
-"""The organisation's GPU capacity, by type."""
 
 
 def instance(name_or_id: str) -> InstanceType:
-    """The machine of that id or name; LookupError if there is none."""
+    """Return the instance type with that id or name; raise LookupError if there is none."""
     for machine in INSTANCE_TYPES:
         if name_or_id in (machine.id, machine.name):
             return machine
@@ -89,7 +88,10 @@ def instance(name_or_id: str) -> InstanceType:
 
 
 def instance_for(gpu_type: str | None, gpu_count: int, cpu_cores: float = 0) -> InstanceType | None:
-    """The smallest machine with at least that much, or None: same GPU type, or none at all for CPU jobs."""
+    """Return the smallest instance type that is large enough, or None.
+
+    The GPU type must match exactly; a CPU job (``gpu_count`` 0) gets a machine without GPUs.
+    """
     for machine in INSTANCE_TYPES:
         wanted_type = gpu_type if gpu_count else None
         enough = machine.gpu_count >= gpu_count and machine.millicpu_limit >= cpu_cores * 1000

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read, and how to delete such folders."""
+"""Owner-only files and folders, and a function to delete such folders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["PRIVATE_FILE_MODE", "PRIVATE_FOLDER_MODE", "make_private_folder", "r
 
 
 def remove_tree(path: Path) -> None:
-    """Delete a folder and all below it, write-protected folders too; what cannot be deleted is left."""
+    """Delete a folder and everything in it, even if write-protected; skip what cannot be deleted."""
     for parent, folders, _ in os.walk(path):
         for folder in (Path(parent), *(Path(parent) / name for name in folders)):
             if not folder.is_symlink():
@@ -47,7 +47,7 @@ class EmulatorRefused(Exception):
 
 
 class DataFolder:
-    """An open data folder. Raises ``EmulatorRefused`` if it is in use or holds something else."""
+    """An open data folder. Opening raises ``EmulatorRefused`` if it is in use or holds foreign files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -68,21 +68,19 @@ class DataFolder:
 
     @property
     def database_path(self) -> Path:
-        """Where the database lies."""
         return self.path / DATABASE_NAME
 
     @property
     def log_path(self) -> Path:
-        """Where the emulator writes what went wrong."""
+        """File for the emulator's own warnings and errors."""
         return self.path / LOG_NAME
 
     @property
     def key_path(self) -> Path:
-        """The file that holds the API key."""
         return self.path / KEY_NAME
 
     def api_key(self, given: str | None) -> str:
-        """The key that clients must send: the given one, else the one in use so far, else a new one."""
+        """Return the key that clients must send: the given one, else the stored one, else a new one."""
         kept = self.key_path.read_text().strip() if self.key_path.is_file() else ""
         key = given or kept or secrets.token_urlsafe(KEY_BYTES)
         if key != kept:
@@ -90,23 +88,22 @@ class DataFolder:
         return key
 
     def signing_key(self) -> bytes:
-        """The secret behind presigned URLs; it never leaves the emulator."""
+        """Return the secret that signs presigned URLs; it never leaves the emulator."""
         path = self.path / SIGNING_KEY_NAME
         if not path.is_file():
             write_private(path, secrets.token_bytes(SIGNING_KEY_BYTES))
         return path.read_bytes()
 
     def publish(self, address: Mapping[str, Any]) -> None:
-        """Let others find the emulator on this folder, until it is closed."""
+        """Write the address file, so that others can find this emulator until it closes."""
         write_private(self._address_path, json.dumps(address).encode())
 
     def close(self) -> None:
-        """Let another emulator have the folder."""
+        """Release the lock and remove the address file."""
         self._address_path.unlink(missing_ok=True)
         os.close(self._lock)
 
     def remove(self) -> None:
-        """Delete the folder and all that is in it."""
         remove_tree(self.path)
 
     @property
@@ -114,7 +111,7 @@ class DataFolder:
         return self.path / ADDRESS_NAME
 
     def _refuse_foreign(self) -> None:
-        """Never tighten, or fill, a folder that somebody uses for something else."""
+        """Raise if the folder is used for something else, so that it stays untouched."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -127,7 +124,7 @@ class DataFolder:
 
 
 def running_address(path: Path) -> dict[str, Any] | None:
-    """The address of the emulator that runs on that folder now; None if none answers there."""
+    """Return the address of the emulator running on that folder, or None if there is none."""
     try:
         lock = os.open(path / LOCK_NAME, os.O_RDWR)
     except OSError:

@@ -1,4 +1,4 @@
-"""Short ids as the platform gives them out."""
+"""Short ids in the platform's format."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ ID_LENGTH = 8
 
 
 def new_id() -> str:
-    """A fresh id: short, lower-case, alphanumeric (API facts, 2); 30^8 of them, so no two meet."""
+    """Return a new id: short, lowercase, alphanumeric (API facts, 2).
+
+    There are 30^8 of them, so collisions are negligible.
+    """
     return "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
 def iso(moment: datetime) -> str:
-    """``2026-01-31T12:00:00.123456Z``."""
+    """Format a time as ``2026-01-31T12:00:00.123456Z``."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def moment(text: str) -> datetime:
-    """The other way; aware, in UTC."""
+    """Parse the output of `iso` into an aware UTC datetime."""
     return datetime.fromisoformat(text).astimezone(UTC)

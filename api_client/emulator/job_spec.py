@@ -1,7 +1,7 @@
-"""What a new job's description must look like (the published ``CreateTrainingJobV1``).
+"""Schema of a job spec (the published ``CreateTrainingJobV1``).
 
-Checked tolerantly: unknown fields pass, as official clients send some that the schema lacks (API facts,
-3.3). The runner gets the description as it was sent.
+The check is tolerant: unknown fields pass, because official clients send some that the schema lacks (API
+facts, 3.3). The runner gets the job spec as it was sent.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _InteractiveSession(_Part):
 
 
 class JobSpec(_Part):
-    """A checked description, with the schema's defaults."""
+    """A validated job spec with the schema's defaults."""
 
     image: _Image
     compute: _Compute = Field(default_factory=_Compute)
@@ -77,7 +77,7 @@ class JobSpec(_Part):
 
 
 def check_job_spec(fields: Mapping[str, Any]) -> JobSpec:
-    """The description with its defaults; raises a 400 that names the first wrong field."""
+    """Validate a job spec and fill in defaults; raise a 400 that names the first invalid field."""
     try:
         return JobSpec.model_validate(fields)
     except ValidationError as error:
@@ -87,7 +87,7 @@ def check_job_spec(fields: Mapping[str, Any]) -> JobSpec:
 
 
 def requested_instance(fields: Mapping[str, Any]) -> InstanceType:
-    """The instance type that a description asks for; one made up for the asking if none is on offer."""
+    """Return the instance type for a job spec; make one up if the catalog has none that fits."""
     compute = check_job_spec(fields).compute
     accelerator = compute.accelerator
     gpu_count = accelerator.count if accelerator else 0

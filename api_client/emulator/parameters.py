@@ -1,4 +1,4 @@
-"""Reading what a request says: query parameters and JSON bodies, with the same checks for both."""
+"""Validation of request parameters: the same checks for query strings and JSON bodies."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from api_client.emulator.answers import ApiFault, invalid
 from api_client.emulator.backend import LogQuery
 
 MAXIMUM_BODY_BYTES = 16 * 1024 * 1024
-"""No JSON request of the API comes near this."""
+"""Limit for JSON bodies, far above any real request of the API."""
 
 MAXIMUM_EPOCH_MS = 253_402_300_799_999
-"""The end of the year 9999."""
+"""End of the year 9999."""
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The request's JSON object; an empty body counts as an empty object."""
+    """Read the JSON object in the request's body; an empty body is an empty object."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -37,7 +37,10 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 class Parameters:
-    """Named values of a request; null, empty and missing are the same."""
+    """The named values of a request; for most types null, empty and missing are the same.
+
+    Methods raise a 400 for an invalid value.
+    """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -45,7 +48,7 @@ class Parameters:
     def integer(
         self, name: str, *, minimum: int = 0, maximum: int = MAXIMUM_EPOCH_MS, default: int | None = None
     ) -> int | None:
-        """A whole number within bounds, or the default when there is none."""
+        """Return an integer within bounds, or the default if there is none."""
         value = self._values.get(name)
         if value is None or value == "":
             return default
@@ -57,7 +60,6 @@ class Parameters:
         return number
 
     def choice(self, name: str, options: Sequence[str]) -> str | None:
-        """One of the options, or None when nothing is said."""
         value = self._values.get(name)
         if value is None or value == "":
             return None
@@ -66,7 +68,6 @@ class Parameters:
         return str(value)
 
     def text(self, name: str) -> str | None:
-        """A text, or None when nothing is said."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -75,14 +76,13 @@ class Parameters:
         return value
 
     def required_text(self, name: str) -> str:
-        """A text that has to be there and not be blank."""
+        """Return a string that must be present and not blank."""
         value = self.text(name)
         if value is None or not value.strip():
             raise invalid(f"{name} is required")
         return value
 
     def texts(self, name: str) -> list[str] | None:
-        """A list of texts, or None when nothing is said."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -91,7 +91,6 @@ class Parameters:
         return value
 
     def object(self, name: str) -> dict[str, Any]:
-        """An object that has to be there."""
         value = self._values.get(name)
         if not isinstance(value, dict):
             raise invalid(f"{name} is required and must be an object")
@@ -105,7 +104,7 @@ def _whole_number(value: Any) -> int | None:
         return value
     if isinstance(value, str):
         digits = value.strip().removeprefix("-")
-        # Python refuses to convert very long digit strings; none of them is a number anyone means.
+        # Python refuses to convert very long digit strings, and no valid value is that long.
         if digits.isascii() and digits.isdigit() and len(digits) <= 20:
             return int(value)
     return None
@@ -117,11 +116,11 @@ DEFAULT_WINDOW_MS = 30 * 60 * 1000
 MAXIMUM_WINDOW_MS = 7 * 24 * 3600 * 1000
 NS_PER_MS = 1_000_000
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-"""Rising severity."""
+"""Log levels in order of severity."""
 
 
 def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
-    """What is asked for. Defaults and bounds: API facts, 2.2; without a direction, newest first."""
+    """Parse a log query; the default direction is newest first. Defaults and bounds: API facts, 2.2."""
     start_ms, end_ms = _window(parameters, now_ms)
     limit = parameters.integer("limit", minimum=1, maximum=MAXIMUM_LIMIT, default=DEFAULT_LIMIT)
     lowest = parameters.choice("min_level", LEVELS)
@@ -135,7 +134,7 @@ def read_log_query(parameters: Parameters, now_ms: int) -> LogQuery:
 
 
 def _window(parameters: Parameters, now_ms: int) -> tuple[int, int]:
-    # "Now" is rounded up: a line of this very millisecond has been written already.
+    # Round "now" up, to include lines already written in the current millisecond.
     end_ms = parameters.integer("end_epoch_millis", default=now_ms + 1)
     assert end_ms is not None
     start_ms = parameters.integer("start_epoch_millis", default=max(0, end_ms - DEFAULT_WINDOW_MS))

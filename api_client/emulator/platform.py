@@ -1,4 +1,4 @@
-"""The emulated organisation: its teams and projects, and all backends behind one face."""
+"""The emulated organization: its teams, projects and stores, and all backends behind one interface."""
 
 from __future__ import annotations
 
@@ -32,45 +32,39 @@ from api_client.models import (
 SPOT = "spot"
 AVAILABILITY_MODELS = ("dedicated", SPOT)
 HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
-"""A job of these holds its machines."""
+"""A job with one of these statuses occupies its machines."""
 EMULATOR_USER_EMAIL = "you@emulator.example"
-"""Who starts jobs here."""
+"""User shown for jobs started on the emulator."""
 
 ReadSynthetic = Callable[[StoredFile, int, int], bytes]
-"""Makes the bytes ``start`` to ``end`` (exclusive) of a file that lies on no disk."""
+"""Generates the bytes from ``start`` to ``end`` (exclusive) of a file that is not on disk."""
 
 
 class JobRunner(Backend, Protocol):
-    """The backend that takes new jobs."""
+    """The backend that accepts new jobs."""
 
     async def start(self) -> None:
-        """Take up where the last process left off."""
+        """Resume the state that the last process left behind."""
         ...
 
-    async def close(self) -> None:
-        """Stop everything that runs."""
-        ...
+    async def close(self) -> None: ...
 
-    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
-        """Start a new job."""
-        ...
+    async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob: ...
 
-    async def preempt(self, job_id: str) -> TrainingJob:
-        """Take a running spot job's machine away."""
-        ...
+    async def preempt(self, job_id: str) -> TrainingJob: ...
 
     async def forget_project(self, project_id: str) -> None:
-        """Delete what a project keeps between its jobs."""
+        """Delete the data that a project keeps between jobs."""
         ...
 
     def limits_changed(self) -> None:
-        """Look again at who may start."""
+        """Check again which jobs may start."""
         ...
 
 
 @dataclass(frozen=True)
 class Stores:
-    """Everything the organisation remembers, jobs aside."""
+    """All stored state of the organization except its jobs."""
 
     teams: TeamStore
     projects: ProjectStore
@@ -82,7 +76,6 @@ class Stores:
 
     @classmethod
     def open(cls, database: Database, data_dir: Path) -> Stores:
-        """Open them all."""
         return cls(
             teams=TeamStore(database),
             projects=ProjectStore(database),
@@ -95,7 +88,10 @@ class Stores:
 
 
 class Platform:
-    """What the routes talk to. Reads are plain calls, safe from any thread; actions are coroutines."""
+    """The object that all routes use. Reads are plain calls, safe from any thread; actions are coroutines.
+
+    Lookups by id raise a 404 if the object does not exist.
+    """
 
     def __init__(
         self,
@@ -109,7 +105,7 @@ class Platform:
         read_synthetic: ReadSynthetic | None = None,
         workspace_name: str = "Emulator",
     ) -> None:
-        self.objects_port: int | None = None  # set by whoever serves objects on a port of their own
+        self.objects_port: int | None = None  # set by a server that serves objects on a separate port
         self.stores = stores
         self.data_dir = data_dir
         self.signer = signer
@@ -120,33 +116,29 @@ class Platform:
         self._backends: tuple[Backend, ...] = (*([local] if local is not None else []), *backends)
 
     async def start(self) -> None:
-        """Wake the runner."""
         if self._local is not None:
             await self._local.start()
 
     async def close(self) -> None:
-        """Stop whatever runs."""
         if self._local is not None:
             await self._local.close()
 
-    # Reading
+    # Reads
 
     def now(self) -> datetime:
-        """The moment, in UTC."""
         return self.clock.now()
 
     def now_s(self) -> float:
-        """The moment, in epoch seconds."""
         return self.clock.now().timestamp()
 
     def jobs(self) -> list[TrainingJob]:
-        """Every job of every backend, newest first, as far as its project still exists."""
+        """Return the jobs of all backends, newest first, except those whose project was deleted."""
         projects = {project.id for project in self.stores.projects.all()}
         jobs = [job for backend in self._backends for job in backend.jobs() if job.project_id in projects]
         return sorted(jobs, key=lambda job: (job.created_at or UNKNOWN_TIME, job.id), reverse=True)
 
     def projects(self) -> list[TrainingProject]:
-        """Every project with its newest job, the one that changed last first."""
+        """Return all projects with their newest jobs, most recently changed first."""
         latest: dict[str, TrainingJob] = {}
         for job in self.jobs():
             latest.setdefault(job.project_id, job)
@@ -154,30 +146,28 @@ class Platform:
         return sorted(found, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
 
     def project(self, project_id: str) -> TrainingProject:
-        """One project with its newest job; 404 if there is none."""
+        """Return a project with its newest job."""
         stored = self.stored_project(project_id)
         return self._project(stored, next(iter(self.project_jobs(project_id)), None))
 
     def stored_project(self, project_id: str) -> StoredProject:
-        """One project as stored; 404 if there is none."""
         stored = self.stores.projects.get(project_id)
         if stored is None:
             raise not_found("Training project", project_id)
         return stored
 
     def project_jobs(self, project_id: str) -> list[TrainingJob]:
-        """The project's jobs, newest first."""
+        """Return the project's jobs, newest first."""
         return [job for job in self.jobs() if job.project_id == project_id]
 
     def backend_of(self, job_id: str) -> Backend:
-        """Whoever runs the job; 404 if nobody does."""
         for backend in self._backends:
             if backend.owns(job_id):
                 return backend
         raise not_found("Training job", job_id)
 
     def job(self, project_id: str, job_id: str) -> TrainingJob:
-        """One job of a project; 404 if the project has none of that id."""
+        """Return a job of the project; raise a 404 if the project does not have it."""
         self.stored_project(project_id)
         job = self.backend_of(job_id).job(job_id)
         if job.project_id != project_id:
@@ -185,13 +175,11 @@ class Platform:
         return job
 
     def job_by_id(self, job_id: str) -> TrainingJob:
-        """One job of any project; 404 if there is none."""
         job = self.backend_of(job_id).job(job_id)
         self.stored_project(job.project_id)
         return job
 
     def team(self, team_id: str) -> Team:
-        """One team; 404 if there is none."""
         team = self.stores.teams.get(team_id)
         if team is None:
             raise not_found("Team", team_id)
@@ -199,13 +187,13 @@ class Platform:
 
     @property
     def backends(self) -> tuple[Backend, ...]:
-        """All of them, the local runner first."""
+        """All backends, the local runner first."""
         return self._backends
 
-    # Acting
+    # Actions
 
     def upsert_project(self, name: str, team: Team) -> TrainingProject:
-        """The team's project of that name, made if need be."""
+        """Return the team's project of that name, creating it if necessary."""
         existing = self.stores.projects.named(name, team.id)
         if existing is None:
             now = self.now()
@@ -247,12 +235,11 @@ class Platform:
         return job
 
     async def stop_job(self, project_id: str, job_id: str) -> TrainingJob:
-        """Stop a job; a finished one is answered as it is."""
+        """Stop a job; return a finished one unchanged."""
         job = self.job(project_id, job_id)
         return job if is_finished(job.current_status) else await self.backend_of(job_id).stop(job_id)
 
     async def recreate_job(self, project_id: str, job_id: str) -> TrainingJob:
-        """Start a new job of the same configuration."""
         self.job(project_id, job_id)
         new_job_id = new_id()
         self.stores.artifacts.set(new_job_id, self.stores.artifacts.of(job_id))
@@ -262,14 +249,14 @@ class Platform:
         return job
 
     async def delete_job(self, project_id: str, job_id: str) -> None:
-        """Stop a job if need be and forget it."""
+        """Stop a job if necessary, then delete it."""
         self.job(project_id, job_id)
         await self.backend_of(job_id).delete(job_id)
         self.stores.artifacts.forget(job_id)
         self.stores.sessions.forget(job_id)
 
     async def update_job(self, project_id: str, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
-        """Change priority or availability model; only a waiting job takes changes (API facts, 2.2)."""
+        """Change priority or availability model; only waiting jobs can be changed (API facts, 2.2)."""
         job = self.job(project_id, job_id)
         if not changes:
             raise invalid("at least one of priority and availability_model is required")
@@ -278,7 +265,7 @@ class Platform:
         return await self.backend_of(job_id).update(job_id, changes)
 
     async def preempt_job(self, job_id: str) -> TrainingJob:
-        """Reclaim the machine of a spot job that runs here; 400 for any other job."""
+        """Take the machine away from a local spot job; raise a 400 for any other job."""
         job = self.job_by_id(job_id)
         if self._local is None or not self._local.owns(job_id):
             raise invalid("only jobs that run on this machine can be preempted; this one is scripted")
@@ -291,7 +278,7 @@ class Platform:
         return await self._local.preempt(job_id)
 
     def set_gpu_limit(self, team: Team, gpu_type: str, max_gpus: int) -> None:
-        """Set how many GPUs of a type a team may use at once; jobs that now fit start."""
+        """Limit a team's GPUs of one type and start the jobs that now fit."""
         self.stores.teams.set_gpu_limit(team.id, gpu_type, max_gpus, self.now())
         if self._local is not None:
             self._local.limits_changed()

@@ -1,4 +1,4 @@
-"""Signatures on URLs and upload credentials: who holds one may read or write one path, for a while."""
+"""Signatures for URLs and upload credentials; each grants access to one path for a limited time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 PRESIGNED_LIFETIME_S = 900
-"""How long a presigned URL works. The platform publishes no figure ("short-lived", API facts, 2.2)."""
+"""Lifetime of a presigned URL. The platform publishes no figure ("short-lived", API facts, 2.2)."""
 
 UPLOAD_LIFETIME_S = 6 * 3600
-"""How long upload credentials work: long enough for the largest archive."""
+"""Lifetime of upload credentials: long enough for the largest archive."""
 
 LONGEST_TIME_DIGITS = 18
 
@@ -21,34 +21,34 @@ SIGNATURE_PARAMETER = "X-Emulator-Signature"
 
 @dataclass(frozen=True, repr=False)
 class Signer:
-    """Signs with HMAC-SHA256; ``secret`` never leaves the emulator. ``lifetime_s`` is that of URLs."""
+    """Signs with HMAC-SHA256. ``secret`` never leaves the emulator; ``lifetime_s`` applies to URLs."""
 
     secret: bytes
     lifetime_s: int = PRESIGNED_LIFETIME_S
 
     def presigned(self, quoted_path: str, *, now_s: float) -> str:
-        """The path with the query that lets anyone GET it until it expires. ``now_s``: epoch seconds."""
+        """Add a query that lets anyone GET the path until it expires. ``now_s`` is in epoch seconds."""
         expires = int(now_s) + self.lifetime_s
         query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
         return f"{quoted_path}?{urlencode(query)}"
 
     def presigned_is_valid(self, quoted_path: str, expires: str, signature: str, *, now_s: float) -> bool:
-        """Whether the signature is ours, for this very path, and still good."""
+        """Return True if the signature is ours, covers this path and has not expired."""
         return self._holds("GET", quoted_path, expires, signature, now_s)
 
     def presigned_has_expired(self, quoted_path: str, expires: str, signature: str, *, now_s: float) -> bool:
-        """Whether the signature is ours and was good once."""
+        """Return True if the signature is ours and covers this path, but has expired."""
         if not _is_time(expires) or int(expires) >= now_s:
             return False
         return self._matches("GET", quoted_path, expires, signature)
 
     def upload_token(self, object_name: str, *, now_s: float) -> str:
-        """A session token that lets its holder write and read one object until it expires."""
+        """Return a session token that lets its holder read and write one object until it expires."""
         expires = int(now_s) + UPLOAD_LIFETIME_S
         return f"{expires}.{self._sign('PUT', object_name, expires)}"
 
     def upload_token_is_valid(self, object_name: str, token: str, *, now_s: float) -> bool:
-        """Whether the token is ours, for this very object, and still good."""
+        """Return True if the token is ours, covers this object and has not expired."""
         expires, _, signature = token.partition(".")
         return self._holds("PUT", object_name, expires, signature, now_s)
 

@@ -1,4 +1,4 @@
-"""An emulator in a child process, which lives no longer than its parent."""
+"""An emulator in a child process that never outlives its parent."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ LARGEST_REASON = 2000
 
 
 class EmulatorFailed(Exception):
-    """The child did not come up; the message has its own words."""
+    """The child process failed to start; the message includes its own error output."""
 
 
 class EmulatorChild:
     """Starts ``python -m api_client.emulator`` in a session of its own and stops it again.
 
-    Its standard input is the lifeline: a pipe whose other end only this process holds. When this process
-    ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. Without a ``data_dir``
-    it lives in a temporary folder, which is deleted in the end.
+    The child's standard input is its lifeline: a pipe whose other end only this process holds. When this
+    process ends, even by ``kill -9``, the pipe closes and the child ends itself and its jobs. Without a
+    ``data_dir`` the child uses a temporary folder, which is deleted when it stops. All properties are
+    available once it is ready.
     """
 
     def __init__(
@@ -67,36 +68,31 @@ class EmulatorChild:
 
     @property
     def url(self) -> str:
-        """Where it answers, once ready."""
         return str(self._ready["url"])
 
     @property
     def objects_url(self) -> str:
-        """Where presigned URLs lead, once ready."""
+        """Base URL of presigned URLs."""
         return str(self._ready["objects_url"])
 
     @property
     def pid(self) -> int:
-        """Its process id, once ready."""
         return int(self._ready["pid"])
 
     @property
     def data_dir(self) -> Path:
-        """Where its data lies, once ready."""
         return Path(self._ready["data_dir"])
 
     @property
     def key_file(self) -> Path:
-        """The file that holds the key it wants, once ready."""
         return Path(self._ready["key_file"])
 
     @property
     def key(self) -> str:
-        """The key it wants, once ready."""
         return self.key_file.read_text().strip()
 
     def remote_environ(self) -> dict[str, str]:
-        """The environment variables that point a client at it."""
+        """Return the environment variables that point a client at this emulator."""
         return {
             "BASETEN_API_KEY": self.key,
             "BASETEN_REMOTE_URL": self.url,
@@ -104,7 +100,7 @@ class EmulatorChild:
         }
 
     def launch(self) -> None:
-        """Start the process; returns at once."""
+        """Start the process without waiting for it to become ready."""
         if self._data_dir is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="bt-tui-demo-"))
         folder = self._data_dir or self._temporary
@@ -129,7 +125,7 @@ class EmulatorChild:
         )
 
     def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Block until it answers; raises ``EmulatorFailed`` if it ends or takes too long."""
+        """Block until the emulator answers; raise ``EmulatorFailed`` if it exits or times out."""
         with self._reading:
             line = self._first_line(time.monotonic() + timeout_s)
         try:
@@ -138,7 +134,7 @@ class EmulatorChild:
             raise EmulatorFailed(self._reason()) from None
 
     def shut_down(self) -> None:
-        """Stop it and wait until it is gone; does nothing if it is not running."""
+        """Stop the emulator and wait for it to exit; do nothing if it is not running."""
         process = self._process
         if process is None:
             return
@@ -163,13 +159,11 @@ class EmulatorChild:
             remove_tree(self._temporary)
 
     async def start(self) -> Self:
-        """Launch it and wait until it answers, without holding up the event loop."""
         self.launch()
         await asyncio.to_thread(self.wait_ready)
         return self
 
     async def stop(self) -> None:
-        """Stop it, without holding up the event loop."""
         await asyncio.to_thread(self.shut_down)
 
     async def __aenter__(self) -> Self:
@@ -221,10 +215,10 @@ class EmulatorChild:
 
 
 def child_environment() -> dict[str, str]:
-    """Ours without what names a remote; jobs must not find somebody's key there.
+    """Return the environment for the child, without variables that name a remote.
 
-    The child imports this very package, however this process came to it, and nothing from the working
-    directory (``-P``).
+    Jobs must not find an API key there. ``PYTHONPATH`` makes the child import this very package, however
+    this process found it. Together with ``-P`` nothing is imported from the working directory.
     """
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES_PREFIX)
@@ -241,9 +235,9 @@ CHUNK_BYTES = 4096
 
 
 def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> dict[str, Any]:
-    """The address of the emulator on that folder, which is started if it does not run.
+    """Return the address of the emulator on that folder, starting it if necessary.
 
-    Raises EmulatorFailed with the emulator's own words.
+    Raises EmulatorFailed with the emulator's own error output.
     """
     address = running_address(data_dir)
     if address is not None:
@@ -268,11 +262,11 @@ def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> di
             process.kill()
             process.wait()
         else:
-            process.returncode = 0  # it goes on, and is not ours to wait for
+            process.returncode = 0  # detached on purpose: Popen must not wait for it or warn
             return ready
         complaints.seek(0)
         words = complaints.read().decode(errors="replace").strip()[-LARGEST_REASON:]
-    # Somebody else may have started one at the same time: then that is the one.
+    # Another process may have started an emulator at the same time; use that one.
     address = running_address(data_dir)
     if address is None:
         raise EmulatorFailed(f"the emulator did not start: {words or 'it did not answer in time'}")
@@ -280,9 +274,9 @@ def ensure_running(data_dir: Path, *, world: str = "empty", port: int = 0) -> di
 
 
 def stop_running(data_dir: Path) -> bool:
-    """Stop the emulator on that folder and wait until it is gone; whether there was one.
+    """Stop the emulator on that folder and wait for it to exit; return False if none was running.
 
-    Raises EmulatorFailed if it does not go.
+    Raises EmulatorFailed if it does not exit.
     """
     address = running_address(data_dir)
     if address is None:
@@ -301,9 +295,9 @@ def stop_running(data_dir: Path) -> bool:
 
 
 def _wait(process: psutil.Process) -> bool:
-    """Whether it ended in time.
+    """Return True if the process exited in time.
 
-    One that has ended stays in the list of processes for as long as a dashboard that started it lives.
+    A zombie counts as exited: it stays in the process list as long as the dashboard that started it runs.
     """
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while process.status() != psutil.STATUS_ZOMBIE:

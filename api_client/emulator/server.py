@@ -1,4 +1,4 @@
-"""The emulator as a process: serve until told to stop, or until whoever started it is gone."""
+"""The emulator's server process: it serves until it is stopped or its parent process ends."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from api_client.emulator.world_size import WorldSize
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8765
 KEEP_ALIVE_S = 75
-"""Longer than any client polls, so that a poll never meets a connection that is just being closed."""
+"""Longer than the poll interval of any client, so that a poll never meets a closing connection."""
 
 GRACE_FOR_REQUESTS_S = 1
 SHUTDOWN_DEADLINE_S = 10.0
-"""A shutdown that hangs is cut short; the jobs' own guards then end the jobs."""
+"""A shutdown that hangs is aborted after this long; the supervisors then end the jobs."""
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 @dataclass(frozen=True)
 class EmulatorOptions:
-    """How to serve.
+    """Options of the server.
 
-    ``port`` None means the default one, 0 any free one. ``lifeline_fd`` is the read end of a pipe whose
-    write end only the parent holds: when that closes, however the parent ended, the emulator ends.
-    ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) when requests are answered. ``ephemeral``
-    deletes the data folder in the end. ``url_lifetime_s`` is how long presigned URLs work;
-    ``size`` is what the demo world has beyond its script. ``faults`` are specifications for the fault
-    layer, which ``faults_seed`` makes repeatable.
+    ``port`` None means the default port, 0 any free one. ``lifeline_fd`` is the read end of a pipe whose
+    write end only the parent holds: when it closes, however the parent ended, the emulator ends.
+    ``ready_fd`` gets one JSON line (an ``EmulatorAddress``) once requests are answered. ``ephemeral``
+    deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs; ``size`` adds
+    data to the demo world. ``faults`` are specifications for the fault layer; ``faults_seed`` makes them
+    reproducible.
     """
 
     data_dir: Path
@@ -65,7 +65,7 @@ class EmulatorOptions:
 
 @dataclass(frozen=True)
 class EmulatorAddress:
-    """How to reach a running emulator: the API at ``url``, presigned objects at ``objects_url``."""
+    """Address of a running emulator: the API at ``url``, presigned objects at ``objects_url``."""
 
     url: str
     key_file: str
@@ -75,9 +75,9 @@ class EmulatorAddress:
 
 
 def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], None] | None = None) -> None:
-    """Serve in this process until SIGINT, SIGTERM, SIGHUP or the lifeline's end.
+    """Serve in this process until SIGINT, SIGTERM, SIGHUP or the end of the lifeline.
 
-    Raises ``EmulatorRefused`` if the folder or the port is taken.
+    Raises ``EmulatorRefused`` if the folder or the port is in use.
     """
     folder = DataFolder(options.data_dir)
     try:
@@ -91,10 +91,11 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
 
 
 def listen(port: int) -> socket.socket:
-    """A listening socket on loopback; raises ``EmulatorRefused`` if the port is taken.
+    """Return a listening socket on loopback; raise ``EmulatorRefused`` if the port is in use.
 
-    It names TCP outright: asyncio turns Nagle's algorithm off only where it sees that, and with it on,
-    every answer over a kept connection waits 40 ms for the client's delayed acknowledgement.
+    The protocol is explicitly TCP, because asyncio disables Nagle's algorithm only then. With Nagle's
+    algorithm every answer on a kept-alive connection waits 40 ms for the client's delayed
+    acknowledgement.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -157,7 +158,7 @@ async def _serve(
 
 
 def _server(app: ASGIApp, options: EmulatorOptions, *, on_started: Callable[[], None]) -> EmulatorServer:
-    """A server of the application, behind the fault layer if faults are asked for."""
+    """Build a server for the application, behind the fault layer if faults are configured."""
     if not options.faults:
         return EmulatorServer(app, on_started=on_started)
     from api_client.emulator.fault_layer import FaultLayer, parse_faults
@@ -172,7 +173,6 @@ async def _serve_both(
     objects_server: EmulatorServer,
     objects_listener: socket.socket,
 ) -> None:
-    """Serve the API until it is told to stop, and objects for as long."""
     objects = asyncio.create_task(objects_server.serve(sockets=[objects_listener]))
     try:
         await server.serve(sockets=[listener])
@@ -182,9 +182,9 @@ async def _serve_both(
 
 
 class EmulatorServer(uvicorn.Server):
-    """uvicorn without its own handling of signals, and a word when it answers.
+    """uvicorn without its signal handling, and with a callback once it answers.
 
-    With a fault layer's protocol as ``http`` the layer sends the Date header.
+    If ``http`` is the protocol of a fault layer, the layer sends the Date header.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class EmulatorServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http=http or "h11",  # passes absolute-form targets on, which ``AbsoluteTargets`` needs
+                http=http or "h11",  # passes on absolute-form targets, which ``AbsoluteTargets`` needs
                 date_header=http is None,
                 ws="none",
                 lifespan="off",
@@ -208,19 +208,18 @@ class EmulatorServer(uvicorn.Server):
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then say so."""
         await super().startup(sockets=sockets)
         self._on_started()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone: ``_endings`` has them, SIGHUP included."""
+        """Leave signals to ``_endings``, which also handles SIGHUP."""
         yield
 
 
 @contextmanager
 def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
-    """Everything that makes the server stop, for as long as the block lasts."""
+    """Stop the server on a signal or at the end of the lifeline, within the ``with`` block."""
     loop = asyncio.get_running_loop()
     deadline = threading.Timer(SHUTDOWN_DEADLINE_S, os._exit, args=(1,))
     deadline.daemon = True
@@ -254,7 +253,7 @@ def _endings(server: uvicorn.Server, lifeline_fd: int | None) -> Iterator[None]:
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """Warnings and errors of this process go to the file, not to the terminal."""
+    """Log warnings and errors of this process to a file instead of the terminal."""
     handler = logging.FileHandler(path, delay=True)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     handler.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The ``Range`` header, as far as a single range of bytes goes."""
+"""Parser for the ``Range`` header. Only a single byte range is supported."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class UnsatisfiableRange(Exception):
 
 
 def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
-    """The span ``(start, end)``, end exclusive, or None for the whole: no header, or one that is not ours.
+    """Parse ``Range`` into ``(start, end)``, end exclusive; return None to send the whole content.
 
-    Raises ``UnsatisfiableRange`` for a range with no byte of the content in it (RFC 9110, 14.1.2).
+    None means that there is no header or that its form is not supported. Raises ``UnsatisfiableRange`` if
+    no byte of the content is in the range (RFC 9110, 14.1.2).
     """
     match = _SINGLE_RANGE.fullmatch((header or "").strip())
     if match is None or match.group(0) == "bytes=-":
@@ -47,18 +48,20 @@ def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
 
 CHUNK_BYTES = 1024 * 1024
 SINGLE_PART_BYTES = 8 * 1024 * 1024
-"""Objects up to this size are tagged with their MD5, as S3 tags what is put in one piece; larger ones are
-tagged as uploads in parts are, with something that is no digest of the content."""
+"""Largest object whose entity tag is its MD5, as for single-part uploads to S3.
+
+Larger objects get a tag like multipart uploads, which is not a digest of the content.
+"""
 
 MEDIA_TYPE = "application/octet-stream"
 
 ReadBytes = Callable[[int, int], bytes]
-"""The bytes from ``start`` to ``end`` (exclusive)."""
+"""Returns the bytes from ``start`` to ``end`` (exclusive)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
-    """An object's content: how long it is, how to read it, its tag (without quotes), when it was written."""
+    """An object's content: size, a function to read it, entity tag (without quotes), modification time."""
 
     size_bytes: int
     read: ReadBytes
@@ -67,7 +70,7 @@ class StoredBytes:
 
 
 def answer_bytes(request: Request, content: StoredBytes) -> Response:
-    """The whole or the range that is asked for. Several ranges at once get the whole, as from S3."""
+    """Return the whole object or the requested range; for several ranges the whole object, as S3 does."""
     size = content.size_bytes
     headers = {"Accept-Ranges": "bytes", "ETag": f'"{content.etag}"'}
     if content.modified is not None:
@@ -91,7 +94,7 @@ def answer_bytes(request: Request, content: StoredBytes) -> Response:
 
 
 def _range_holds(request: Request, content: StoredBytes) -> bool:
-    """Whether the object still is the one that ``If-Range`` names (RFC 9110, 13.1.5)."""
+    """Return True if the object is still the one that ``If-Range`` names (RFC 9110, 13.1.5)."""
     condition = request.headers.get("if-range")
     if condition is None:
         return True
@@ -108,12 +111,13 @@ async def _chunks(read: ReadBytes, start: int, end: int) -> AsyncIterator[bytes]
     for offset in range(start, end, CHUNK_BYTES):
         chunk = await run_in_threadpool(read, offset, min(end, offset + CHUNK_BYTES))
         if not chunk:
-            return  # it became shorter meanwhile: the connection breaks off, as the length was promised
+            # The file was truncated: end early, which breaks the connection because the length was announced.
+            return
         yield chunk
 
 
 def bytes_of_file(path: Path) -> StoredBytes:
-    """A file on this disk. Raises OSError."""
+    """Return the content of a file on disk; raise OSError if it cannot be read."""
     status = path.stat()
 
     def read(start: int, end: int) -> bytes:
@@ -136,7 +140,7 @@ def _tag_of_file(path: Path, size_bytes: int, modified_ns: int) -> str:
 
 
 def tag_of_parts(identity: str, size_bytes: int) -> str:
-    """The tag of a large object: it changes with the identity, and ends in the number of its parts."""
+    """Return the tag of a large object: it depends on ``identity`` and ends with the number of parts."""
     return f"{_md5(identity.encode(errors='surrogateescape'))}-{-(-size_bytes // SINGLE_PART_BYTES)}"
 
 
@@ -145,5 +149,4 @@ def _md5(content: bytes) -> str:
 
 
 def tag_of_content(content: bytes) -> str:
-    """The tag of an object put in one piece."""
     return _md5(content)

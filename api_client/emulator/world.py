@@ -1,4 +1,4 @@
-"""What an emulator is filled with: nothing, or a demo organisation."""
+"""Initial content of an emulator: nothing, or a demo organization."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from api_client.emulator.store.jobs import StoredProject
 from api_client.emulator.world_size import WorldSize
 
 WORLDS = ("demo", "empty")
-"""``demo``: a team's worth of scripted jobs and one real one. ``empty``: only what is submitted."""
+"""``demo``: scripted jobs of a whole team and one real job. ``empty``: only submitted jobs."""
 
 DEFAULT_TEAM = "Research"
 NO_MORE = WorldSize()
@@ -28,13 +28,13 @@ REAL_JOB_PROJECT = "digits"
 
 @dataclass(frozen=True)
 class World:
-    """A platform, and what happens once it runs."""
+    """A platform, and the work to do once it is running."""
 
     platform: Platform
     has_real_job: bool
 
     async def begin(self) -> None:
-        """Start the demo's real job the first time this world is served; once deleted it stays deleted."""
+        """Start the demo's real job when this world is first served; a deleted one is not recreated."""
         if not self.has_real_job:
             return
         from api_client.emulator.demo_job.spec import demo_job_spec
@@ -57,9 +57,9 @@ def create_world(
     url_lifetime_s: int = PRESIGNED_LIFETIME_S,
     size: WorldSize = NO_MORE,
 ) -> World:
-    """The world of that kind, over what the data folder holds of it. ``speed``: of the scripted jobs.
+    """Create the world of that kind from the data folder. ``speed`` applies to the scripted jobs.
 
-    ``url_lifetime_s`` is that of presigned URLs; ``size`` is what the demo has beyond its script.
+    ``url_lifetime_s`` is the lifetime of presigned URLs; ``size`` adds data to the demo.
     """
     from api_client.emulator.runner.local_backend import LocalBackend
 
@@ -96,14 +96,14 @@ def _team_of(stores: Stores, project_id: str) -> str:
 
 
 def _secret_of(stores: Stores, project_id: str, name: str) -> str | None:
-    """A job's secrets are those of its project's team (API facts, 2.3)."""
+    """Return a secret of the project's team: a job has no other secrets (API facts, 2.3)."""
     return stores.secrets.value(_team_of(stores, project_id), name)
 
 
 def _fleet(
     stores: Stores, database: Database, clock: Clock, speed: float, size: WorldSize
 ) -> tuple[tuple[Backend, ...], ReadSynthetic]:
-    """The scripted jobs, and how the bytes of their checkpoints are made; adds their projects."""
+    """Return the scripted jobs and the reader of their checkpoint files; also add their projects."""
     from api_client.emulator.fleet.backend import FleetBackend
     from api_client.emulator.fleet.clock import open_tempo
     from api_client.emulator.fleet.file_bytes import synthetic_bytes

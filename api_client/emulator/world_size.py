@@ -1,4 +1,4 @@
-"""How large the demo world is made: for trying out, and measuring, what a large account is like."""
+"""Size of the demo world, for trying out and benchmarking a large account."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class WorldSize:
-    """What is added to the demo world; 0 adds nothing. Served without, only the projects are still there.
+    """Additions to the demo world; 0 adds nothing.
 
-    ``jobs``: so many further jobs, most of them ended, spread over the projects. ``projects``: so many
-    further ones. ``cache_files``: files in the cache of the project pretraining. ``many_nodes``: a live job
-    of so many nodes of eight GPUs. ``log_lines_per_s``: a live job that logs as fast. ``checkpoints``: a
-    job that has saved as many.
+    ``jobs`` is the number of extra jobs, most of them ended, spread over the projects. ``projects`` is
+    the number of extra projects. ``cache_files`` is the number of files in the cache of the project
+    pretraining. ``many_nodes`` adds a live job with that many nodes of eight GPUs, ``log_lines_per_s`` a
+    live job that logs at that rate, ``checkpoints`` a job that has saved that many. If a world is served
+    again without its additions, only the extra projects remain.
     """
 
     jobs: int = 0
@@ -23,7 +24,7 @@ class WorldSize:
     checkpoints: int = 0
 
     def arguments(self) -> list[str]:
-        """The size as a command's options, those left out that are 0."""
+        """Return the size as command-line options, without those that are 0."""
         found: list[str] = []
         for name in SIZE_NAMES:
             if getattr(self, name):
@@ -35,5 +36,5 @@ SIZE_NAMES = tuple(field.name for field in fields(WorldSize))
 
 
 def option_of(name: str) -> str:
-    """The option of a command that gives that field: ``--cache-files``."""
+    """Return the command-line option for a field, such as ``--cache-files``."""
     return "--" + name.replace("_", "-")

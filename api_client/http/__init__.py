@@ -1,1 +1,1 @@
-"""One place that sends: addresses, connection, auth, retries, decoding, errors in plain words."""
+"""The only package that sends API requests: connections, authentication, retries, decoding and errors."""

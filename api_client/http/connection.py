@@ -1,7 +1,7 @@
-"""Put the key on a request; where it is an OAuth token, renew it when it has ended.
+"""Add the key to requests; renew an expired OAuth token.
 
-Renewing is one form-encoded POST to the remote's own API with the refresh token (RFC 6749, section 6; the
-path and the client id are the official client's: truss 0.18, truss.remote.baseten.oauth).
+A renewal is one form-encoded POST to the remote's own API with the refresh token (RFC 6749, section 6).
+The path and the client id are the official client's (truss 0.18, truss.remote.baseten.oauth).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _LINE = RequestLine("POST", TOKEN_PATH)
 
 
 class KeyAuth(httpx.Auth):
-    """Puts the key on a request just before it leaves, so that it lies nowhere else as plain text.
+    """Adds the key to a request just before it is sent, so that it exists nowhere else as plain text.
 
-    Raises RequestError where a login has ended and cannot be renewed: nothing was sent then, or the
-    server has refused it.
+    Raises RequestError if a login has expired and cannot be renewed: then the request was not sent, or
+    the server rejected it.
     """
 
     def __init__(self, remote: Remote, user_agent: str, clock: Clock) -> None:
@@ -52,7 +52,7 @@ class KeyAuth(httpx.Auth):
         self._host = parse_base_url(remote.api_url, source=f"remote '{remote.name}'").netloc
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """One request, and around it what it takes to have a token that is good."""
+        """Send one request, renewing the token before it or after a 401 if necessary."""
         login = self._remote.login
         if login is None:
             self._sign(request, self._remote.key)
@@ -80,7 +80,7 @@ class KeyAuth(httpx.Auth):
         yield request
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Not for synchronous clients."""
+        """Not supported: the client is asynchronous."""
         raise NotImplementedError("the key is put on by async clients only")
 
     def _sign(self, request: httpx.Request, key: SecretStr | None) -> None:
@@ -102,11 +102,11 @@ class KeyAuth(httpx.Auth):
                 "client_id": CLIENT_ID,
             },
             headers={"User-Agent": self._user_agent, "Accept": "application/json"},
-            extensions=dict(request.extensions),  # the timeouts
+            extensions=dict(request.extensions),  # request timeouts
         )
 
     async def _take(self, answer: httpx.Response, login: OAuthLogin) -> None:
-        """Use the renewed tokens from now on. Raises RequestError if there are none."""
+        """Store the renewed tokens. Raises RequestError if there are none."""
         if answer.is_redirect:
             raise RedirectRefused(
                 f"{self._host} redirected POST {TOKEN_PATH}; not followed, as the login belongs to it alone",
@@ -123,7 +123,8 @@ class KeyAuth(httpx.Auth):
         error = failures.from_answer(answer, content, self._remote, self._host, _LINE, self._clock.now())
         if error.retryable:
             raise error
-        # Somebody else may have renewed meanwhile: then our refresh token is spent, and theirs is kept.
+        # Another process may have renewed the login: then our refresh token is used up, and the new one is
+        # stored.
         if not await login.adopt_kept():
             raise self._ended(error.server_message or error.code, answer.status_code)
 
@@ -162,10 +163,10 @@ WRITE_TIMEOUT_S = 60.0
 POOL_TIMEOUT_S = 10.0
 
 MAX_IN_FLIGHT = 4
-"""Requests under way at once: more of them were measured to be slower, not faster."""
+"""Maximum concurrent requests: more were measured to be slower, not faster."""
 
 KEEP_ALIVE_S = 30.0
-"""How long an idle connection is kept: longer than the time between two polls."""
+"""Lifetime of an idle connection: longer than the time between two polls."""
 
 
 async def connect(
@@ -175,18 +176,18 @@ async def connect(
     *,
     clock: Clock | None = None,
 ) -> httpx.AsyncClient:
-    """An httpx client for the hosts of ``remote``; it opens connections when they are needed.
+    """Create an httpx client for the hosts of ``remote``; it opens connections on demand.
 
-    ``clock`` tells whether a login has ended.
+    ``clock`` is used to check if a login has expired.
 
     Raises ConfigurationError if the environment's certificates or proxies cannot be used.
     """
     needs_tls = http_transport is None and any(site.scheme == "https" for site in sites)
-    # Reading the certificates to trust takes a tenth of a second: not on the event loop.
+    # Loading the trusted certificates takes a tenth of a second, so don't do it on the event loop.
     context = await asyncio.to_thread(_trusting_context) if needs_tls else _trusting_nobody()
     limits = httpx.Limits(max_connections=MAX_IN_FLIGHT, keepalive_expiry=KEEP_ALIVE_S)
     try:
-        # Not httpx's own reading of the environment: whether there is a proxy must be known elsewhere, too.
+        # Don't let httpx read the environment: other code must also know if there is a proxy.
         mounts = {
             f"all://{site.url_host}": httpx.AsyncHTTPTransport(proxy=proxy, verify=context, limits=limits)
             for site in sites
@@ -207,19 +208,19 @@ async def connect(
         )
     except (ValueError, ImportError, httpx.InvalidURL) as error:
         reason = type(error).__name__
-    # The type alone: the proxy's address may hold a password.
+    # Only the type: the proxy's address may contain a password.
     raise ConfigurationError(f"the proxy settings of the environment cannot be used ({reason})")
 
 
 @cache
 def user_agent() -> str:
-    """``bt-tui/<version> (Python/<version>; <system>)``."""
+    """Return ``bt-tui/<version> (Python/<version>; <system>)``."""
     python = ".".join(str(part) for part in sys.version_info[:3])
     return f"bt-tui/{__version__} (Python/{python}; {sys.platform})"
 
 
 def _trusting_context() -> ssl.SSLContext:
-    """The usual certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name."""
+    """Load the default certificates, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name."""
     try:
         return httpx.create_ssl_context()
     except OSError as error:
@@ -228,5 +229,5 @@ def _trusting_context() -> ssl.SSLContext:
 
 
 def _trusting_nobody() -> ssl.SSLContext:
-    """For clients that never speak TLS: verifies, has nobody to trust, and is made in no time."""
+    """Return a verifying context without certificates; it is fast to create, for clients without TLS."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,8 +1,9 @@
-"""Bytes of an answer → models.
+"""Decode the bytes of an answer to models.
 
-Fast way: bytes straight into pydantic's JSON reader. Where a server sends JSON that a strict reader
-refuses (broken UTF-8, lone surrogates, raw control characters inside strings: all of them reach us
-through log lines), a tolerant way reads it again and puts U+FFFD where there is no character.
+The fast path passes the bytes directly to pydantic's JSON parser. Some servers send JSON that a strict
+parser rejects (broken UTF-8, lone surrogates, raw control characters inside strings, all of which occur
+in log lines). In that case a tolerant parser reads it again and puts U+FFFD in place of invalid
+characters.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from pydantic import TypeAdapter, ValidationError
 T = TypeVar("T")
 
 MAX_DEPTH = 100
-"""Deepest nesting of an answer that is read; the published answers have less than ten levels."""
+"""Maximum nesting of an answer; the published answers have less than ten levels."""
 
 _JSON_INVALID = "json_invalid"
 
 
 class NotDecodable(ValueError):
-    """The bytes are not JSON, or not of the promised shape. The message quotes no values."""
+    """The bytes are not JSON, or not of the expected structure. The message quotes no values."""
 
 
 def decode(content: bytes, adapter: TypeAdapter[T]) -> T:
-    """Read an answer. Raises NotDecodable, whatever the bytes are."""
+    """Decode an answer. Raises NotDecodable for any invalid input."""
     try:
         return adapter.validate_json(content)
     except ValidationError as error:
@@ -36,14 +37,14 @@ def decode(content: bytes, adapter: TypeAdapter[T]) -> T:
 
 
 def read_json(content: bytes) -> Any:
-    """Read any JSON tolerantly. Raises NotDecodable."""
+    """Parse any JSON tolerantly. Raises NotDecodable."""
     try:
         value = json.loads(content.decode("utf-8-sig", errors="replace"), strict=False)
         return _scrub(value, 0)
     except RecursionError:
         reason = "it is nested too deeply"
     except ValueError as error:
-        # Only the position: the rest of the message may hold parts of the document.
+        # Only the position: the rest of the message may quote parts of the document.
         position = error.pos if isinstance(error, json.JSONDecodeError) else None
         reason = "it is not JSON" if position is None else f"it is not JSON (at character {position})"
     raise NotDecodable(reason)
@@ -59,7 +60,7 @@ def _decode_tolerantly(content: bytes, adapter: TypeAdapter[T]) -> T:
 
 
 def _describe(error: ValidationError) -> tuple[str, bool]:
-    """The first finding in words (no input values: they may be secrets), and whether it is about syntax."""
+    """Describe the first finding without input values (they may be secrets); True if it is a syntax error."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == _JSON_INVALID:
         return "it is not JSON", True
@@ -68,7 +69,7 @@ def _describe(error: ValidationError) -> tuple[str, bool]:
 
 
 def _scrub(value: Any, depth: int) -> Any:
-    """The same value with U+FFFD for lone surrogates. Raises RecursionError beyond ``MAX_DEPTH``."""
+    """Replace lone surrogates with U+FFFD. Raises RecursionError beyond ``MAX_DEPTH``."""
     if depth > MAX_DEPTH:
         raise RecursionError
     if isinstance(value, str):
@@ -81,7 +82,7 @@ def _scrub(value: Any, depth: int) -> Any:
 
 
 def _scrub_text(text: str) -> str:
-    # Encoding as UTF-16 joins pairs that arrived as two escapes and lets single halves be replaced.
+    # Encoding as UTF-16 joins surrogate pairs that arrived as two escapes and lets lone ones be replaced.
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,7 +1,7 @@
-"""Failed requests in plain words.
+"""Build errors for failed requests, with plain messages.
 
-Everything here builds an exception and raises none, so that the transport can raise it outside of the
-handler: what httpx raised holds the request, and the request holds the key.
+These functions build exceptions but do not raise them, so that the transport can raise outside of the
+handler: an httpx exception holds the request, and the request holds the key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from api_client.http.retry import parse_retry_after
 from api_client.remotes import Remote
 
 MAX_SERVER_WORDS = 500
-"""Characters of a server's own text that a message may hold."""
+"""Maximum length of a server's own text in a message, in characters."""
 
 _MAX_PARSED_BYTES = 65_536
 _REQUEST_ID_HEADERS = ("x-request-id", "x-baseten-request-id", "x-amzn-requestid")
@@ -53,14 +53,14 @@ _REASONS = {
 
 
 class Failure(NamedTuple):
-    """What to raise, and whether the server may have got the request."""
+    """Error to raise, and True if the server may have received the request."""
 
     error: RequestError
     arrived: bool
 
 
 class RequestLine(NamedTuple):
-    """Which request failed, and at which attempt."""
+    """Method, path and attempt of a failed request."""
 
     method: str
     path: str
@@ -68,17 +68,17 @@ class RequestLine(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it was to do."""
+        """Description of the request's purpose."""
         return words_for(self.method, self.path)
 
 
 def clean(text: object, remote: Remote) -> str:
-    """A server's text as one printable line without the key, at most ``MAX_SERVER_WORDS`` characters."""
+    """Clean a server's text: one printable line without the key, at most ``MAX_SERVER_WORDS`` characters."""
     words = "".join(
         " " if character.isspace() else "" if unicodedata.category(character)[0] == "C" else character
         for character in str(text)[:_MAX_PARSED_BYTES]
     )
-    # The key goes before the text is cut, or half a key could stay.
+    # Remove the key before truncating the text, or half of a key could remain.
     secrets = [remote.key.get_secret_value()] if remote.key else []
     for key in filter(None, secrets + (remote.login.secrets() if remote.login else [])):
         words = words.replace(key, "[key]")
@@ -89,7 +89,7 @@ def clean(text: object, remote: Remote) -> str:
 def from_answer(
     response: httpx.Response, content: bytes, remote: Remote, host: str, line: RequestLine, now: datetime
 ) -> ErrorAnswer:
-    """The error for an answer of status 4xx or 5xx."""
+    """Build the error for an answer with status 4xx or 5xx."""
     status = response.status_code
     code, words = _server_words(content, response.headers.get("content-type", ""), remote)
     phrase = words or _phrase(status)
@@ -125,7 +125,7 @@ def from_answer(
 
 
 def from_exception(error: Exception, remote: Remote, host: str, line: RequestLine) -> Failure:
-    """The failure for whatever httpx raised instead of answering."""
+    """Build the failure for an exception that httpx raised."""
     details: dict[str, Any] = {"method": line.method, "path": line.path, "attempts": line.attempt}
     if isinstance(error, httpx.ConnectTimeout):
         return Failure(TimedOut(f"{host} cannot be reached: it did not answer in time", **details), False)
@@ -145,17 +145,17 @@ def from_exception(error: Exception, remote: Remote, host: str, line: RequestLin
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
         reason = _reason(error, remote)
         return Failure(Unreachable(f"{host} broke off its answer: {reason}", **details), True)
-    # The type alone: what is left (LocalProtocolError, InvalidURL) may quote headers.
+    # Only the type: the remaining exceptions (LocalProtocolError, InvalidURL) may quote headers.
     return Failure(RequestError(f"{host} could not be asked: {type(error).__name__}", **details), True)
 
 
 def leaves_open(error: RequestError) -> bool:
-    """Whether this failure of a request that arrived does not say that nothing was done."""
+    """Return True if a request that arrived may have had an effect despite this failure."""
     return isinstance(error, InvalidAnswer) or (error.retryable and not isinstance(error, RateLimited))
 
 
 def leave_open(error: RequestError) -> None:
-    """Say of the failure of a change that the change may have been made."""
+    """Mark a failed change as possibly made."""
     error.may_have_happened = True
     error.args = (f"{error}; it may have been done all the same, and was not sent again",)
 
@@ -163,7 +163,7 @@ def leave_open(error: RequestError) -> None:
 def not_decodable(
     reason: str, content: bytes, content_type: str, remote: Remote, host: str, line: RequestLine
 ) -> InvalidAnswer:
-    """The error for a successful answer that is not what the API promises."""
+    """Build the error for a successful answer that does not match the API."""
     if not content.strip():
         reason = "an empty answer"
     elif _is_html(content, content_type):
@@ -192,7 +192,7 @@ def _phrase(status: int) -> str:
 
 
 def _server_words(content: bytes, content_type: str, remote: Remote) -> tuple[str | None, str | None]:
-    """The server's code and message, from whichever of the known shapes it uses (API facts, 2)."""
+    """Return the server's code and message, from any of the known structures (API facts, 2)."""
     head = content[:_MAX_PARSED_BYTES]
     if not head.strip():
         return None, None
@@ -211,7 +211,6 @@ def _server_words(content: bytes, content_type: str, remote: Remote) -> tuple[st
 
 
 def _first_text(value: Any) -> str | None:
-    """The first string in the places where servers put their message."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -229,7 +228,6 @@ def _is_html(content: bytes, content_type: str) -> bool:
 
 
 def _reason(error: BaseException, remote: Remote) -> str:
-    """Why the network said no, in plain words, from the cause that names it best."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted ({clean(cause.verify_message, remote)})"
@@ -243,7 +241,7 @@ def _reason(error: BaseException, remote: Remote) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The exception's causes and its groups' members, innermost last, each once."""
+    """Yield the exception's causes and the members of its groups, innermost last, each once."""
     seen: set[int] = set()
     waiting: list[BaseException] = [error]
     while waiting:

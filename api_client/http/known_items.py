@@ -1,10 +1,11 @@
-"""Long lists that are asked for again and again: an item whose text came before is not read again.
+"""Parse long lists that are requested repeatedly: items with unchanged text are not parsed again.
 
-Ten thousand jobs are 6 MB and half a second of reading; from one answer to the next a handful differ. What
-is unchanged is the very object that it was, so that whoever shows it sees by ``is`` what is new.
+Ten thousand jobs are 6 MB and half a second of parsing; only a handful differ from one answer to the
+next. An unchanged item is the same object as before, so that widgets can detect changes with ``is``.
 
-Reading item by item costs more than twice as much as reading a list whole, so the first one is read whole:
-most programs ask once. Whoever asks again has the second one read item by item, and gains from the third on.
+Parsing item by item takes more than twice as long as parsing the whole list, so the first answer is
+parsed whole: most programs ask once. The second one is parsed item by item, and the third and later ones
+are faster.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from pydantic import TypeAdapter, ValidationError
 Answer = TypeVar("Answer")
 
 LARGE_BYTES = 128 * 1024
-"""Smaller answers are read whole: that is faster than looking at each item."""
+"""Smaller answers are parsed whole, which is faster than comparing each item."""
 
 _SPACE = re.compile(r"\s*")
 
 
 class KnownItems(Generic[Answer]):
-    """Reads ``{field: [items]}`` as ``whole`` does, remembering items for as long as anybody holds them.
+    """Parses ``{field: [items]}`` as ``whole`` does, reusing items as long as anyone holds them.
 
-    It stands where a TypeAdapter does, as far as an answer's decoding asks for one.
+    It implements the part of TypeAdapter's interface that decoding an answer needs.
     """
 
     def __init__(self, whole: TypeAdapter[Answer], field: str, item: TypeAdapter[Any]) -> None:
@@ -38,13 +39,13 @@ class KnownItems(Generic[Answer]):
         self._was_asked = False
 
     def validate_json(self, content: bytes) -> Answer:
-        """Read an answer. Raises ValidationError."""
+        """Parse an answer. Raises ValidationError."""
         if len(content) < LARGE_BYTES:
             return self._whole.validate_json(content)
         if self._was_asked:
             try:
                 items = self._read(content.decode())
-            except (ValueError, RecursionError):  # odd in some way: the whole reader has the last word
+            except (ValueError, RecursionError):  # malformed in some way: let the whole-list parser decide
                 items = None
             if items is not None:
                 return cast("Answer", {self._field: items})
@@ -52,11 +53,14 @@ class KnownItems(Generic[Answer]):
         return self._whole.validate_json(content)
 
     def validate_python(self, value: Any) -> Answer:
-        """Read what was JSON. Raises ValidationError."""
+        """Validate parsed JSON. Raises ValidationError."""
         return self._whole.validate_python(value)
 
     def _read(self, text: str) -> list[Any] | None:
-        """The items; None if the field is not there once, with a list. Raises ValueError, RecursionError."""
+        """Return the items; None unless the field exists once as a list.
+
+        Raises ValueError, RecursionError.
+        """
         decoder = JSONDecoder()
         found: list[Any] | None = None
         place = _after_space(text, 0)
@@ -81,7 +85,6 @@ class KnownItems(Generic[Answer]):
                 return None
 
     def _items(self, decoder: JSONDecoder, text: str, place: int) -> tuple[list[Any], int]:
-        """The items of the list that begins there, and where it ends."""
         items: list[Any] = []
         place = _after_space(text, place + 1)
         if text[place] == "]":
@@ -98,7 +101,7 @@ class KnownItems(Generic[Answer]):
             place = _after_space(text, place + 1)
 
     def _known_or_read(self, text: str) -> Any:
-        key = hash(text)  # 64 bits, seeded anew in every process: nobody can make two texts meet
+        key = hash(text)  # 64 bits with a random seed per process, so collisions cannot be forced
         known = self._known.get(key)
         if known is None:
             try:

@@ -1,6 +1,6 @@
-"""What a request was to do, in the words of a message: ``update job abc1234``.
+"""Describe a request's purpose for messages: ``update job abc1234``.
 
-Method and path stay in the exception; people read what they tried.
+Method and path stay in the exception; users read what they tried to do.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OTHERS = {
 
 
 def words_for(method: str, path: str) -> str:
-    """Return what the request was to do, as what follows "can't"."""
+    """Return a description of the request that can follow "can't"."""
     segments = [_shown(unquote(segment)) for segment in path.strip("/").split("/")][1:]
     match segments:
         case ["teams", _, *rest] if rest:
@@ -80,7 +80,6 @@ def words_for(method: str, path: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return an id as a message may quote it: printable, and not endless."""
     shown = "".join("\ufffd" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
     return shown if len(shown) <= LONGEST_ID else shown[: LONGEST_ID - 1] + "…"
 
@@ -91,26 +90,26 @@ READS_BY_POST = tuple(
     re.compile(pattern)
     for pattern in (
         "/v1/training_jobs/search",
-        "/v1/training_projects/[^/]+/jobs/[^/]+/(logs|metrics)",  # deprecated twins of GETs
+        "/v1/training_projects/[^/]+/jobs/[^/]+/(logs|metrics)",  # deprecated equivalents of GETs
         "/v1/models/[^/]+/deployments/[^/]+/logs",
     )
 )
-"""Routes of the published API that are asked by POST and change nothing."""
+"""Routes of the published API that use POST but change nothing."""
 
 CHANGES_BY_GET = frozenset({"/v1/blobs/credentials/train"})
-"""Credentials to upload with: nobody needs them who is not about to."""
+"""Credentials for uploads: only needed for a change."""
 
 GRAPHQL_PATH = "/graphql/"
 _CHANGING_OPERATIONS = ("mutation", "subscription")
 
 
 def is_query(graphql: str) -> bool:
-    """Whether a GraphQL document only reads; one that merely has the word in it counts as a change."""
+    """Return True if a GraphQL document only reads; if it merely contains the word, it counts as a change."""
     return not any(word in graphql for word in _CHANGING_OPERATIONS)
 
 
 def only_reads(method: str, path: str, body: Any = None) -> bool:
-    """Whether a request to the remote changes nothing there."""
+    """Return True if a request to the remote changes nothing there."""
     if method in READING_METHODS:
         return path not in CHANGES_BY_GET
     if method != "POST":
@@ -122,7 +121,7 @@ def only_reads(method: str, path: str, body: Any = None) -> bool:
 
 
 def refusal(read_only_by: str, method: str, path: str, what: str = "") -> ReadOnlyError:
-    """The error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
+    """Build the error for a change that was not sent; ``read_only_by`` is the setting that forbids it."""
     named = what or words_for(method, path)
     return ReadOnlyError(
         f"not done, as nothing may be changed (read-only by {read_only_by}): {named}",

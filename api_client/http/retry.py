@@ -1,4 +1,4 @@
-"""Whether and when to send a request again. Pure decisions, no I/O."""
+"""Decide if and when to retry a request. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from random import Random
 
 from api_client.errors import ErrorAnswer, RateLimited, RequestError
 
-# 2 ** 32 seconds is over a century: the cap has long taken over, and floats stay finite.
+# 2 ** 32 seconds is over a century: the cap applies long before, and floats stay finite.
 _MAX_DOUBLINGS = 32
 POLLING_CAP_S = 2.0
-"""The longest wait before a request that somebody watches for."""
+"""Maximum delay before retrying a request while polling."""
 
 POLLING_SILENCE_S = 8.0
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -22,12 +22,13 @@ _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter; the server's ``Retry-After`` goes first.
+    """Exponential backoff with full jitter; the server's ``Retry-After`` takes precedence.
 
-    ``max_attempts`` counts the first sending too, so 1 means: never again. ``base_s`` is the longest
-    wait after the first failure; it doubles up to ``cap_s``. A ``Retry-After`` is obeyed up to
-    ``retry_after_cap_s``. After ``silence_s`` without a byte the first attempt counts as failed, later ones
-    after twice as long each; None leaves that to the connection's own timeout, which is the longest anyway.
+    ``max_attempts`` includes the first attempt, so 1 means no retries. ``base_s`` is the maximum delay
+    after the first failure; it doubles up to ``cap_s``. A ``Retry-After`` is obeyed up to
+    ``retry_after_cap_s``. The first attempt fails after ``silence_s`` without data, each later attempt
+    after twice as long as the one before; None leaves this to the connection's own timeout, which is the
+    maximum anyway.
     """
 
     max_attempts: int = 5
@@ -37,14 +38,15 @@ class RetryPolicy:
     silence_s: float | None = None
 
     def for_polling(self) -> RetryPolicy:
-        """The same for requests that are sent again and again while somebody watches.
+        """Return a variant for polling.
 
-        What comes back is to be seen within seconds, and a request that hangs must not hold up the next ones.
+        The user should see a recovery within seconds, and a request that hangs must not delay the next
+        ones.
         """
         return replace(self, cap_s=min(self.cap_s, POLLING_CAP_S), silence_s=POLLING_SILENCE_S)
 
     def read_timeout_s(self, attempt: int) -> float:
-        """How long attempt ``attempt`` (1 is the first) may go without a byte, by this policy."""
+        """Return how long attempt ``attempt`` (from 1) may go without data by this policy, in seconds."""
         if self.silence_s is None:
             return math.inf
         return self.silence_s * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS)
@@ -52,9 +54,9 @@ class RetryPolicy:
     def delay_s(
         self, error: RequestError, *, attempt: int, idempotent: bool, arrived: bool, random: Random
     ) -> float | None:
-        """Seconds to wait before attempt ``attempt + 1``, or None to give up with ``error``.
+        """Return the delay in seconds before attempt ``attempt + 1``, or None to give up with ``error``.
 
-        ``arrived`` says whether the server may have got the request.
+        ``arrived`` is True if the server may have received the request.
         """
         if attempt >= self.max_attempts or not may_repeat(error, idempotent=idempotent, arrived=arrived):
             return None
@@ -65,21 +67,21 @@ class RetryPolicy:
 
 
 ONE_ATTEMPT = RetryPolicy(max_attempts=1)
-"""For callers that have a way of their own to try again."""
+"""For callers that have their own retry logic."""
 
 
 def may_repeat(error: RequestError, *, idempotent: bool, arrived: bool) -> bool:
-    """Whether sending again can help and cannot do anything twice.
+    """Return True if retrying can help and cannot apply a change twice.
 
-    A request that changes something is repeated only if it never arrived, or was turned away (429).
+    A change is retried only if it never arrived, or was rejected with 429.
     """
     return error.retryable and (idempotent or not arrived or isinstance(error, RateLimited))
 
 
 def parse_retry_after(text: str | None, *, now: datetime) -> float | None:
-    """Seconds a ``Retry-After`` header asks for: a number, or a date taken against ``now``.
+    """Parse a ``Retry-After`` header to seconds: a number, or a date relative to ``now``.
 
-    None if there is none or it makes no sense; never negative.
+    Returns None if it is missing or invalid; never negative.
     """
     text = (text or "").strip()
     if _SECONDS.fullmatch(text):

@@ -1,4 +1,4 @@
-"""The one place that sends requests: key, timeouts, retries, redirects, errors."""
+"""The only module that sends API requests, with key, timeouts, retries, redirects and errors."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ from api_client.http.retry import RetryPolicy
 from api_client.remotes import Remote, check_key
 
 ANSWER_TIMEOUT_S = 300.0
-"""From the first byte sent to the last received: a server that drips must not hold a place for ever."""
+"""Limit from the first byte sent to the last one received.
+
+A server that sends slowly must not hold a slot forever.
+"""
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""Longest answer that is read (unpacked); the longest real ones are metrics of some ten MB."""
+"""Maximum size of an answer (decompressed); the largest real ones are metrics of tens of MB."""
 
 MAX_REDIRECTS = 3
 DECODE_IN_THREAD_BYTES = 256 * 1024
-"""From this size on, an answer is decoded in a thread, so that the event loop goes on."""
+"""Answers of this size or larger are decoded in a thread, so that the event loop is not blocked."""
 
 T = TypeVar("T")
 Site = Literal["api", "app"]
@@ -39,8 +42,6 @@ QueryValue = str | int | list[str] | None
 
 
 class _Call(NamedTuple):
-    """A request before it is sent."""
-
     method: str
     path: str
     site: Site
@@ -49,8 +50,6 @@ class _Call(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """A successful answer as it came."""
-
     status: int
     content: bytes
     content_type: str
@@ -59,10 +58,10 @@ class _Answer(NamedTuple):
 class Transport:
     """Sends requests to one remote.
 
-    The httpx client is made with the first request: making one costs a tenth of a second.
-    ``read_only_by`` names the setting that forbids changes, in words; empty: nothing is forbidden.
-    ``destinations`` learns where the remote is.
-    Raises ConfigurationError for a remote whose addresses or key cannot be used.
+    The httpx client is created on the first request, because that takes a tenth of a second.
+    ``read_only_by`` names the setting that forbids changes, in words; if empty, changes are allowed.
+    ``destinations`` records where the remote is. Raises ConfigurationError if the remote's addresses or
+    key cannot be used.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Transport:
 
     @property
     def retry(self) -> RetryPolicy:
-        """What holds for requests that bring no policy of their own."""
+        """Policy for requests without a policy of their own."""
         return self._retry
 
     async def request(
@@ -118,11 +117,11 @@ class Transport:
         retry: RetryPolicy | None = None,
         site: Site = "api",
     ) -> T:
-        """Send a request and read its answer with ``adapter``; None values of ``query`` are left out.
+        """Send a request and decode its answer with ``adapter``; None values of ``query`` are left out.
 
-        ``idempotent`` says whether sending it twice does no more than once; unless told, that is GET
-        alone. Raises RequestError and its kinds; ReadOnlyError, before anything is sent, for what would
-        change something though nothing may be changed.
+        ``idempotent`` says that sending it twice has no more effect than once; by default, only GET is.
+        Raises RequestError and its subclasses. Raises ReadOnlyError, before anything is sent, for a
+        change while changes are forbidden.
         """
         if self._read_only_by and not only_reads(method, path, body):
             raise refusal(self._read_only_by, method, path)
@@ -155,19 +154,19 @@ class Transport:
             await self._clock.sleep(delay_s)
 
     def check_may_change(self, what: str, *, method: str = "", path: str = "") -> None:
-        """Raise ReadOnlyError, naming ``what``, if nothing may be changed: for what this does not send."""
+        """Raise ReadOnlyError, naming ``what``, if changes are forbidden; for changes that others send."""
         if self._read_only_by:
             raise refusal(self._read_only_by, method, path, what)
 
     async def aclose(self) -> None:
-        """Close all connections; requests are refused from then on."""
+        """Close all connections; later requests are refused."""
         self._closed = True
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()
 
     async def _attempt(self, call: _Call, attempt: int, read_timeout_s: float) -> _Answer | Failure:
-        """Send once. Returns what went wrong instead of raising it, outside of any handler."""
+        """Send once. Returns errors instead of raising them, so that callers raise outside of any handler."""
         line = RequestLine(call.method, call.path, attempt)
         host = self._sites[call.site].netloc
         problem: Exception
@@ -180,10 +179,10 @@ class Transport:
             except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, TimeoutError) as error:
                 problem = error
             except RequestError as error:
-                # The login could not be renewed: the request itself has done nothing.
+                # The login could not be renewed, so the request itself had no effect.
                 return Failure(error, arrived=False)
             except RuntimeError as error:
-                # httpx says it this way when it was closed meanwhile.
+                # httpx raises this if the client was closed in the meantime.
                 if not self._closed:
                     raise
                 problem = error
@@ -194,7 +193,7 @@ class Transport:
     async def _exchange(
         self, http: httpx.AsyncClient, call: _Call, line: RequestLine, read_timeout_s: float
     ) -> _Answer | Failure:
-        """One request, with the redirects that stay on the same server followed."""
+        """Send one request, following redirects that stay on the same server."""
         site = self._sites[call.site]
         url = httpx.URL(f"{site}{call.path}", params=_without_none(call.query) or None)
         for _ in range(MAX_REDIRECTS + 1):
@@ -225,7 +224,7 @@ class Transport:
         return Failure(RedirectRefused(message, **_details(line)), arrived=True)
 
     def _note_address(self, response: httpx.Response, site: BaseUrl) -> None:
-        """Note where an answer of the remote's came from, unless a proxy stands between."""
+        """Record the address that an answer of the remote came from, unless a proxy is in between."""
         stream = response.extensions.get("network_stream")
         if stream is not None and not proxy_of(site.scheme, site.host):
             address = stream.get_extra_info("server_addr")
@@ -272,7 +271,6 @@ class Transport:
         raise failure
 
     async def _opened(self, line: RequestLine) -> httpx.AsyncClient:
-        """The httpx client, made if need be."""
         async with self._opening:
             if self._http is None and not self._closed:
                 self._http = await connect(
@@ -304,9 +302,9 @@ class Transport:
 
 
 def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s: float) -> httpx.Request:
-    """The request; names under .localhost are connected to as localhost.
+    """Build the request; connect to names under .localhost as localhost.
 
-    RFC 6761 gives them to this machine, but not every resolver knows.
+    RFC 6761 reserves them for this machine, but not every resolver supports this.
     """
     headers = None if call.body is None else {"Content-Type": "application/json"}
     content = None if call.body is None else json.dumps(call.body, allow_nan=False).encode()
@@ -320,7 +318,6 @@ def _build(http: httpx.AsyncClient, call: _Call, url: httpx.URL, read_timeout_s:
 
 
 async def _read(response: httpx.Response) -> bytes | None:
-    """The body, or None if it is longer than ``MAX_ANSWER_BYTES``."""
     parts: list[bytes] = []
     size_bytes = 0
     async for part in response.aiter_bytes():

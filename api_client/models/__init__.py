@@ -1,6 +1,6 @@
-"""What the REST API answers. Client and emulator share these and nothing else.
+"""Answers of the REST API. Client and emulator share these and nothing else.
 
-Names load their module when they are first used: most commands need the answers of one noun.
+Names are imported on first use: most commands need only one kind of answer.
 """
 
 from __future__ import annotations

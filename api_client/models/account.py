@@ -8,7 +8,7 @@ from api_client.models.base import ApiModel, UtcDatetime
 
 
 class Team(ApiModel):
-    """A team of the organisation."""
+    """Team of the organization."""
 
     id: str
     name: str = ""
@@ -17,7 +17,7 @@ class Team(ApiModel):
 
 
 class UserInfo(ApiModel):
-    """Whom the key belongs to."""
+    """User that the key belongs to."""
 
     user_id: str = ""
     email: str | None = None
@@ -26,7 +26,7 @@ class UserInfo(ApiModel):
 
 
 class Secret(ApiModel):
-    """A secret of the workspace by name; the API never answers its value."""
+    """Secret of the workspace, by name; the API never returns its value."""
 
     name: str
     id: str = ""
@@ -35,7 +35,7 @@ class Secret(ApiModel):
 
 
 class AwsCredentials(ApiModel):
-    """Temporary credentials of one upload. Extra fields (an endpoint, a region) are kept."""
+    """Temporary credentials for one upload. Extra fields (an endpoint, a region) are kept."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -45,7 +45,7 @@ class AwsCredentials(ApiModel):
 
 
 class BlobCredentials(ApiModel):
-    """Where and with which credentials to upload one archive."""
+    """Destination and credentials for uploading one archive."""
 
     s3_bucket: str
     s3_key: str
@@ -53,7 +53,7 @@ class BlobCredentials(ApiModel):
 
 
 class AuthCode(ApiModel):
-    """How to sign in to the interactive session of one replica."""
+    """Code to sign in to the interactive session of one replica."""
 
     session_id: str
     replica_id: str = ""
@@ -66,7 +66,7 @@ class AuthCode(ApiModel):
 
 
 class InteractiveSession(ApiModel):
-    """A session: ``timeout_minutes`` of -1 stands for about ten years."""
+    """Session; ``timeout_minutes`` of -1 means about ten years."""
 
     id: str
     trigger: str = ""
@@ -84,14 +84,14 @@ class InteractiveSession(ApiModel):
 
 
 class InteractiveSessionUpdate(ApiModel):
-    """The answer to a change of a session."""
+    """Answer to an update of a session."""
 
     interactive_session: InteractiveSession
     message: str = ""
 
 
 class SignedSshCertificate(ApiModel):
-    """A certificate for one SSH connection through the proxy (``host:port``)."""
+    """Certificate for one SSH connection through the proxy (``host:port``)."""
 
     ssh_certificate: str
     jwt: SecretStr

@@ -1,4 +1,4 @@
-"""What all answers of the API have in common."""
+"""Base classes and field types shared by all answers of the API."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ LONGEST_REMEMBERED_STAMP = 64
 
 
 class LargeApiModel(BaseModel):
-    """A part of an answer that may be megabytes long: read straight from the bytes.
+    """Part of an answer that may be megabytes long, parsed directly from the bytes.
 
-    As ``ApiModel``, but nulls are only taken where a field's own type takes them: whatever runs in Python
-    before a field is read makes Python objects of all below it first, at three times the cost.
+    Like ``ApiModel``, but a null is accepted only if the field's own type accepts it: a Python validator
+    that runs before a field first turns everything below into Python objects, at three times the cost.
     """
 
     model_config = ConfigDict(extra="allow", defer_build=True, frozen=True, protected_namespaces=())
 
 
 class ApiModel(LargeApiModel):
-    """An answer of the API, read tolerantly.
+    """Answer of the API, parsed tolerantly.
 
-    Unknown fields are kept (and dumped again), unknown enum values survive because enums are plain
-    strings here, and only what identifies an object is required: a newer server never breaks us.
+    Unknown fields are kept (and dumped again), unknown enum values are accepted because enums are plain
+    strings here, and only what identifies an object is required, so that newer servers do not break the
+    client.
     """
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_missing(cls, data: Any) -> Any:
-        """A null where we know of a default means the default, whatever the schema promised."""
+        """Replace null by the default of fields that have one, whatever the schema promises."""
         if isinstance(data, dict) and None in data.values():
             known = cls.model_fields
             return {name: value for name, value in data.items() if value is not None or name not in known}
@@ -50,12 +51,12 @@ class ApiModel(LargeApiModel):
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """A stamp without zone is taken as UTC (every documented stamp carries one)."""
+    """Treat a timestamp without a timezone as UTC (every documented timestamp has one)."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 UtcDatetime = Annotated[datetime, AfterValidator(_in_utc)]
-"""An aware datetime, converted to UTC."""
+"""Timezone-aware datetime, converted to UTC."""
 
 
 @lru_cache
@@ -75,7 +76,7 @@ def _moment(value: Any) -> datetime:
 
 
 class _Remembered:
-    """Read by ``_moment`` alone."""
+    """Marker for validation with ``_moment``."""
 
     @staticmethod
     def __get_pydantic_core_schema__(_source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -83,11 +84,11 @@ class _Remembered:
 
 
 RepeatedDatetime = Annotated[datetime, _Remembered]
-"""An ``UtcDatetime`` of which an answer holds the same ones many times over: each is read once."""
+"""``UtcDatetime`` for values that repeat many times in an answer: each one is parsed only once."""
 
 
 class _OrNull:
-    """Null is read as an empty one, without leaving pydantic's reader of JSON."""
+    """Validates null as an empty value without leaving pydantic's JSON parser."""
 
     def __init__(self, empty: type[list[Any]] | type[dict[str, Any]]) -> None:
         self._empty = empty
@@ -102,7 +103,7 @@ class _OrNull:
 
 
 TolerantList = Annotated[list[T], _OrNull(list)]
-"""A list that some server may send as null."""
+"""List that some servers may send as null."""
 
 TolerantDict = Annotated[dict[str, T], _OrNull(dict)]
-"""A mapping that some server may send as null."""
+"""Mapping that some servers may send as null."""

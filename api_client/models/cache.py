@@ -13,7 +13,7 @@ from api_client.models.base import ApiModel, TolerantList
 
 
 class CachedFile(ApiModel):
-    """A file or directory of the cache; ``modified`` is the server's own text."""
+    """File or directory of the cache; ``modified`` is the server's own text."""
 
     path: str
     size_bytes: int = 0
@@ -45,7 +45,7 @@ class NotAListing(ValueError):
 
 @dataclass(slots=True)
 class ListedPath:
-    """A file or directory of the cache, as the server words it; what was null or missing is empty or zero."""
+    """File or directory of the cache, as the server sends it; null or missing values are empty or zero."""
 
     path: str
     size_bytes: int = 0
@@ -56,7 +56,7 @@ class ListedPath:
 
 @dataclass(slots=True)
 class CacheListing:
-    """What ``CacheSummary`` has, without the fields that a newer server may have added."""
+    """Content of ``CacheSummary``, without fields added by newer servers."""
 
     timestamp: str
     project_id: str
@@ -64,7 +64,7 @@ class CacheListing:
 
 
 def read_listing(content: bytes) -> CacheListing | None:
-    """Read the answer; None for null or an empty object, which say that there is no cache.
+    """Parse the answer; None for null or an empty object, which mean that there is no cache.
 
     Raises NotAListing.
     """
@@ -88,12 +88,12 @@ def read_listing(content: bytes) -> CacheListing | None:
 
 
 def _read_in_windows(content: bytes) -> dict[str, Any] | None:
-    """The document, its long list read piece by piece; None where it is not of the usual form.
+    """Parse the document, its long list in pieces; None if it does not have the usual form.
 
-    Whole, the text would take as much room as the bytes once more.
+    Decoding it whole would need as much memory again as the bytes.
     """
     opening = _LIST.search(content)
-    # Not the pattern again: it takes ten times as long to find nothing.
+    # Don't use the pattern again: it takes ten times as long if there is no match.
     if opening is None or content.find(_LIST_KEY, opening.end()) >= 0:
         return None
     decoder = json.JSONDecoder(object_hook=_record, strict=False)
@@ -121,9 +121,10 @@ def _read_in_windows(content: bytes) -> dict[str, Any] | None:
 
 
 def _read_whole_objects(window: bytes, files: list[Any]) -> int:
-    """Append the objects up to the last ``}`` and return where it is; 0 where those are not all, or odd.
+    """Append the objects up to the last ``}`` and return its position; 0 if that does not parse.
 
-    Three times as fast as one object after the other; it fits every window but the last.
+    This is three times as fast as parsing one object after the other, and works for every window but the
+    last.
     """
     begin = _GAP_IN_BYTES.match(window)
     if (begin is not None) != bool(files):
@@ -140,7 +141,7 @@ def _read_whole_objects(window: bytes, files: list[Any]) -> int:
 
 
 def _read_objects(decoder: json.JSONDecoder, text: str, files: list[Any]) -> int:
-    """Append the objects that the text begins with; returns where the last whole one ends."""
+    """Append the objects that the text begins with; return the end of the last complete one."""
     used = 0
     while True:
         following = _GAP.match(text, used)
@@ -150,12 +151,12 @@ def _read_objects(decoder: json.JSONDecoder, text: str, files: list[Any]) -> int
         try:
             value, used = decoder.raw_decode(text, start)
         except ValueError:
-            return used  # cut off by the window, or broken: the next window tells
+            return used  # cut off by the window, or invalid: the next window shows which
         files.append(value)
 
 
 def _skipped(content: bytes, place: int) -> int:
-    """Behind the comma that must be followed by another entry, or at the end of the list."""
+    """Return the position after the comma that must be followed by another entry, or the end of the list."""
     while content[place : place + 1].isspace():
         place += 1
     return place

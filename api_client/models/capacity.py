@@ -1,4 +1,4 @@
-"""Why a job waits, and what became of it."""
+"""Queue position and status history of a job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CapacityAtSubmit(ApiModel):
 
 
 class QueueEvent(ApiModel):
-    """One change of status; the only public source of exit codes."""
+    """Change of status; the only public source of exit codes."""
 
     training_job_id: str
     training_job_name: str | None = None
@@ -49,7 +49,7 @@ class QueueEvent(ApiModel):
 
 
 class QueueContext(ApiModel):
-    """Why a job waits, and its history of statuses (oldest first). Org admins only, unstable."""
+    """Reason why a job waits, and its status history (oldest first). Org admins only, unstable."""
 
     target_job_id: str
     target_job_name: str | None = None
@@ -67,7 +67,7 @@ class QueueContext(ApiModel):
 
 
 class GpuCapacity(ApiModel):
-    """GPUs of one type: spot use may push ``usage_count`` above ``limit``."""
+    """GPUs of one type; spot use may push ``usage_count`` above ``limit``."""
 
     gpu_type: str
     baseline: int = 0
@@ -78,14 +78,14 @@ class GpuCapacity(ApiModel):
 
 
 class TeamGpuCapacity(GpuCapacity):
-    """GPUs of one type of one team; the fields are those of ``GpuCapacity``."""
+    """GPUs of one type in one team; the fields are those of ``GpuCapacity``."""
 
     team_id: str = ""
     team_name: str = ""
 
 
 class TrainingCapacity(ApiModel):
-    """The answer of the capacity route."""
+    """Answer of the capacity route."""
 
     gpu_capacities: TolerantList[GpuCapacity] = []
     team_gpu_capacities: TolerantList[TeamGpuCapacity] = []

@@ -10,9 +10,9 @@ from api_client.models.base import ApiModel, TolerantList, UtcDatetime
 
 
 class Checkpoint(ApiModel):
-    """A checkpoint: ``checkpoint_id`` is its directory's name and may be ``"."``.
+    """Checkpoint: ``checkpoint_id`` is its directory's name and may be ``"."``.
 
-    ``sync_status`` is SYNCING, COMPLETE or null (the job's own field says COMPLETED instead).
+    ``sync_status`` is SYNCING, COMPLETE or null (the job's own field uses COMPLETED instead).
     """
 
     checkpoint_id: str
@@ -26,7 +26,7 @@ class Checkpoint(ApiModel):
 
 
 class CheckpointFile(ApiModel):
-    """A file of a checkpoint. ``url`` is presigned: fetch it without credentials, refetch on 403."""
+    """File of a checkpoint. ``url`` is presigned: fetch it without credentials, list again on 403."""
 
     url: str = ""
     relative_file_name: str = ""
@@ -36,7 +36,7 @@ class CheckpointFile(ApiModel):
 
 
 class CheckpointFilesPage(ApiModel):
-    """A page of files; ``next_page_token`` is an integer offset, null at the end."""
+    """Page of files; ``next_page_token`` is an integer offset, null at the end."""
 
     presigned_urls: TolerantList[CheckpointFile] = []
     next_page_token: int | None = None
@@ -44,14 +44,14 @@ class CheckpointFilesPage(ApiModel):
 
 
 ROOT_CHECKPOINT = "."
-"""The name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
+"""Name of the checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
 
 SAFETENSORS_SUFFIX = ".safetensors"
 _RANK_FOLDER = re.compile(r"rank-[0-9]+/", re.ASCII)
 
 
 def _plain(name: str, checkpoint_id: str) -> str:
-    """The name from the checkpoint folder on; servers may put the node's folder before it (facts, 5)."""
+    """Strip a leading node folder, which some servers put before the checkpoint folder (API facts, 5)."""
     name = name.removeprefix("./")
     rank_folder = _RANK_FOLDER.match(name)
     if rank_folder and not checkpoint_id.startswith(rank_folder[0]):
@@ -60,9 +60,9 @@ def _plain(name: str, checkpoint_id: str) -> str:
 
 
 def belongs_to(name: str, checkpoint_id: str, all_checkpoints: Collection[str] = ()) -> bool:
-    """Whether a file of that name (``relative_file_name``) is the checkpoint's.
+    """Return True if a file of that name (``relative_file_name``) belongs to the checkpoint.
 
-    The root checkpoint ``.`` holds what is in none of the others, ``all_checkpoints``.
+    The root checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``.
     """
     plain = _plain(name, checkpoint_id)
     if checkpoint_id != ROOT_CHECKPOINT:
@@ -73,11 +73,11 @@ def belongs_to(name: str, checkpoint_id: str, all_checkpoints: Collection[str] =
 
 
 def name_inside(name: str, checkpoint_id: str) -> str:
-    """The file's name without the checkpoint's: ``checkpoint-40/config.json`` → ``config.json``."""
+    """Return the file name without the checkpoint's: ``checkpoint-40/config.json`` → ``config.json``."""
     plain = _plain(name, checkpoint_id)
     return plain if checkpoint_id == ROOT_CHECKPOINT else plain.removeprefix(f"{checkpoint_id}/")
 
 
 def is_safetensors(name: str) -> bool:
-    """Whether the name is that of a safetensors file."""
+    """Return True if the name is that of a safetensors file."""
     return name.lower().endswith(SAFETENSORS_SUFFIX)

@@ -19,7 +19,7 @@ class Model(ApiModel):
 
 
 class Deployment(ApiModel):
-    """A deployment; ``status`` is one of the documented states or a newer one."""
+    """Deployment; ``status`` is one of the documented states or a newer one."""
 
     id: str
     name: str = ""

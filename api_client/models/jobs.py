@@ -11,7 +11,7 @@ from api_client.models.status import as_known, is_finished
 
 
 class TrainingProject(ApiModel):
-    """A group of training jobs. ``latest_job`` is the newest of them, if there is any."""
+    """Group of training jobs. ``latest_job`` is the newest of them, if any."""
 
     id: str
     name: str = ""
@@ -22,14 +22,14 @@ class TrainingProject(ApiModel):
 
 
 class ProjectTombstone(ApiModel):
-    """The answer to a project's deletion."""
+    """Answer to the deletion of a project."""
 
     id: str
     deleted: bool = True
 
 
 class InstanceType(ApiModel):
-    """The machine of one node. ``memory_limit_mib`` and ``gpu_memory_limit_mib`` are MiB."""
+    """Machine of one node. ``memory_limit_mib`` and ``gpu_memory_limit_mib`` are in MiB."""
 
     id: str = ""
     name: str = ""
@@ -41,30 +41,30 @@ class InstanceType(ApiModel):
 
 
 class InstanceTypePrice(ApiModel):
-    """What one node of an instance type costs: ``price`` is USD per minute (API facts, 2.3)."""
+    """Price of one node of an instance type: ``price`` is USD per minute (API facts, 2.3)."""
 
     instance_type: InstanceType
     price: float | None = None
 
 
 class ProjectSummary(ApiModel):
-    """The project a job belongs to, as a job names it."""
+    """Project of a job, as embedded in the job."""
 
     id: str
     name: str = ""
 
 
 class User(ApiModel):
-    """Who started a job."""
+    """User who started a job."""
 
     email: str | None = None
 
 
 class TrainingJob(ApiModel):
-    """A training job.
+    """Training job.
 
-    ``error_message`` does not mean failure: a waiting job may carry a hint in it (API facts, 1).
-    ``node_count`` is sent by newer servers only; ``None`` means that the server did not say.
+    ``error_message`` does not mean failure: a waiting job may have a hint in it (API facts, 1).
+    ``node_count`` is sent only by newer servers; ``None`` means that the server did not send it.
     """
 
     id: str
@@ -84,17 +84,17 @@ class TrainingJob(ApiModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the job has ended; a status nobody has heard of counts as ended."""
+        """True if the job has ended; unknown statuses count as ended."""
         return is_finished(self.current_status)
 
     @property
     def project_id(self) -> str:
-        """The id of the job's project, from whichever of the two fields is filled."""
+        """Id of the job's project, from whichever of the two fields is filled."""
         return self.training_project_id or (self.training_project.id if self.training_project else "")
 
 
 class JobTombstone(ApiModel):
-    """The answer to a job's deletion."""
+    """Answer to the deletion of a job."""
 
     id: str
     deleted: bool = True

@@ -1,6 +1,6 @@
 """Log records as the API sends them.
 
-A hot path: pages of up to 1,000 records are validated straight from bytes into plain dicts.
+This is a hot path: pages of up to 1,000 records are validated directly from bytes into plain dicts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from api_client.models import TrainingJob
 
 
 def _text(value: object) -> object:
-    """A text whatever the server put there: a strange field must not cost a page of lines."""
+    """Convert any value to text: an unexpected field must not lose a page of lines."""
     if value is None or isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) else json.dumps(value)
@@ -33,7 +33,7 @@ def _is_true(value: object) -> bool:
 
 
 class _AnyText:
-    """A text is taken as it is, without Python having a say; whatever else there is goes through ``read``."""
+    """Accepts text as it is, without calling Python; other values go through ``read``."""
 
     def __init__(self, read: Callable[[object], object], *, or_null: bool) -> None:
         self._read = read
@@ -53,9 +53,9 @@ _TextOrEmpty = Annotated[str, _AnyText(_no_null_text, or_null=False)]
 
 @with_config(ConfigDict(extra="allow", defer_build=True))
 class LogRecord(TypedDict):
-    """One log line: ``timestamp`` is a string of epoch nanoseconds, ``replica`` an opaque node name.
+    """Log line: ``timestamp`` is a string of epoch nanoseconds, ``replica`` an opaque node name.
 
-    ``level`` is DEBUG, INFO, WARNING or ERROR, or null where the server detected none. Nothing is required:
+    ``level`` is DEBUG, INFO, WARNING or ERROR, or null if the server detected none. No field is required:
     a server may leave out what it does not know.
     """
 
@@ -68,10 +68,10 @@ class LogRecord(TypedDict):
 
 @with_config(ConfigDict(extra="ignore", defer_build=True))
 class LogsPage(TypedDict):
-    """The answer of the logs route.
+    """Answer of the logs route.
 
-    ``complete`` is not published: our emulator says with it that the job has ended, that this page was read
-    after its last line was written, and that no line will ever be added.
+    ``complete`` is not a published field. Our emulator sets it when the job has ended, this page was read
+    after its last line was written, and no line will be added.
     """
 
     logs: list[LogRecord] | None
@@ -79,7 +79,7 @@ class LogsPage(TypedDict):
 
 
 NS_PER_MS = 1_000_000
-"""Stamps of lines are in nanoseconds, bounds of windows in milliseconds (API facts, 2.2)."""
+"""Line timestamps are in nanoseconds, range bounds in milliseconds (API facts, 2.2)."""
 
 MS_PER_S = 1_000
 NS_PER_S = NS_PER_MS * MS_PER_S
@@ -87,22 +87,24 @@ NS_PER_S = NS_PER_MS * MS_PER_S
 FetchPage = Callable[..., Awaitable[list[LogRecord]]]
 """``fetch(start_ms=…, end_ms=…, direction="asc"|"desc", limit=…)``: one page of a job's log.
 
-``end_ms`` None leaves the end to the server, which then takes its own present."""
+If ``end_ms`` is None, the server uses its current time as the end.
+"""
 
 IsComplete = Callable[[], bool]
-"""Whether the last page answered said that no line will be added to the log any more."""
+"""Returns True if the last answer said that no line will be added to the log."""
 
 FetchJob = Callable[[], Awaitable[TrainingJob]]
 """Fetches the job whose log is read."""
 
 
 class LogLine(NamedTuple):
-    """One line of a job's log.
+    """A line of a job's log.
 
-    A named tuple, as nothing else is made and hashed as fast: thousands of lines a second are read again.
+    It is a named tuple because nothing else is created and hashed as fast: thousands of lines a second
+    are read again.
 
-    ``timestamp_ns`` is in epoch nanoseconds, ``replica`` an opaque node name. ``late`` means that the line
-    came after lines that are younger than it.
+    ``timestamp_ns`` is in epoch nanoseconds, ``replica`` an opaque node name. ``late`` means that the
+    line arrived after lines with later timestamps.
     """
 
     timestamp_ns: int
@@ -115,10 +117,10 @@ class LogLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogGap:
-    """A stretch ``start_ns <= t < end_ns`` in which lines are, or may be, missing, and why.
+    """Time range ``start_ns <= t < end_ns`` in which lines are, or may be, missing, and the reason.
 
-    ``held`` are the lines of the stretch that were delivered all the same (at its edges, or one half of a
-    crowded nanosecond): what a second reading of the stretch brings again.
+    ``held`` are the lines of the range that were delivered anyway (at its edges, or one half of a
+    nanosecond with too many lines), which a second read returns again.
     """
 
     start_ns: int
@@ -132,11 +134,11 @@ LogEntry = LogLine | LogGap
 
 @dataclass(frozen=True, slots=True)
 class LogBatch:
-    """Some entries in time order; empty when it only says that the stream has caught up.
+    """Entries in time order; empty if the batch only reports that the stream has caught up.
 
-    ``caught_up`` is false while the stream still reads what was there before; of that, ``read_part`` (0 to
-    1) has been read, by time, where it is known. ``finished_job`` comes once, with an empty batch: the job
-    has ended, and the stream waits for stragglers before it ends too.
+    ``caught_up`` is false while the stream still reads the history; ``read_part`` (0 to 1) is the
+    fraction of its time range that has been read, if known. ``finished_job`` is sent once, with an empty
+    batch: the job has ended, and the stream waits for late lines before it ends too.
     """
 
     entries: tuple[LogEntry, ...]
@@ -147,17 +149,17 @@ class LogBatch:
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """The end of a followed log: the finished job."""
+    """End of a followed log, with the finished job."""
 
     job: TrainingJob
 
 
 def gap_holding(start_ns: int, end_ns: int, reason: str, lines: Iterable[LogLine]) -> LogGap:
-    """A gap beside delivered lines, some of which may stand in it."""
+    """Create a gap next to delivered lines, some of which may be inside it."""
     held = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
     return LogGap(start_ns, end_ns, reason, held)
 
 
 def stamp_ns(entry: LogEntry) -> int:
-    """Where an entry stands in time, in epoch nanoseconds."""
+    """Return the timestamp of an entry, or the start of a gap, in epoch nanoseconds."""
     return entry.timestamp_ns if isinstance(entry, LogLine) else entry.start_ns

@@ -1,7 +1,8 @@
 """Lifecycle status of a training job.
 
-The schema types ``current_status`` as a plain string, so these are the known values and one rule for
-the rest: a status that is not known to be runnable counts as finished (the official Go CLI's rule).
+The schema types ``current_status`` as a plain string. Therefore this module has the known values and one
+rule for all others: a status that is not known to be runnable counts as finished (the official Go CLI's
+rule).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ STATUS_PREFIX = "TRAINING_JOB_"
 
 
 class JobStatus(StrEnum):
-    """The documented lifecycle states, in the order a job walks them."""
+    """The documented lifecycle statuses, in order."""
 
     PENDING = "TRAINING_JOB_PENDING"
     QUEUED = "TRAINING_JOB_QUEUED"
@@ -29,24 +30,24 @@ class JobStatus(StrEnum):
 RUNNABLE_STATUSES = frozenset(
     {JobStatus.PENDING, JobStatus.QUEUED, JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING}
 )
-"""Every status of a job that has not ended."""
+"""Statuses of a job that has not ended."""
 
 WAITING_STATUSES = frozenset({JobStatus.PENDING, JobStatus.QUEUED})
 """Statuses of a job that waits for capacity."""
 
 
 def is_finished(status: str) -> bool:
-    """Whether a job of this status has ended; true for names nobody has heard of."""
+    """Return True if a job with this status has ended; unknown statuses count as ended."""
     return status not in RUNNABLE_STATUSES
 
 
 def short_status(status: str) -> str:
-    """``TRAINING_JOB_DEPLOY_FAILED`` → ``deploy-failed``, the official command line's spelling."""
+    """``TRAINING_JOB_DEPLOY_FAILED`` → ``deploy-failed``, the official CLI's spelling."""
     return status.removeprefix(STATUS_PREFIX).lower().replace("_", "-")
 
 
 def full_status(status: str) -> str:
-    """The API's spelling of either spelling: ``running`` and ``TRAINING_JOB_RUNNING`` both work."""
+    """Return the API's spelling of either spelling: ``running`` and ``TRAINING_JOB_RUNNING`` both work."""
     name = status.strip().upper().replace("-", "_")
     return name if name.startswith(STATUS_PREFIX) else STATUS_PREFIX + name
 
@@ -55,7 +56,7 @@ _KNOWN = frozenset(JobStatus)
 
 
 def as_known(status: str) -> str:
-    """The API's spelling of a status that is known in the other one; whatever else it is, as it is."""
+    """Convert a known status to the API's spelling; return any other text unchanged."""
     if status in _KNOWN:
         return status
     full = full_status(status)

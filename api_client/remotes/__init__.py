@@ -1,4 +1,4 @@
-"""Which remote to talk to, and with whose key.
+"""Find the remote to use, and its key.
 
 Sources, first match wins (API facts, 4; the names are those of the official clients):
 
@@ -10,7 +10,7 @@ Sources, first match wins (API facts, 4; the names are those of the official cli
 6. without any section, the Go CLI's current profile
 
 A section's own key comes from the file, else from the system's keyring (service ``baseten-truss``), else
-from ``BASETEN_API_KEY``. A key from a file or a keyring only ever goes to that remote's own hosts.
+from ``BASETEN_API_KEY``. A key from a file or a keyring is only ever sent to that remote's own hosts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The environment variables that name a remote."""
+"""The environment variables that define a remote."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRUSS_KEY_VARIABLE = "BASETEN_TRUSS_AUTH_API_KEY"
 
 
 class Environment:
-    """The environment variables that count; an empty one is as good as none."""
+    """Relevant environment variables; an empty one counts as unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.variables = environ
@@ -38,28 +38,28 @@ class Environment:
 
     @property
     def api_key(self) -> SecretStr | None:
-        """The key alone. Raises ConfigurationError if no header can carry it."""
+        """``BASETEN_API_KEY``. Raises ConfigurationError if invalid in a header."""
         return secret(self._value(API_KEY_VARIABLE), API_KEY_VARIABLE)
 
     @property
     def truss_key(self) -> SecretStr | None:
-        """The key of the truss CLI's pair. Raises ConfigurationError if no header can carry it."""
+        """Key of the truss CLI's pair of variables. Raises ConfigurationError if invalid in a header."""
         return secret(self._value(TRUSS_KEY_VARIABLE), TRUSS_KEY_VARIABLE)
 
     @property
     def holds_a_remote(self) -> bool:
-        """Whether there is a key, or half of the pair: then they go before every file."""
+        """True if there is a key or half of the pair; these take precedence over every file."""
         variables = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, API_KEY_VARIABLE)
         return any(self._value(variable) for variable in variables)
 
     @property
     def address_variables(self) -> list[str]:
-        """Names of the variables that say where to go (and not with which key)."""
+        """Names of the set variables that hold addresses (not keys)."""
         values = {APP_URL_VARIABLE: self.app_url, API_URL_VARIABLE: self.api_url}
         return [name for name, value in values.items() if value]
 
     def remote(self) -> Remote | None:
-        """The remote they describe, or None if they hold no key.
+        """Return the remote that the variables describe, or None if they hold no key.
 
         Raises ConfigurationError for half of the truss CLI's pair and for unusable addresses.
         """
@@ -77,9 +77,10 @@ class Environment:
         return self._remote(self.app_url, APP_URL_VARIABLE, API_KEY_VARIABLE)
 
     def rest_base(self, app_url: str, source: str) -> tuple[str, str]:
-        """The REST base and its origin: the override if there is one, else what belongs to the app host.
+        """Return the REST base and its origin: the override if set, else the base derived from the app host.
 
-        Where there is a key alone too, the override says where that one goes; the pair's goes to its host.
+        If BASETEN_API_KEY is set along with the truss CLI's pair, the override applies to that key only;
+        the pair's key goes to its own host.
         """
         is_of_another_key = source == TRUSS_URL_VARIABLE and self._value(API_KEY_VARIABLE) is not None
         if self.api_url is not None and not is_of_another_key:
@@ -87,7 +88,7 @@ class Environment:
         return rest_url(app_url, source=source), DERIVED_ORIGIN
 
     def refuse_foreign_addresses(self, where: str, app_url: str) -> None:
-        """Raise ConfigurationError where the environment would lead a key of ``where`` to another host."""
+        """Raise ConfigurationError if the environment would send a key of ``where`` to another host."""
         if self.address_variables and self.api_key is None:
             raise ConfigurationError(
                 f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, and the key"

@@ -1,4 +1,4 @@
-"""Every remote there is, which of them is used, and where each value came from."""
+"""List all remotes, the selected one, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from api_client.remotes.trussrc import readable_by_others
 class ListedRemote:
     """A remote, or why it cannot be used. ``source`` is environment, trussrc or profile.
 
-    Neither a remote nor a problem: it is to be started first.
+    If there is neither a remote nor a problem, the remote must be started first.
     """
 
     name: str
@@ -28,7 +28,7 @@ class ListedRemote:
 
 @dataclass(frozen=True)
 class RemoteListing:
-    """All remotes; why none of them is selected, if so; and what is wrong with the files they are in."""
+    """All remotes, why none of them is selected (if so), and problems with their files."""
 
     remotes: tuple[ListedRemote, ...]
     problem: str | None
@@ -36,7 +36,7 @@ class RemoteListing:
 
 
 def list_remotes(name: str | None = None, *, environ: Mapping[str, str]) -> RemoteListing:
-    """The remotes of environment and files, in the order of precedence. Raises nothing."""
+    """List the remotes of environment and files, in order of precedence. Raises nothing."""
     sources = Sources(environ)
     selected: Place | None = None
     problem = None

@@ -1,7 +1,8 @@
-"""The system's keyring, where the official clients keep what they can (extra ``keyring``).
+"""The system's keyring, where the official clients keep secrets if possible (extra ``keyring``).
 
-The truss CLI: service ``baseten-truss``, the account is the remote's name, the password a JSON object of
-``auth_type`` and the section's secret fields. The Go CLI: service ``baseten-profile``.
+The Go CLI's service is ``baseten-profile``, the truss CLI's is ``baseten-truss``. In the latter the
+account is the remote's name, and the password is a JSON object of ``auth_type`` and the section's secret
+fields.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ _YES = frozenset({"1", "true", "yes"})
 
 
 class KeyringClosed(ConfigurationError):
-    """The keyring cannot be asked: forbidden, not installed, locked or absent. The message says which."""
+    """The keyring is not accessible: forbidden, not installed, locked or absent. The message says which."""
 
 
 def is_disabled(environ: Mapping[str, str]) -> bool:
-    """Whether the environment forbids to ask the keyring."""
+    """Return True if the environment forbids access to the keyring."""
     return environ.get(DISABLED_VARIABLE, "").strip().lower() in _YES
 
 
 def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | None:
-    """The password kept for an account, None if there is none. Raises KeyringClosed."""
+    """Return the password stored for an account, None if there is none. Raises KeyringClosed."""
     import_problem = _why_closed(environ)
     if import_problem:
         raise KeyringClosed(import_problem)
@@ -61,7 +62,7 @@ def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | 
 
 
 def write_entry(service: str, account: str, password: str, environ: Mapping[str, str]) -> None:
-    """Keep a password for an account. Raises KeyringClosed."""
+    """Store a password for an account. Raises KeyringClosed."""
     problem = _why_closed(environ)
     if not problem:
         import keyring
@@ -76,7 +77,7 @@ def write_entry(service: str, account: str, password: str, environ: Mapping[str,
 
 
 def delete_entry(service: str, account: str, environ: Mapping[str, str]) -> bool:
-    """Forget an account's password; whether there was one. A keyring that cannot be asked has none."""
+    """Delete an account's password; return True if it existed. Treats an inaccessible keyring as empty."""
     if _why_closed(environ):
         return False
     import keyring
@@ -92,7 +93,7 @@ def delete_entry(service: str, account: str, environ: Mapping[str, str]) -> bool
 
 
 def parse_entry(text: str, source: str) -> dict[str, object]:
-    """The JSON object of an entry. Raises ConfigurationError, which quotes nothing of it."""
+    """Parse the JSON object of an entry. Raises ConfigurationError, which quotes none of its content."""
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError):
@@ -124,7 +125,7 @@ _TOKENS_FIELD, _KEY_FIELD = "oauth_credential", "api_key"
 
 
 class Profiles:
-    """The profiles as the file has them; none without a file. Raises ConfigurationError, quoting nothing."""
+    """Profiles in the file; none without a file. Raises ConfigurationError, which quotes no content."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -141,7 +142,7 @@ class Profiles:
         return sorted(self._profiles)
 
     def remote(self, name: str, environment: Environment) -> Remote:
-        """The remote of that profile. Raises ConfigurationError."""
+        """Return the remote of that profile. Raises ConfigurationError."""
         assert self.path is not None
         profile = self._profiles[name]
         where = f"profile '{name}' of {self.path}"
@@ -177,7 +178,7 @@ class Profiles:
     def _secret(
         self, name: str, profile: Mapping[str, Any], where: str, *, is_oauth: bool
     ) -> tuple[str, str]:
-        """The key, or the tokens as JSON, and where that came from: the keyring goes first, as there."""
+        """Return the key or the tokens as JSON, and the origin. The keyring comes first, as in the Go CLI."""
         field = _TOKENS_FIELD if is_oauth else _KEY_FIELD
         inline = profile.get(field)
         kept, why_not = None, "the system's keyring has none"
@@ -193,7 +194,7 @@ class Profiles:
         raise ConfigurationError(f"{where} holds no {field} ({why_not}): 'baseten auth login' sets one")
 
     def tokens(self, name: str, origin: str) -> OAuthTokens | None:
-        """The tokens of a profile as they are kept now."""
+        """Return the stored tokens of a profile."""
         fresh = Profiles(self._environ)
         profile = fresh._profiles.get(name)
         if not isinstance(profile, dict):
@@ -202,7 +203,7 @@ class Profiles:
         return _tokens_of(parse_entry(text, origin), origin)
 
     def keep_tokens(self, name: str, origin: str, tokens: OAuthTokens) -> None:
-        """Keep renewed tokens where the old ones came from."""
+        """Save renewed tokens where the old ones came from."""
         fields = {
             "access_token": tokens.access.get_secret_value(),
             "refresh_token": tokens.refresh.get_secret_value() if tokens.refresh else "",
@@ -225,8 +226,6 @@ class Profiles:
 
 
 class _ProfileTokens:
-    """The tokens of one profile."""
-
     def __init__(self, name: str, profiles: Profiles, origin: str) -> None:
         self._name = name
         self._profiles = profiles
@@ -240,7 +239,7 @@ class _ProfileTokens:
 
 
 def profiles_path(environ: Mapping[str, str]) -> Path | None:
-    """Where the file is, or would be: the Go CLI's own rule. None if the environment knows no home."""
+    """Return the file's path by the Go CLI's own rule; None if the environment has no home folder."""
     folder = environ.get(FOLDER_VARIABLE, "").strip()
     if folder:
         return Path(folder).expanduser() / FILE_NAME
@@ -283,7 +282,7 @@ def _tokens_of(fields: Mapping[str, object], where: str) -> OAuthTokens:
 
 
 def _moment(value: object) -> datetime | None:
-    """A stamp of RFC 3339 as a moment; None for what is none, and for Go's zero time."""
+    """Parse an RFC 3339 timestamp; None if it is invalid or Go's zero time."""
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:

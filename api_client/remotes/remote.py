@@ -18,38 +18,38 @@ from api_client.addresses import BaseUrl, parse_base_url
 from api_client.errors import ConfigurationError
 
 EXPIRY_LEEWAY = timedelta(seconds=60)
-"""A token is renewed so long before its end, as the official client does."""
+"""Renew a token this long before it expires, as the official client does."""
 
 
 @dataclass(frozen=True)
 class OAuthTokens:
-    """A pair of tokens. Without ``expires_at`` it is renewed when the server refuses it, not before."""
+    """Pair of tokens. Without ``expires_at`` it is renewed only when the server rejects it."""
 
     access: SecretStr
     refresh: SecretStr | None = None
     expires_at: datetime | None = None
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether the access token has ended, or is about to."""
+        """Return True if the access token has expired, or is about to."""
         return self.expires_at is not None and now + EXPIRY_LEEWAY >= self.expires_at
 
 
 class TokenStore(Protocol):
-    """Where a login is kept between two runs. Both methods block and may raise ConfigurationError."""
+    """Storage of a login between two runs. Both methods block and may raise ConfigurationError."""
 
     def load(self) -> OAuthTokens | None:
-        """The tokens as they are kept now; another program may have renewed them."""
+        """Return the stored tokens; another program may have renewed them."""
         ...
 
     def save(self, tokens: OAuthTokens) -> None:
-        """Keep these instead."""
+        """Replace the stored tokens."""
         ...
 
 
 class OAuthLogin:
-    """The tokens of one remote while a client uses them. Its repr shows none.
+    """Tokens of one remote while a client uses them. Its repr shows none.
 
-    ``not_kept`` says why renewed tokens could not be kept, if so: the next run has to log in again.
+    ``not_kept`` says why renewed tokens could not be stored, if so: the next run has to log in again.
     """
 
     def __init__(self, tokens: OAuthTokens, store: TokenStore | None = None) -> None:
@@ -60,12 +60,12 @@ class OAuthLogin:
         self._spent: list[str] = []
 
     def secrets(self) -> list[str]:
-        """Every token that must never be shown, newest first, those replaced meanwhile included."""
+        """All tokens that must never be shown, newest first, including replaced ones."""
         refresh = [self.tokens.refresh.get_secret_value()] if self.tokens.refresh else []
         return [self.tokens.access.get_secret_value(), *refresh, *self._spent]
 
     async def adopt_kept(self) -> bool:
-        """Take over tokens that another program has kept since; whether there were any."""
+        """Use tokens that another program has stored since; return True if there were any."""
         kept = await asyncio.to_thread(self._store.load) if self._store else None
         if kept is None or kept.access == self.tokens.access:
             return False
@@ -73,9 +73,9 @@ class OAuthLogin:
         return True
 
     async def renew(self, tokens: OAuthTokens) -> None:
-        """Use these from now on, and keep them: the old refresh token may be worth nothing any more.
+        """Use these tokens from now on, and store them: the old refresh token may be invalid.
 
-        Raises ConfigurationError if they cannot be kept; they are used all the same.
+        Raises ConfigurationError if they cannot be stored; they are used anyway.
         """
         self._replace(tokens)
         if self._store is not None:
@@ -89,17 +89,17 @@ class OAuthLogin:
 AuthScheme = Literal["Bearer", "Api-Key"]
 
 ENVIRONMENT_REMOTE = "<environment>"
-"""Name of the remote that the environment variables describe."""
+"""Name of the remote defined by environment variables."""
 
 DEFAULT_APP_URL = "https://app.baseten.co"
 
 DEFAULT_ORIGIN = "default"
-"""Origin of what nobody has set."""
+"""Origin of values that are not set."""
 
 DERIVED_ORIGIN = "app address"
-"""Origin of a REST base that follows from the address of the app."""
+"""Origin of a REST base derived from the app address."""
 
-# REST hosts that are not the app host with "api" for "app" (API facts, 4).
+# REST hosts that are not the app host with "app" replaced by "api" (API facts, 4).
 _SPECIAL_API_URLS = {
     "https://app.dev.baseten.co": "https://api.mc-dev.baseten.co",
     "http://localhost:8000": "http://api.localhost:8000",
@@ -107,16 +107,16 @@ _SPECIAL_API_URLS = {
 
 
 class RemoteNotConfigured(ConfigurationError):
-    """No key in the environment and no remote in the credentials file: nothing has been set up yet."""
+    """No key in the environment and no remote in the credentials file: nothing has been configured yet."""
 
 
 @dataclass(frozen=True)
 class Remote:
-    """Where to send requests and the key to send along; its repr shows no key.
+    """Addresses to send requests to, and the key; its repr shows no key.
 
     ``app_url`` serves GraphQL and the web pages, ``api_url`` is the REST base (may have a path prefix).
-    The origins say in words where each value came from. ``login`` is there where the key is an OAuth
-    token: it knows the newest one.
+    The origins describe where each value came from. ``login`` is set if the key is an OAuth token, and
+    holds the newest one.
     """
 
     name: str
@@ -133,10 +133,10 @@ class Remote:
 
 
 def rest_url(app_url: str, *, source: str = "the address") -> str:
-    """The REST base that belongs to an app host (API facts, 4).
+    """Return the REST base that belongs to an app host (API facts, 4).
 
-    A host on this machine, or one given as an address, serves both. Raises ConfigurationError, which names
-    ``source``, for an address that cannot be used.
+    A host on this machine, or one given as an address, serves both. Raises ConfigurationError, which
+    names ``source``, for an unusable address.
     """
     app = parse_base_url(app_url, source=source)
     special = _SPECIAL_API_URLS.get(str(app))
@@ -153,7 +153,7 @@ def rest_url(app_url: str, *, source: str = "the address") -> str:
 
 
 def secret(value: str | None, origin: str) -> SecretStr | None:
-    """The key as a secret; None stays None. Raises ConfigurationError if no header can carry it."""
+    """Wrap the key as a secret; None stays None. Raises ConfigurationError if it is not valid in a header."""
     if value is None:
         return None
     check_key(value, origin)
@@ -161,6 +161,6 @@ def secret(value: str | None, origin: str) -> SecretStr | None:
 
 
 def check_key(value: str, origin: str) -> None:
-    """Raises ConfigurationError if no HTTP header can carry this key (it is not quoted)."""
+    """Raise ConfigurationError if the key is not valid in an HTTP header; the error does not quote it."""
     if not (value.isascii() and value.isprintable() and " " not in value):
         raise ConfigurationError(f"the key from {origin} holds a line break, a space or an unusual character")

@@ -1,4 +1,7 @@
-"""A section of the truss CLI's file as a remote, its key from the file, the keyring or a variable."""
+"""Build a remote from a section of the truss CLI's file.
+
+Its key comes from the file, the keyring or a variable.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ KEYRING_ORIGIN = f"system keyring ({TRUSS_SERVICE})"
 
 
 def remote_of_section(name: str, section: Section, path: Path, environment: Environment) -> Remote:
-    """The remote that a section describes.
+    """Build the remote that a section describes.
 
-    Its own key (from the file, else the keyring) goes to its own hosts alone. Without one
+    Its own key (from the file, else the keyring) is only sent to its own hosts. Without one,
     BASETEN_API_KEY is sent. Raises ConfigurationError.
     """
     where = f"{path} [{name}]"
@@ -81,7 +84,7 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
 def _own_key(
     name: str, section: Section, where: str, path: Path, environ: Mapping[str, str]
 ) -> tuple[SecretStr | None, str, OAuthLogin | None, str]:
-    """Key, its origin and the login it is from; without a key, why there is none."""
+    """Return the key, its origin and its login; without a key, the reason why there is none."""
     kind = section.get("auth_type", "").strip().lower()
     field = ACCESS_FIELD if kind == OAUTH else API_KEY
     inline = section.get(field, "").strip()
@@ -108,7 +111,7 @@ def _own_key(
 
 
 def _keyring_fields(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str, object]:
-    """The secret fields that the truss CLI put into the keyring; none if there is no such entry."""
+    """Return the secret fields that the truss CLI stored in the keyring; none without such an entry."""
     text = read_entry(TRUSS_SERVICE, name, environ)
     if not text:
         return {}
@@ -133,7 +136,6 @@ def _tokens_in(fields: Mapping[str, object], origin: str) -> OAuthTokens:
 
 
 def _moment(value: object) -> datetime | None:
-    """Unix seconds as a moment; None for what is none."""
     try:
         return datetime.fromtimestamp(float(str(value)), UTC)
     except (ValueError, OverflowError, OSError):
@@ -150,7 +152,7 @@ def _fields_of(tokens: OAuthTokens) -> dict[str, str]:
 
 
 class _SectionTokens:
-    """Tokens written out in the file itself."""
+    """Tokens stored as plain text in the file itself."""
 
     def __init__(self, name: str, path: Path) -> None:
         self._name = name
@@ -169,8 +171,6 @@ class _SectionTokens:
 
 
 class _KeyringTokens:
-    """Tokens in the system's keyring."""
-
     def __init__(self, name: str, environ: Mapping[str, str]) -> None:
         self._name = name
         self._environ = environ
@@ -189,13 +189,13 @@ class _KeyringTokens:
 
 
 Place = tuple[str, str]
-"""Which source (one of the three below), and the name there."""
+"""Source (one of the three below), and the name in it."""
 
 ENVIRONMENT, TRUSSRC, PROFILE = "environment", "trussrc", "profile"
 
 
 class Sources:
-    """All places that may know of a remote, read when they are first needed."""
+    """All sources of remotes, read on first use."""
 
     def __init__(self, environ: Mapping[str, str], path: Path | None = None) -> None:
         self.environment = Environment(environ)
@@ -206,20 +206,20 @@ class Sources:
 
     @property
     def sections(self) -> dict[str, dict[str, str]]:
-        """The sections of the truss CLI's file. Raises ConfigurationError."""
+        """Sections of the truss CLI's file. Raises ConfigurationError."""
         if self._sections is None:
             self._sections = read_sections(self.path)
         return self._sections
 
     @property
     def profiles(self) -> Profiles:
-        """The profiles of the Go CLI. Raises ConfigurationError."""
+        """Profiles of the Go CLI. Raises ConfigurationError."""
         if self._profiles is None:
             self._profiles = Profiles(self._environ)
         return self._profiles
 
     def choose(self, name: str | None) -> Place:
-        """Which remote is meant. Raises RemoteNotConfigured, ConfigurationError."""
+        """Select a remote. Raises RemoteNotConfigured, ConfigurationError."""
         if name is None or name == ENVIRONMENT_REMOTE:
             if self.environment.holds_a_remote:
                 return ENVIRONMENT, ENVIRONMENT_REMOTE
@@ -253,7 +253,7 @@ class Sources:
         )
 
     def remote(self, place: Place) -> Remote:
-        """The remote at that place. Raises ConfigurationError if it cannot be used."""
+        """Return the remote at that place. Raises ConfigurationError if it cannot be used."""
         source, name = place
         if source == ENVIRONMENT:
             remote = self.environment.remote()
@@ -290,9 +290,9 @@ class Sources:
 def resolve_remote(
     name: str | None = None, *, environ: Mapping[str, str], trussrc_path: Path | None = None
 ) -> Remote:
-    """Find the remote to use; ``name`` is what the user asked for, if anything.
+    """Find the remote to use; ``name`` is the user's choice, if any.
 
-    Raises RemoteNotConfigured if there is nothing to go by, ConfigurationError if what there is
+    Raises RemoteNotConfigured if nothing is configured, ConfigurationError if the configuration
     contradicts itself or cannot be used.
     """
     sources = Sources(environ, trussrc_path)

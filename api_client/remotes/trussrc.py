@@ -1,4 +1,4 @@
-"""The credentials file of the truss CLI: an INI file, a section for each remote (API facts, 4)."""
+"""The credentials file of the truss CLI: an INI file with a section for each remote (API facts, 4)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Section = dict[str, str]
 
 
 def trussrc_path(environ: Mapping[str, str]) -> Path:
-    """Where the file is, or would be."""
+    """Return the path of the file, which may not exist."""
     configured = environ.get(TRUSSRC_VARIABLE, "").strip()
     return Path(configured or DEFAULT_PATH).expanduser()
 
 
 def read_sections(path: Path) -> dict[str, Section]:
-    """Sections of the file; none if there is no file. Raises ConfigurationError; quotes no content."""
+    """Read the sections of the file; none without a file. Raises ConfigurationError; quotes no content."""
     problem = ""
     try:
         return sections_of(path.read_bytes(), path)
@@ -37,7 +37,7 @@ def read_sections(path: Path) -> dict[str, Section]:
 
 
 def sections_of(content: bytes, path: Path) -> dict[str, Section]:
-    """Sections in the content of a file. Raises ConfigurationError, which names ``path`` alone."""
+    """Parse the sections in a file's content. Raises ConfigurationError, which names only ``path``."""
     parser = ConfigParser(interpolation=None)
     problem = ""
     try:
@@ -45,7 +45,7 @@ def sections_of(content: bytes, path: Path) -> dict[str, Section]:
     except UnicodeDecodeError:
         problem = "it is not UTF-8 text"
     except IniError as error:
-        # Never the parser's own message: it quotes the line, which may hold a key.
+        # Never include the parser's own message: it quotes the line, which may hold a key.
         line = getattr(error, "lineno", None)
         problem = "it is not a well-formed INI file" + (f" (line {line})" if line else "")
     if problem:
@@ -54,7 +54,7 @@ def sections_of(content: bytes, path: Path) -> dict[str, Section]:
 
 
 def readable_by_others(path: Path) -> str | None:
-    """The file's mode, as chmod takes it, if others than its owner may read or write it."""
+    """Return the file's mode, as chmod takes it, if anyone but its owner can read or write it."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -62,22 +62,22 @@ def readable_by_others(path: Path) -> str | None:
     return f"{mode:o}" if mode & 0o077 else None
 
 
-# The lines as configparser tells them apart, with its default signs.
+# Classify lines as configparser does with its default prefixes.
 _HEADER = re.compile(r"\s*\[(?P<name>.+)\]")
 _OPTION = re.compile(r"(?P<name>[^\s=:#;\[][^=:]*?)\s*[=:].*")
 _NAME = re.compile(r"[^\[\]\x00-\x1f\x7f\s](?:[^\[\]\x00-\x1f\x7f]*[^\[\]\x00-\x1f\x7f\s])?")
 
 
 def check_section_name(name: str) -> None:
-    """Raises ConfigurationError for a name that no section of the file can have."""
+    """Raise ConfigurationError if the name is not valid for a section."""
     if not _NAME.fullmatch(name) or name == "DEFAULT" or name.startswith("<"):
         raise ConfigurationError(f"{name!r} cannot be a remote's name: letters, digits, dots and dashes can")
 
 
 def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Collection[str] = ()) -> None:
-    """Set options of a section, made if need be, and drop those of ``without``; mode 0600 afterwards.
+    """Set options of a section, creating it if necessary, and drop those in ``without``; sets mode 0600.
 
-    Raises ConfigurationError if the file cannot be read or written as it is; it is left alone then.
+    Raises ConfigurationError if the file cannot be read or written; it is left unchanged then.
     """
     check_section_name(name)
     content = _read(path)
@@ -94,7 +94,7 @@ def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Co
 
 
 def remove_section(path: Path, name: str) -> bool:
-    """Drop a section but for its comments; whether there was one. Raises ConfigurationError."""
+    """Delete a section except for its comments; return True if it existed. Raises ConfigurationError."""
     content = _read(path)
     before = sections_of(content, path)
     lines = _lines(content)
@@ -110,7 +110,7 @@ def remove_section(path: Path, name: str) -> bool:
 def _changed(
     block: list[str], values: Mapping[str, str], without: Collection[str], newline: str
 ) -> Iterator[str]:
-    """The section's lines with the new values where the old ones stood, and new options below the last."""
+    """Yield the section's lines with changed values in place, and new options below the last one."""
     left = dict(values)
     last_line = max(index for index, line in enumerate(block) if line.strip())
     in_dropped_option = False
@@ -145,7 +145,7 @@ def _appended(lines: list[str], name: str, values: Mapping[str, str], newline: s
 
 
 def _span(lines: list[str], name: str) -> tuple[int | None, int]:
-    """Where a section starts and ends; no start if there is none of that name."""
+    """Return the start and end of a section; start is None if it does not exist."""
     start = None
     for index, line in enumerate(lines):
         header = _HEADER.match(line.removeprefix("\ufeff"))
@@ -159,7 +159,7 @@ def _span(lines: list[str], name: str) -> tuple[int | None, int]:
 
 
 def _option_of(line: str) -> str | None:
-    """The option that a line sets, as configparser names it."""
+    """Return the option that a line sets, as configparser names it."""
     if line[:1].isspace():
         return None
     match = _OPTION.match(line)
@@ -167,7 +167,6 @@ def _option_of(line: str) -> str | None:
 
 
 def _continues(line: str) -> bool:
-    """Whether a line goes on with the value of the option above it."""
     return line[:1].isspace() and bool(line.strip()) and not line.lstrip().startswith(("#", ";"))
 
 
@@ -186,7 +185,7 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, lines: list[str], expected: Mapping[str, Section]) -> None:
-    """Replace the file, provided that it now says what is meant. Raises ConfigurationError."""
+    """Replace the file after checking that it then has the intended values. Raises ConfigurationError."""
     content = "".join(lines).encode()
     if sections_of(content, path) != expected:
         raise ConfigurationError(
@@ -194,7 +193,7 @@ def _write(path: Path, lines: list[str], expected: Mapping[str, Section]) -> Non
         )
     problem = ""
     try:
-        target = path.resolve()  # a link into somebody's collection of settings stays a link
+        target = path.resolve()  # keep a symbolic link, for example into a dotfiles folder
         target.parent.mkdir(parents=True, exist_ok=True)
         write_private(target, content)
         return

@@ -1,1 +1,4 @@
-"""One module a noun of the REST API: each call builds a request, sends it, and parses the answer."""
+"""Resources of the REST API, one module per noun.
+
+Each call builds a request, sends it and parses the answer.
+"""

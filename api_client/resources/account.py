@@ -1,4 +1,4 @@
-"""What belongs to the organisation."""
+"""Envelopes of the organization's resources."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SecretsAnswer(TypedDict):
 
 @with_config(TOLERANT)
 class Acknowledged(TypedDict):
-    """An answer of which nothing is needed."""
+    """Answer whose content is not needed."""
 
 
 TEAMS = TypeAdapter(TeamsAnswer)
@@ -62,44 +62,44 @@ _SECRET = TypeAdapter(Secret)
 
 
 class Account:
-    """What belongs to the organisation rather than to a job. Every method raises RequestError."""
+    """Resources that belong to the organization, not to a job. Every method raises RequestError."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def teams(self) -> list[Team]:
-        """The teams that the key can see."""
+        """Return the teams that the key can see."""
         return (await self._transport.request("GET", route("teams"), TEAMS))["teams"] or []
 
     async def me(self) -> UserInfo:
-        """Whom the key belongs to."""
+        """Return the user that the key belongs to."""
         return await self._transport.request("GET", route("users", "me"), _USER)
 
     async def log_out(self) -> None:
-        """End the OAuth login that the key is of (the official client's route, not in the description)."""
+        """End the OAuth login of the key (the official client's route, not in the API description)."""
         path = route("users", "auth", "logout")
-        # An answer without content is as good as any.
+        # An answer without content is valid too.
         with suppress(InvalidAnswer):
             await self._transport.request("POST", path, ACKNOWLEDGED, retry=ONE_ATTEMPT)
 
     async def instance_types(self) -> list[InstanceType]:
-        """The machines there are."""
+        """Return the available machines."""
         answer = await self._transport.request("GET", route("instance_types"), INSTANCE_TYPES)
         return answer["instance_types"] or []
 
     async def instance_type_prices(self) -> list[InstanceTypePrice]:
-        """The machines with their prices in USD per minute and node."""
+        """Return the machines with their prices in USD per minute and node."""
         path = route("instance_type_prices")
         answer = await self._transport.request("GET", path, INSTANCE_TYPE_PRICES)
         return answer["instance_types"] or []
 
     async def secrets(self, team_id: str | None = None) -> list[Secret]:
-        """Names of the secrets, of the default team unless told; values are never answered."""
+        """Return the names of secrets, by default of the default team; the API never returns their values."""
         answer = await self._transport.request("GET", _secrets_route(team_id), SECRETS)
         return answer["secrets"] or []
 
     async def upsert_secret(self, name: str, value: str | SecretStr, team_id: str | None = None) -> Secret:
-        """Set a secret, made if there is none of that name."""
+        """Set a secret, creating it if it does not exist."""
         plain = value.get_secret_value() if isinstance(value, SecretStr) else value
         body = {"name": name, "value": plain}
         return await self._transport.request("POST", _secrets_route(team_id), _SECRET, body=body)

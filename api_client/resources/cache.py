@@ -1,4 +1,4 @@
-"""The cache of a project."""
+"""The cache screen of a project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from api_client.models import CacheSummary
 from api_client.models.cache import CacheListing, NotAListing, read_listing
 from api_client.resources.projects import Projects
 
-# Null is a documented client's idea of "no cache"; what the server does is not documented (facts, 2.2).
+# A documented client treats null as "no cache"; the server's behavior is not documented (facts, 2.2).
 _SUMMARY: TypeAdapter[CacheSummary | None] = TypeAdapter(
     CacheSummary | None, config=ConfigDict(defer_build=True)
 )
@@ -22,10 +22,10 @@ Answer = TypeVar("Answer")
 
 
 class _ListingReader:
-    """Reads as a TypeAdapter does, as far as an answer's decoding asks for it."""
+    """Implements the part of TypeAdapter's interface that decoding an answer needs."""
 
     def validate_json(self, content: bytes) -> CacheListing | None:
-        """Raises NotDecodable."""
+        """Parse an answer. Raises NotDecodable."""
         try:
             return read_listing(content)
         except NotAListing as problem:
@@ -33,21 +33,21 @@ class _ListingReader:
 
 
 class Cache:
-    """What a project's most recent job left in its cache."""
+    """Content of a project's cache, as its most recent job left it."""
 
     def __init__(self, transport: Transport, projects: Projects) -> None:
         self._transport = transport
         self._projects = projects
 
     async def summary(self, project_id: str) -> CacheSummary | None:
-        """The files of a project's cache, or None if it has none. Raises RequestError."""
+        """Return the files of a project's cache, or None if it has none. Raises RequestError."""
         summary = await self._get(project_id, _SUMMARY)
         return summary if summary is not None and summary.model_fields_set else None
 
     async def listing(self, project_id: str) -> CacheListing | None:
-        """What ``summary`` tells in plain records, a third of the memory: for very many files.
+        """Return the data of ``summary`` as plain records, which take a third of the memory.
 
-        None if the project has no cache. Raises RequestError.
+        Use it for very many files. Returns None if the project has no cache. Raises RequestError.
         """
         return await self._get(project_id, cast("TypeAdapter[CacheListing | None]", _ListingReader()))
 
@@ -56,6 +56,7 @@ class Cache:
         try:
             return await self._transport.request("GET", path, adapter)
         except NotFound:
-            # No cache, or no project? If it is the project, this raises NotFound again.
+            # Either the cache or the project does not exist. If it is the project, this raises NotFound
+            # again.
             await self._projects.get(project_id)
             return None

@@ -1,4 +1,4 @@
-"""A team's limit."""
+"""Envelopes of team capacity."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _CAPACITY = TypeAdapter(TrainingCapacity)
 
 
 class Capacity:
-    """How many GPUs there are, and how many are in use. Every method raises RequestError."""
+    """GPU limits and usage. Every method raises RequestError."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def get(self) -> TrainingCapacity:
-        """Capacity of the organisation and of its teams, by GPU type."""
+        """Return the capacity of the organization and its teams, by GPU type."""
         return await self._transport.request("GET", route("training", "capacity"), _CAPACITY)
 
     async def update(self, *, team_id: str, gpu_type: str, max_gpus: int) -> TeamGpuCapacity:
-        """Set how many GPUs of a type a team may use. Admins of the organisation only."""
+        """Set a team's limit for a GPU type. Admins of the organization only."""
         body = {"team_id": team_id, "gpu_type": gpu_type, "max_gpus": max_gpus}
         path = route("training", "capacity")
         return (await self._transport.request("PATCH", path, TEAM_CAPACITY, body=body))["team_gpu_capacity"]

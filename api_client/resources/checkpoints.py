@@ -25,7 +25,7 @@ CHECKPOINTS = TypeAdapter(CheckpointsAnswer)
 
 
 FILES_PAGE_SIZE = 1000
-"""The API's own default (API facts, 2.2)."""
+"""The API's default (API facts, 2.2)."""
 
 _FILES_PAGE = TypeAdapter(CheckpointFilesPage)
 
@@ -34,43 +34,43 @@ FileList = list[CheckpointFile]
 
 
 class Checkpoints:
-    """Checkpoints. Every method raises RequestError."""
+    """Checkpoints and their files. Every method raises RequestError."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def list(self, project_id: str, job_id: str) -> CheckpointList:
-        """All checkpoints of a job, in the server's order (the API has no paging here)."""
+        """Return all checkpoints of a job, in the server's order (the API has no paging here)."""
         path = job_route(project_id, job_id, "checkpoints")
         return (await self._transport.request("GET", path, CHECKPOINTS))["checkpoints"] or []
 
     async def files_page(
         self, project_id: str, job_id: str, *, page_size: int = FILES_PAGE_SIZE, page_token: int = 0
     ) -> CheckpointFilesPage:
-        """A page of the files of all checkpoints: ``page_size`` (at least 1) from offset ``page_token`` on.
+        """Return a page of the files of all checkpoints: ``page_size`` (at least 1) from ``page_token`` on.
 
-        Their URLs are presigned: fetch them without a key.
+        ``page_token`` is an offset. The URLs are presigned: fetch them without a key.
         """
         path = job_route(project_id, job_id, "checkpoint_files")
         query = {"page_size": page_size, "page_token": page_token}
         return await self._transport.request("GET", path, _FILES_PAGE, query=query)
 
     async def files(self, project_id: str, job_id: str) -> AsyncIterator[CheckpointFile]:
-        """The files of all checkpoints, page after page. Their URLs are presigned: fetch without a key."""
+        """Yield the files of all checkpoints, reading all pages. URLs are presigned: fetch without a key."""
         token: int | None = 0
         while token is not None:
             page = await self.files_page(project_id, job_id, page_token=token)
             for file in page.presigned_urls:
                 yield file
             following = page.next_page_token
-            # An empty page ends it too, and a token that does not move on would turn in circles.
+            # An empty page also ends the listing, and a token that does not advance would loop forever.
             token = following if page.presigned_urls and following is not None and following > token else None
 
     async def files_of(self, project_id: str, job_id: str, checkpoint_id: str) -> FileList:
-        """The files of one checkpoint, of all nodes, in the server's order.
+        """Return the files of one checkpoint, of all nodes, in the server's order.
 
-        The API lists those of all checkpoints together, so every page is read. The root checkpoint, ``.``,
-        has the files that belong to no other one.
+        The API lists the files of all checkpoints together, so every page is read. The root checkpoint,
+        ``.``, holds the files that belong to no other.
         """
         others: set[str] = set()
         if checkpoint_id == ROOT_CHECKPOINT:

@@ -1,8 +1,8 @@
-"""What all envelopes have in common."""
+"""Configuration shared by all envelopes."""
 
 from __future__ import annotations
 
 from pydantic import ConfigDict
 
 TOLERANT = ConfigDict(extra="ignore", defer_build=True)
-"""Validators are built when an answer is first read: most commands need two or three of them."""
+"""Build validators when an answer is first parsed: most commands need two or three of them."""

@@ -1,4 +1,4 @@
-"""The few things that only the GraphQL endpoint of the app host can do."""
+"""The few operations that only the app host's GraphQL endpoint supports."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _ANSWER = TypeAdapter(_GraphqlAnswer)
 
 
 class Graphql:
-    """Queries and mutations (API facts, 2.4)."""
+    """GraphQL queries and mutations (API facts, 2.4)."""
 
     def __init__(self, transport: Transport, remote: Remote) -> None:
         self._transport = transport
         self._remote = remote
 
     async def execute(self, query: str, variables: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The ``data`` of the answer. Queries are repeated like a GET, mutations are not.
+        """Return the ``data`` of the answer. Queries are retried like a GET, mutations are not.
 
         Raises BadRequest if the answer has errors (they come with status 200), RequestError otherwise.
         """

@@ -1,4 +1,4 @@
-"""Why a job waits."""
+"""Envelopes of the queue."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ QUEUE_CONTEXT = TypeAdapter(QueueContext)
 
 @with_config(TOLERANT)
 class JobsAnswer(TypedDict):
-    """Jobs of a project, or found by a search."""
+    """Jobs of a project, or search results."""
 
     training_jobs: list[TrainingJob] | None
 
 
 @with_config(TOLERANT)
 class JobAnswer(TypedDict):
-    """One job, got, created, changed or stopped."""
+    """A job after a get, create, update or stop request."""
 
     training_job: TrainingJob
 
@@ -51,7 +51,7 @@ DOWNLOAD = TypeAdapter(DownloadAnswer)
 
 
 STATUS_INTERVAL_S = 5.0
-"""Seconds between two looks at a watched job."""
+"""Interval for polling a watched job, in seconds."""
 
 _JOB = TypeAdapter(TrainingJob)
 _TOMBSTONE = TypeAdapter(JobTombstone)
@@ -63,12 +63,12 @@ UrlList = list[str]
 
 
 def job_route(project_id: str, job_id: str, *rest: str) -> str:
-    """The path of a job, or of something below it."""
+    """Build the path of a job, or of something below it."""
     return route("training_projects", project_id, "jobs", job_id, *rest)
 
 
 class Jobs:
-    """Jobs: what they are and what can be done to them. Every method raises RequestError."""
+    """Training jobs and actions on them. Every method raises RequestError."""
 
     def __init__(self, transport: Transport, projects: Projects, clock: Clock) -> None:
         self._transport = transport
@@ -77,7 +77,7 @@ class Jobs:
         self._lists = cast("TypeAdapter[JobsAnswer]", KnownItems(JOBS, "training_jobs", _JOB))
 
     async def list(self, project_id: str) -> JobList:
-        """All jobs of a project, in the server's order (the API has no paging here)."""
+        """Return all jobs of a project, in the server's order (the API has no paging here)."""
         path = route("training_projects", project_id, "jobs")
         return (await self._transport.request("GET", path, self._lists))["training_jobs"] or []
 
@@ -89,9 +89,10 @@ class Jobs:
         statuses: Iterable[str] | None = None,
         retry: RetryPolicy | None = None,
     ) -> JobList:
-        """Jobs of the whole organisation that match all that is given, newest first.
+        """Return the organization's jobs that match all given filters, newest first.
 
-        ``statuses`` are the API's own names. A POST, but it only reads, so it is repeated like a GET.
+        ``statuses`` are the API's own names. This is a POST, but it only reads, so it is retried like a
+        GET.
         """
         body: dict[str, Any] = {"order_by": _NEWEST_FIRST}
         if project_id is not None:
@@ -107,14 +108,14 @@ class Jobs:
         return answer["training_jobs"] or []
 
     async def get(self, project_id: str, job_id: str, *, retry: RetryPolicy | None = None) -> TrainingJob:
-        """One job."""
+        """Return a job."""
         path = job_route(project_id, job_id)
         return (await self._transport.request("GET", path, JOB, retry=retry))["training_job"]
 
     async def find(self, job_id: str) -> TrainingJob:
-        """A job by its id alone: by a search, or project by project where a server has no search.
+        """Find a job by its id: with a search, or project by project if the server has no search.
 
-        Raises NotFound if there is no such job.
+        Raises NotFound if the job does not exist.
         """
         try:
             candidates = await self.search(job_id=job_id)
@@ -123,7 +124,7 @@ class Jobs:
                 raise
             candidates = await self._all_until(job_id)
         for job in candidates:
-            # A server that does not know the filter answers with other jobs too.
+            # A server that does not know the filter returns other jobs too.
             if job.id == job_id:
                 return job
         raise NotFound(
@@ -134,7 +135,7 @@ class Jobs:
         )
 
     async def _all_until(self, job_id: str) -> JobList:
-        """The jobs of the project that has that job, or none."""
+        """Return the jobs of the project that has the job, or none."""
         for project in await self._projects.list():
             jobs = await self.list(project.id)
             if any(job.id == job_id for job in jobs):
@@ -142,7 +143,7 @@ class Jobs:
         return []
 
     async def create(self, project_id: str, training_job: Mapping[str, Any]) -> TrainingJob:
-        """Start a job; ``training_job`` is the API's own shape (image, compute, runtime …)."""
+        """Start a job; ``training_job`` has the API's own structure (image, compute, runtime …)."""
         path = route("training_projects", project_id, "jobs")
         body = {"training_job": dict(training_job)}
         return (await self._transport.request("POST", path, JOB, body=body))["training_job"]
@@ -155,7 +156,7 @@ class Jobs:
         priority: int | None = None,
         availability_model: str | None = None,
     ) -> TrainingJob:
-        """Change a waiting job; what is None stays. Raises ValueError if nothing is given."""
+        """Update a waiting job; None leaves a value unchanged. Raises ValueError if nothing is given."""
         changes = {"priority": priority, "availability_model": availability_model}
         body = {name: value for name, value in changes.items() if value is not None}
         if not body:
@@ -169,7 +170,7 @@ class Jobs:
         return (await self._transport.request("POST", path, JOB, body={}))["training_job"]
 
     async def recreate(self, project_id: str, job_id: str) -> TrainingJob:
-        """Start a new job of the same configuration; the answer is the new one."""
+        """Start a new job with the same configuration and return it."""
         path = job_route(project_id, job_id, "recreate")
         return (await self._transport.request("POST", path, JOB))["training_job"]
 
@@ -178,13 +179,13 @@ class Jobs:
         return await self._transport.request("DELETE", job_route(project_id, job_id), _TOMBSTONE)
 
     async def download_urls(self, project_id: str, job_id: str) -> UrlList:
-        """Presigned URLs of the job's uploaded code; the first is the archive. Fetch without a key."""
+        """Return presigned URLs of the job's uploaded code; the first is the archive. Fetch without a key."""
         path = job_route(project_id, job_id, "download")
         answer = await self._transport.request("GET", path, DOWNLOAD)
         return answer["artifact_presigned_urls"] or []
 
     async def queue_context(self, job_id: str) -> QueueContext:
-        """Why a job waits, and its history. Admins of the organisation only; others get Unauthorized."""
+        """Return why a job waits, and its history. Organization admins only; others get Unauthorized."""
         return await self._transport.request(
             "GET", route("training", "jobs", job_id, "queue_context"), QUEUE_CONTEXT
         )
@@ -192,8 +193,8 @@ class Jobs:
     async def watch(
         self, project_id: str, job_id: str, *, interval_s: float = STATUS_INTERVAL_S
     ) -> AsyncIterator[TrainingJob]:
-        """The job now and every ``interval_s`` seconds, until it has ended."""
-        from api_client.streams.job_poller import watch_job  # a short command watches nothing
+        """Yield the job now and every ``interval_s`` seconds, until it has ended."""
+        from api_client.streams.job_poller import watch_job  # short commands do not watch jobs
 
         policy = self._transport.retry.for_polling()
 

@@ -21,32 +21,32 @@ from api_client.streams.retry import readable
 
 LOG_PAGE = TypeAdapter(LogsPage)
 MAX_PAGE = 1000
-"""Most lines that the API answers at once (API facts, 2.2)."""
+"""Maximum number of lines that the API returns at once (API facts, 2.2)."""
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""How far before a job's creation its first line may be stamped: nodes have clocks of their own."""
+"""Maximum time by which a job's first line may precede its creation: nodes have their own clocks."""
 
 FUTURE = timedelta(days=1)
-"""How far the stamps of the newest lines may be after our own present, whatever clocks are wrong."""
+"""Maximum time by which the newest lines may be ahead of our clock, in case clocks are wrong."""
 
 PARTS_IN_FLIGHT = 3
-"""So many parts of a long history are read at once: more are slower, not faster (measured)."""
+"""Parts of a long history read concurrently: more are slower, not faster (measured)."""
 
 UNKNOWN_START = timedelta(days=7)
-"""How far back to read for a job whose creation time the server does not tell."""
+"""Start of reading, relative to now, if the server does not return the job's creation time."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def epoch_ms(moment: datetime) -> int:
-    """Milliseconds since the epoch, rounded down. Raises ValueError for a datetime without zone."""
+    """Convert to milliseconds since the epoch, rounded down. Raises ValueError without a timezone."""
     if moment.tzinfo is None:
         raise ValueError("a datetime without time zone")
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def start_of(job: TrainingJob, clock: Clock) -> datetime:
-    """From when on a job may have lines and samples."""
+    """Return the earliest time of a job's lines and samples."""
     if job.created_at is None:
         return clock.now() - UNKNOWN_START
     return job.created_at - CLOCK_SKEW
@@ -72,11 +72,11 @@ class Logs:
         min_level: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> list[LogRecord]:
-        """Up to ``limit`` (1–1000) lines of a window of epoch milliseconds, at most 7 days long.
+        """Return up to ``limit`` (1–1000) lines of a time range in epoch milliseconds, up to 7 days long.
 
-        Without ``end_ms`` the window ends at the server's present. A ``min_level`` also leaves out lines
-        that have no level. This is the bare route: it says nothing about lines beyond the limit; ``follow``
-        and ``history`` miss none.
+        Without ``end_ms`` the range ends at the server's current time. A ``min_level`` also leaves out
+        lines that have no level. This is the bare route and does not report lines beyond the limit;
+        ``follow`` and ``history`` miss none.
         """
         answer = await self._answer(
             project_id,
@@ -105,13 +105,13 @@ class Logs:
         drain_s: float | None = None,
         retry: RetryPolicy | None = None,
     ) -> AsyncGenerator[LogBatch | LogEnd, None]:
-        """Every line from ``start`` (default: the job's beginning) until the job's end, each once.
+        """Yield every line from ``start`` (default: the job's beginning) until the job's end, each once.
 
-        Ends with a LogEnd. Lines may arrive a minute after the job's end: the stream tells of the end at
-        once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for them; unless given, 65, or
-        more for a log whose lines were seen to come later than that. A job that ended minutes ago is not
-        waited for, nor is one whose server says that its log is complete (our emulator does). ``retry``
-        replaces the client's policy for the stream's own requests.
+        The stream ends with a LogEnd. Lines may arrive a minute after the job's end: the stream reports
+        the end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by
+        default 65, or more for a log whose lines were seen to arrive later than that. It does not wait
+        for a job that ended minutes ago, or if the server says that the log is complete (our emulator
+        does). ``retry`` replaces the client's policy for the stream's own requests.
         """
         policy = (retry or self._transport.retry).for_polling()
 
@@ -144,10 +144,11 @@ class Logs:
         newest_first: bool = False,
         retry: RetryPolicy | None = None,
     ) -> AsyncGenerator[LogBatch, None]:
-        """Every line stamped from ``start`` up to but without ``end``, each once, however long that is.
+        """Yield every line from ``start`` up to ``end`` (exclusive), each once, for any time range.
 
-        Without an ``end`` all there is. With ``newest_first`` the batches go back in time; each batch is in
-        time order all the same. Parts of a long stretch are read at once, and given in order.
+        Without an ``end``, yields all later lines. With ``newest_first`` the batches go back in time, but
+        each batch is in time order. Parts of a long time range are read concurrently and yielded in
+        order.
         """
         stream = read_logs(
             _Window(self, project_id, job_id, retry or self._transport.retry),
@@ -164,9 +165,9 @@ class Logs:
     async def fill(
         self, project_id: str, job_id: str, gap: LogGap, *, retry: RetryPolicy | None = None
     ) -> tuple[LogEntry, ...]:
-        """Try a gap of a stream again: its lines that were not delivered before, in time order.
+        """Retry a gap of a stream: return its lines that were not delivered before, in time order.
 
-        What still cannot be had is a LogGap among them; that may be all of it.
+        Lines that are still not available are represented by a LogGap, which may be the whole range.
         """
         fetch = _Window(self, project_id, job_id, retry or self._transport.retry)
         return await fill_gap(fetch, gap, clock=self._clock)

@@ -16,7 +16,7 @@ from api_client.resources.logs import epoch_ms, start_of
 from api_client.streams.metrics import follow_metrics
 
 METRICS_INTERVAL_S = 5.0
-"""Seconds between two looks at a running job's metrics."""
+"""Interval for polling a running job's metrics, in seconds."""
 
 _METRICS = TypeAdapter(JobMetrics)
 
@@ -39,9 +39,10 @@ class Metrics:
         step_s: int | None = None,
         retry: RetryPolicy | None = None,
     ) -> JobMetrics:
-        """Samples of a window of epoch milliseconds, one every ``step_s`` seconds.
+        """Return the samples of a time range in epoch milliseconds, one every ``step_s`` seconds.
 
-        What is None the server chooses; without any bounds it anchors on a finished job's end.
+        The server chooses values that are None; without any bounds it anchors the range to a finished
+        job's end.
         """
         query = {"start_epoch_millis": start_ms, "end_epoch_millis": end_ms, "step_seconds": step_s}
         path = job_route(project_id, job_id, "metrics")
@@ -57,9 +58,9 @@ class Metrics:
         interval_s: float = METRICS_INTERVAL_S,
         retry: RetryPolicy | None = None,
     ) -> AsyncIterator[JobMetrics]:
-        """The samples from ``start`` (default: the job's beginning) on, then what is new, until its end.
+        """Yield the samples from ``start`` (default: the job's start), then new ones, until the job ends.
 
-        Samples may come again; whoever collects them merges by their times.
+        Samples may be repeated; merge them by their timestamps.
         """
         policy = (retry or self._transport.retry).for_polling()
 

@@ -47,20 +47,20 @@ class Models:
         self._transport = transport
 
     async def list(self) -> ModelList:
-        """All models that the key can see."""
+        """Return all models that the key can see."""
         return (await self._transport.request("GET", route("models"), MODELS))["models"] or []
 
     async def get(self, model_id: str) -> Model:
-        """One model."""
+        """Return a model."""
         return await self._transport.request("GET", route("models", model_id), _MODEL)
 
     async def deployments(self, model_id: str) -> Sequence[Deployment]:
-        """The deployments of a model."""
+        """Return the deployments of a model."""
         path = route("models", model_id, "deployments")
         return (await self._transport.request("GET", path, DEPLOYMENTS))["deployments"] or []
 
     async def deployment(self, model_id: str, deployment_id: str) -> Deployment:
-        """One deployment."""
+        """Return a deployment."""
         path = route("models", model_id, "deployments", deployment_id)
         return await self._transport.request("GET", path, _DEPLOYMENT)
 
@@ -76,7 +76,7 @@ class Models:
         min_level: str | None = None,
         replica: str | None = None,
     ) -> Sequence[LogRecord]:
-        """Up to ``limit`` (1–1000) lines of a window of epoch milliseconds, at most 7 days long."""
+        """Return up to ``limit`` (1–1000) lines of a time range in epoch milliseconds, up to 7 days long."""
         query: dict[str, QueryValue] = {
             "start_epoch_millis": start_ms,
             "end_epoch_millis": end_ms,

@@ -1,4 +1,4 @@
-"""Projects."""
+"""Envelopes of projects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProjectsAnswer(TypedDict):
 
 @with_config(TOLERANT)
 class ProjectAnswer(TypedDict):
-    """One project, got or upserted."""
+    """A project after a get or upsert request."""
 
     training_project: TrainingProject
 
@@ -42,7 +42,7 @@ ProjectList = list[TrainingProject]
 
 
 class Projects:
-    """Projects of the teams that the key belongs to. Every method raises RequestError."""
+    """Projects of the key's teams. Every method raises RequestError."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -50,21 +50,21 @@ class Projects:
         self._lists = cast("TypeAdapter[ProjectsAnswer]", lists)
 
     async def list(self, *, retry: RetryPolicy | None = None) -> ProjectList:
-        """All projects, in the server's order (the API has no paging here)."""
+        """Return all projects, in the server's order (the API has no paging here)."""
         answer = await self._transport.request("GET", route(_PROJECTS), self._lists, retry=retry)
         return answer["training_projects"] or []
 
     async def get(self, project_id: str) -> TrainingProject:
-        """One project."""
+        """Return a project."""
         path = route(_PROJECTS, project_id)
         return (await self._transport.request("GET", path, PROJECT))["training_project"]
 
     async def upsert(
         self, name: str, *, team_id: str | None = None, team_name: str | None = None
     ) -> TrainingProject:
-        """The project of that name, made if there is none; in the default team unless told.
+        """Return the project of that name, creating it if necessary, by default in the default team.
 
-        ``team_id`` decides. ``team_name`` is only sent along, as the official client does.
+        ``team_id`` decides the team. ``team_name`` is only sent along, as the official client does.
         """
         path = route(_PROJECTS) if team_id is None else route("teams", team_id, _PROJECTS)
         project = {"name": name} if team_name is None else {"name": name, "team_name": team_name}
@@ -72,5 +72,5 @@ class Projects:
         return (await self._transport.request("POST", path, PROJECT, body=body))["training_project"]
 
     async def delete(self, project_id: str) -> ProjectTombstone:
-        """Delete it with its jobs, checkpoints that are not deployed, and cache. Cannot be undone."""
+        """Delete a project with its jobs, undeployed checkpoints, and cache. Cannot be undone."""
         return await self._transport.request("DELETE", route(_PROJECTS, project_id), _TOMBSTONE)

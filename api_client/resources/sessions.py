@@ -1,4 +1,4 @@
-"""Sign-in codes of sessions."""
+"""Envelopes of session sign-in codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sessions:
         self._transport = transport
 
     async def auth_codes(self, project_id: str, job_id: str) -> list[AuthCode]:
-        """How to sign in, replica by replica; none for a job without session."""
+        """Return the sign-in codes, one per replica; none for a job without a session."""
         path = job_route(project_id, job_id, "auth_codes")
         return (await self._transport.request("GET", path, AUTH_CODES))["auth_codes"] or []
 
@@ -46,10 +46,10 @@ class Sessions:
         timeout_minutes: int | None = None,
         trigger: str | None = None,
     ) -> InteractiveSessionUpdate:
-        """Change a session; what is None stays, -1 minutes is about ten years.
+        """Update a session; None leaves a value unchanged, -1 minutes is about ten years.
 
-        Never repeated by itself: the API may add the minutes to what is left. Raises ValueError if
-        nothing is given.
+        Never retried automatically: the API may add the minutes to the remaining time. Raises ValueError
+        if nothing is given.
         """
         changes = {"timeout_minutes": timeout_minutes, "trigger": trigger}
         body = {name: value for name, value in changes.items() if value is not None}
@@ -61,7 +61,7 @@ class Sessions:
     async def sign_ssh(
         self, project_id: str, job_id: str, *, public_key: str, replica_id: str | None = None
     ) -> SignedSshCertificate:
-        """A certificate for one SSH connection to a node (``replica_id`` "0", "1" …)."""
+        """Return a certificate for one SSH connection to a node (``replica_id`` "0", "1" …)."""
         body = {"public_key": public_key}
         if replica_id is not None:
             body["replica_id"] = replica_id

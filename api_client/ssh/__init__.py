@@ -1,5 +1,6 @@
-"""SSH to the nodes of a job: a key of one's own, a certificate a connection, and the way through the proxy.
+"""SSH to the nodes of a job: a key pair, a certificate per connection, and the proxy connection.
 
-The protocol is the official client's (truss 0.18, ``truss ssh setup``): the API signs a public key for one
-node and says which proxy leads there; the proxy speaks TLS, wants a token first, and then passes SSH on.
+The protocol is the official client's (truss 0.18, ``truss ssh setup``). The API signs a public key for
+one node and names the proxy that leads there. The proxy speaks TLS, expects a token first, and then
+forwards SSH.
 """

@@ -1,4 +1,4 @@
-"""The way to a node's SSH server: TLS to the proxy, the token, then bytes in both directions."""
+"""Connect to a node's SSH server: TLS to the proxy, the token, then bytes in both directions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _YES = frozenset({"1", "true"})
 
 
 async def relay(ticket: Ticket, *, source: int, sink: int, environ: Mapping[str, str]) -> None:
-    """Connect, and pass bytes between the proxy and two file descriptors until either side ends.
+    """Connect, and copy bytes between the proxy and two file descriptors until either side ends.
 
-    Raises Unreachable where there is no way to the node, AddressRefused for an address that a server may not
-    send us to, ConfigurationError for an unusable one.
+    Raises Unreachable if the node cannot be reached, AddressRefused for an address that a server must not
+    direct us to, and ConfigurationError for an unusable one.
     """
     reader, writer = await _connect(ticket, environ)
     try:
@@ -49,7 +49,7 @@ async def _connect(
     if not host or not port.isdigit() or not 0 < int(port) < 65_536:
         raise ConfigurationError(f"the server named no usable SSH proxy: {ticket.proxy_address[:100]!r}")
     host = host.strip("[]")
-    # The token would travel readably: on this machine alone.
+    # The token would be sent unencrypted, so allow this only on this machine.
     is_plain = environ.get(PLAIN_VARIABLE, "").lower() in _YES and is_loopback(host)
     context = None if is_plain else ssl.create_default_context()
     problem = ""
@@ -78,7 +78,7 @@ async def _connect(
 async def _open_first(
     addresses: list[str], port: int, host: str, context: ssl.SSLContext | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that answers; TLS checks the host's name."""
+    """Connect to the first address that answers; TLS verifies the host name."""
     problem: OSError | None = None
     for address in addresses:
         try:

@@ -1,4 +1,4 @@
-"""Host names of nodes, as the official client has them: ``training-job-<job>-<node>.ssh.baseten.co``."""
+"""Host names of nodes, as in the official client: ``training-job-<job>-<node>.ssh.baseten.co``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from api_client.models import SignedSshCertificate
 SUFFIX = ".ssh.baseten.co"
 PREFIX = "training-job-"
 PATTERN = f"{PREFIX}*{SUFFIX}"
-"""Every such host, as ssh_config writes it."""
+"""Pattern for all such hosts in ssh_config."""
 
 _LABEL = r"[A-Za-z0-9_-]+"
 _HOST = re.compile(
@@ -30,7 +30,7 @@ _HOST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NodeHost:
-    """A node of a job, and the remote that the name mentions, if any."""
+    """Node of a job, and the remote that the host name includes, if any."""
 
     job_id: str
     node: int
@@ -38,13 +38,13 @@ class NodeHost:
 
     @property
     def name(self) -> str:
-        """The host's name."""
+        """Host name of the node."""
         remote = f".{self.remote_name}" if self.remote_name else ""
         return f"{PREFIX}{self.job_id}-{self.node}{remote}{SUFFIX}"
 
 
 def parse_host(name: str) -> NodeHost:
-    """The node that a host's name means. Raises ConfigurationError."""
+    """Parse a host name to its node. Raises ConfigurationError."""
     match = _HOST.fullmatch(name)
     if match is None:
         raise ConfigurationError(f"{name!r} is no node's host name: {PREFIX}JOB-NODE{SUFFIX}")
@@ -52,7 +52,7 @@ def parse_host(name: str) -> NodeHost:
 
 
 def node_host(job_id: str, node: int) -> NodeHost:
-    """The host of a node. Raises ConfigurationError for a job id that no host name can hold."""
+    """Return the host of a node. Raises ConfigurationError if the job id is not valid in a host name."""
     return parse_host(NodeHost(job_id, node).name)
 
 
@@ -64,7 +64,7 @@ TOKEN_SUFFIX = ".token"
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The proxy's address (``host:port``), the token that it wants, and whither the server may send us."""
+    """The proxy's address (``host:port``), its token, and the addresses that the server may direct us to."""
 
     proxy_address: str
     token: SecretStr
@@ -72,7 +72,7 @@ class Ticket:
 
 
 class SshFolder:
-    """The folder of those files: ``BASETEN_SSH_DIR``, or the given one. Made on first use, mode 0700."""
+    """Folder of these files: ``BASETEN_SSH_DIR``, or the given one. Created on first use, mode 0700."""
 
     def __init__(self, default: Path, environ: Mapping[str, str]) -> None:
         configured = environ.get(FOLDER_VARIABLE, "").strip()
@@ -80,15 +80,15 @@ class SshFolder:
 
     @property
     def key_path(self) -> Path:
-        """The private key."""
+        """Path of the private key."""
         return self.path / KEY_NAME
 
     def certificate_path(self, host: str) -> Path:
-        """The certificate for a host: each has its own, so that connections do not disturb each other."""
+        """Return the path of a host's certificate; each host has its own, so connections do not interfere."""
         return self.path / f"{host}{CERTIFICATE_SUFFIX}"
 
     def public_key(self) -> str:
-        """The public key; the pair is made if there is none. Raises ConfigurationError."""
+        """Return the public key, creating the pair if necessary. Raises ConfigurationError."""
         public = self.key_path.with_suffix(".pub")
         try:
             make_private_folder(self.path)
@@ -101,7 +101,7 @@ class SshFolder:
         raise ConfigurationError(f"no SSH key can be kept in {self.path}: {problem}")
 
     def keep(self, host: NodeHost, signed: SignedSshCertificate, destinations: Destinations) -> None:
-        """Keep certificate and token for the connection that comes next. Raises ConfigurationError."""
+        """Store certificate and token for the next connection. Raises ConfigurationError."""
         content = {
             "proxy_address": signed.proxy_address,
             "token": signed.jwt.get_secret_value(),
@@ -117,7 +117,7 @@ class SshFolder:
         raise ConfigurationError(f"the certificate cannot be kept in {self.path}: {problem}")
 
     def take(self, host: NodeHost) -> Ticket:
-        """The ticket of the connection that is being made; it serves once. Raises ConfigurationError."""
+        """Return the ticket for the current connection; it works only once. Raises ConfigurationError."""
         path = self._token_path(host)
         try:
             content = json.loads(path.read_bytes())

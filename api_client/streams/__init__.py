@@ -1,1 +1,1 @@
-"""Live streams of a job: logs without loss, metrics, status. They are built on plain awaitable reads."""
+"""Live streams of a job: logs without loss, metrics and status, built on plain awaitable reads."""

@@ -1,4 +1,4 @@
-"""What has been delivered already, per millisecond, for as long as late lines may still come."""
+"""Track delivered lines per millisecond, as long as late lines may still arrive."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _Prints: TypeAlias = "array[int]"
 _by_stamp = attrgetter("timestamp_ns")
 
 LONG_LINE_CHARACTERS = 4096
-"""From this length on, what a line costs to be read again is its text."""
+"""From this length on, the cost of reading a line again is its text."""
 
 
 class Ledger:
-    """Tells the lines not delivered before from those that a repeated read brings again.
+    """Finds the lines of repeated reads that were not delivered before.
 
-    Two lines may be identical, so each millisecond is accounted as a multiset: of the lines' 64-bit hashes,
-    8 bytes a line, compared within one millisecond only. It takes whole milliseconds, as RangeReader
-    gives them. ``long_characters`` is how much text of long lines its milliseconds hold.
+    Lines may be identical, so each millisecond is a multiset of the lines' 64-bit hashes: 8 bytes per
+    line, compared only within a millisecond. Input must be whole milliseconds, as RangeReader returns
+    them. ``long_characters`` is the amount of text in long lines.
 
-    Nearly all of what is read again is known, and answered as it was before: a second whose hashes come in
-    the same sequence once more is passed over as a whole.
+    Nearly all repeated lines are known and arrive in the same order as before, so a second with the same
+    sequence of hashes is skipped as a whole.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,10 @@ class Ledger:
         self._passed: dict[int, int] = {}
 
     def admit(self, lines: list[LogLine], remember_from_ms: int) -> list[LogLine]:
-        """The lines (ascending, whole milliseconds) that are new; remembers those of young enough ones."""
+        """Return the new lines among ``lines`` (ascending, whole milliseconds) and track the recent ones.
+
+        Lines before ``remember_from_ms`` are not tracked.
+        """
         fresh: list[LogLine] = []
         prints = array("q", map(hash, lines))
         start = 0
@@ -49,7 +52,7 @@ class Ledger:
             if self._passed.get(second) != sequence:
                 new = self._admitted(lines[start:stop], remember_from_ms)
                 if not new or second * MS_PER_S >= remember_from_ms:
-                    self._passed[second] = sequence  # all of its lines are accounted for now
+                    self._passed[second] = sequence  # all of its lines are tracked now
                 fresh += new
             start = stop
         return fresh
@@ -78,7 +81,7 @@ class Ledger:
         return fresh
 
     def forget_before(self, ms: int) -> None:
-        """Drop the account of everything before ``ms``."""
+        """Stop tracking lines before ``ms``."""
         second = ms // MS_PER_S
         for old in [each for each in self._passed if each <= second]:
             del self._passed[old]

@@ -1,4 +1,4 @@
-"""How a log is followed."""
+"""Settings for following a log."""
 
 from __future__ import annotations
 
@@ -33,28 +33,30 @@ from api_client.streams.reader import RangeReader, Window, windows
 class FollowOptions:
     """Times in seconds; the defaults suit the API as published.
 
-    - ``busy_interval_s`` to ``quiet_interval_s``: from one poll to the next, growing by ``interval_growth`` a
-      poll unless lines flow; one now and then does not count. Each is first seen within 3 s of its arrival.
-    - ``job_interval_s``: from one look at the job to the next.
-    - ``lateness_s``: a line may arrive that long after its stamp (API facts: about a minute).
-    - ``generous_lateness_s``: allowed to lines while those of that stretch are no more than
-      ``generous_lines``, for nodes whose clocks are minutes behind the others'. So long, stamps later than
-      our own present prove no time: their node's clock may be wrong.
-    - ``cheap_lines``: so few unsettled lines are all re-read at every poll, as they fit a small page;
-      ``cheap_characters``: unless their long ones add up to more.
-    - ``ledger_lines``: never keep account of more; lines of a flood like that are settled without having
-      been read again, so late ones among them are not found.
-    - ``edge_overlap_s``: how much a poll of a busy log re-reads.
-    - ``deep_pages_per_s``: what re-reading everything unsettled of a busy log may cost on average, within
-      ``deep_interval_s`` to ``deep_interval_limit_s`` from one such read to the next; and as much again for
-      the last ``lateness_s`` of it. It is half of that in a log of which no such read has found a line for
-      ``calm_after_s``.
-    - ``drain_s``: how long to wait for stragglers once the job was seen to have ended. None decides by what
-      was seen: ``shortest_drain_s`` (a line may arrive a minute late), or longer if lines of this log came
-      later than that, up to ``generous_lateness_s``. The log must have been quiet for ``drain_quiet_s`` too.
-    - ``in_flight``: so many parts of a long history are read at once.
+    - ``busy_interval_s`` to ``quiet_interval_s``: interval of polls, growing by ``interval_growth`` per
+      poll unless lines keep arriving; occasional lines do not count. Each line is first seen within 3 s
+      of its arrival.
+    - ``job_interval_s``: interval for polling the job.
+    - ``lateness_s``: a line may arrive this long after its timestamp (API facts: about a minute).
+    - ``generous_lateness_s``: used instead of ``lateness_s`` while at most ``generous_lines`` lines are
+      tracked, for nodes whose clocks are minutes behind the others'. During this time, timestamps ahead
+      of our own clock are not used as the server's time: their node's clock may be wrong.
+    - ``cheap_lines``: at most this many unsettled lines are all read again at every poll, because they
+      fit a small page; ``cheap_characters``: unless the long ones among them have more text than this.
+    - ``ledger_lines``: maximum number of tracked lines; beyond it, lines are settled without having
+      been read again, so late lines among them are not found.
+    - ``edge_overlap_s``: how much a poll of a busy log reads again.
+    - ``deep_pages_per_s``: maximum average cost of reading everything unsettled of a busy log again,
+      within ``deep_interval_s`` to ``deep_interval_limit_s`` from one such read to the next; and as
+      much again for the last ``lateness_s`` of it. It is half of that in a log in which no such read
+      has found a line for ``calm_after_s``.
+    - ``drain_s``: how long to wait for late lines after the job was seen to have ended. None decides by
+      the log: ``shortest_drain_s`` (a line may arrive a minute late), or longer if lines of this log
+      arrived later than that, up to ``generous_lateness_s``. The log must also have been quiet for
+      ``drain_quiet_s``.
+    - ``in_flight``: number of parts of a long history that are read concurrently.
     - ``clock_margin_s``: how far the server's clock may be ahead of ours and of the newest line.
-    - ``page_limit``: lines a page, at most what the API allows.
+    - ``page_limit``: lines per page, at most the API's maximum.
     """
 
     busy_interval_s: float = 1.0
@@ -81,14 +83,15 @@ class FollowOptions:
 
 
 CALM_FACTOR = 2.0
-"""What has found nothing for long may cost that much less."""
+"""Reads that have found nothing for a long time cost this many times less."""
 
 
 class Rhythm:
-    """Paces one kind of read: the more pages it took the last time, the longer until the next one.
+    """Paces one kind of read: the more pages it took last time, the longer the interval to the next one.
 
-    On average it costs ``pages_per_s`` at most, unless that would take longer than ``limit_s``; it is never
-    due again within ``interval_s``. All in seconds. In a calm time it costs ``CALM_FACTOR`` times less.
+    Its average cost is at most ``pages_per_s``, unless the interval would exceed ``limit_s``; it is never
+    due again within ``interval_s``. All times are in seconds. In a calm period it costs ``CALM_FACTOR``
+    times less.
     """
 
     def __init__(self, clock: Clock, *, pages_per_s: float, interval_s: float, limit_s: float) -> None:
@@ -100,7 +103,7 @@ class Rhythm:
         self._began_s: float | None = None
 
     def is_due(self, within_s: float | None = None, *, calm: bool = False) -> bool:
-        """Whether it is time for the next read, at the latest ``within_s`` after the last one began."""
+        """Return True if the next read is due, at most ``within_s`` after the last one began."""
         if self._began_s is None:
             return True
         wished_s = self._cost_s * CALM_FACTOR if calm else self._cost_s
@@ -110,35 +113,35 @@ class Rhythm:
         return self._clock.monotonic() - self._began_s >= interval_s
 
     def begin(self) -> None:
-        """A read begins now."""
+        """Record the start of a read."""
         self._began_s = self._clock.monotonic()
 
     def end(self, page_count: int) -> None:
-        """The read has ended, and took so many pages."""
+        """Record the end of a read, and the number of pages that it took."""
         self._cost_s = page_count / self._pages_per_s
 
 
 DRAIN_BEYOND_DELAYS_S = 10.0
-"""A straggler may be later than the latest of the late lines seen so far by as much."""
+"""Margin for late lines that are later than any seen so far."""
 
 LONGEST_DRAIN_DEEP_INTERVAL_S = 5.0
 DRAIN_SLACK_S = 5.0
-"""The last read of it all may begin so long before the end of the wait."""
+"""The last full read may begin this long before the end of the wait."""
 
 SELDOM_S = 4.0
-"""After so long without a line, others are hardly close behind the next one."""
+"""After this long without a line, the next one is unlikely to be followed by others soon."""
 
 SHORTEST_PAUSE = 0.3
-"""The least pause between polls, as a part of the interval, when the polls themselves take long."""
+"""Minimum pause between polls, as a fraction of the interval, if the polls themselves take long."""
 
 LONGEST_READ_S = 5.0
-"""A read of new lines stops here even if they never do, and the next poll goes on."""
+"""Limit for one read of new lines, even if more keep arriving; the next poll continues."""
 
 WINDOWS_SEARCHED_FOR_THE_NEWEST = 8
 
 
 class Follower:
-    """One followed log. Use it once, by iterating over ``stream()``."""
+    """Follows one log. Use it once, by iterating over ``stream()``."""
 
     def __init__(
         self,
@@ -176,11 +179,11 @@ class Follower:
 
     @property
     def remembered_lines(self) -> int:
-        """Of how many lines account is kept now."""
+        """Number of lines tracked for deduplication."""
         return self._ledger.line_count
 
     async def stream(self) -> AsyncGenerator[LogBatch | LogEnd, None]:
-        """Batches, and at last the end with the finished job. Raises RequestErrors that will not pass."""
+        """Yield batches, and finally the end with the finished job. Raises permanent RequestErrors."""
         await self._look.look()
         await self._find_the_newest_line()
         async with aclosing(self._read_settled_history()) as batches:
@@ -210,7 +213,7 @@ class Follower:
             yield LogEnd(self._look.finished_job)
 
     def _is_known_complete(self) -> bool:
-        """Whether the server said that no line will come any more, and all were read after that."""
+        """Return True if the server said that the log is complete, and all of it was read after that."""
         return self._look.finished_job is not None and self._has_read_it_complete and self._is_complete()
 
     def _is_drained(self) -> bool:
@@ -221,13 +224,12 @@ class Follower:
         drain_s = self._drain_s()
         if now_s - finished_s < drain_s:
             return False
-        # A long read may have passed a place before its straggler came there.
+        # A long read may have passed a position before its late line arrived.
         if self._quiet_read_began_s - finished_s < max(drain_s - DRAIN_SLACK_S, 0.0):
             return False
         return now_s - self._delivered_s >= min(drain_s, self._options.drain_quiet_s)
 
     def _drain_s(self) -> float:
-        """How long after its end a job's lines may still come."""
         options = self._options
         if options.drain_s is not None:
             return options.drain_s
@@ -235,14 +237,13 @@ class Follower:
         return min(max(options.shortest_drain_s, known_s), options.generous_lateness_s)
 
     def _is_end_to_tell(self) -> bool:
-        """Whether the job was just seen to have ended, and more lines may come all the same."""
+        """Return True if the job's end is new and more lines may still arrive."""
         is_finished = self._look.finished_job is not None and not self._is_complete()
         is_news = is_finished and not self._told_finished
         self._told_finished = is_finished
         return is_news
 
     async def _read_settled_history(self) -> AsyncGenerator[LogBatch, None]:
-        """What is so old that it is final, several parts of it at once; the rest is left to re-reading."""
         start_ms, final_ms = self._settled_ms, self._final_before_ms()
         reader = ParallelReader(self._pages, start_ms, final_ms, in_flight=self._options.in_flight)
         async with aclosing(reader.batches()) as batches:
@@ -254,7 +255,7 @@ class Follower:
         self._settle(final_ms)
 
     def _end_ms(self) -> int:
-        """Well after the server's present, whatever our clock says."""
+        """Return an end well after the server's current time, regardless of our clock."""
         if self._look.job is not None:
             self._server_time.saw_job(self._look.job)
         return max(self._server_time.upper_ms(self._options.clock_margin_s), self._settled_ms + 1)
@@ -264,13 +265,13 @@ class Follower:
         return RangeReader(self._pages, start_ms, until_ms, confirm=confirm, skip=self._gaps)
 
     def _edge_reader(self, start_ms: int) -> RangeReader:
-        """Of what is new: it settles nothing, so what it might miss is found by the reads that do."""
+        """Create a reader for new lines. It settles nothing, so settling reads find what it misses."""
         return RangeReader(
             self._pages, start_ms, self._end_ms(), confirm=False, may_miss=True, skip=self._gaps
         )
 
     async def _find_the_newest_line(self) -> None:
-        """How far the log has come tells the server's time, and so which of the history is settled."""
+        """Find the newest line: it shows the server's time, and thus which part of the history is settled."""
         ranges = windows(self._settled_ms, self._end_ms())
         for start_ms, end_ms in ranges[: -WINDOWS_SEARCHED_FOR_THE_NEWEST - 1 : -1]:
             newest_ns = await self._pages.newest_stamp_ns(start_ms, end_ms)
@@ -287,7 +288,7 @@ class Follower:
         )
 
     async def _poll(self) -> AsyncGenerator[LogBatch, None]:
-        """One look at what is new; at late lines too, if they are cheap to look for or it is time."""
+        """Read new lines, and late lines if that is cheap or due."""
         count = self._delivered_count
         began_s, before_s = self._clock.monotonic(), self._delivered_s
         reads = self._due_reads()
@@ -302,7 +303,7 @@ class Follower:
             self._quiet_read_began_s = began_s
         self._is_quiet = not has_news
         longer_s = min(self._interval_s * self._options.interval_growth, self._options.quiet_interval_s)
-        # A line now and then is seen soon enough without being waited for.
+        # Occasional lines are shown soon enough without frequent polling.
         is_busy = has_news and began_s - before_s <= SELDOM_S
         self._interval_s = self._options.busy_interval_s if is_busy else longer_s
 
@@ -315,7 +316,7 @@ class Follower:
         within_s = LONGEST_DRAIN_DEEP_INTERVAL_S if self._look.finished_s is not None else None
         is_calm = self._clock.monotonic() - self._found_late_s > self._options.calm_after_s
         if self._deep.is_due(within_s, calm=is_calm):
-            self._recent.begin()  # the deep read is one of the last minute, too
+            self._recent.begin()  # the deep read includes the last minute
             reads.append((self._reader(self._settled_ms, edge_ms), self._deep))
         elif self._recent.is_due(calm=is_calm):
             # Most late lines are not later than this, and need not wait for the deep read.
@@ -327,14 +328,14 @@ class Follower:
     async def _read(
         self, reader: RangeReader, rhythm: Rhythm, *, is_caught_up: bool
     ) -> AsyncGenerator[LogBatch, None]:
-        """Read it all; the deep read starts where the log is settled, and settles what can be."""
+        """Read to the end; a deep read starts at the settled position and settles what is final."""
         rhythm.begin()
         began_s = self._clock.monotonic()
         server_ns = self._server_time.lower_ns()
         was_complete = self._is_complete()
         may_settle = rhythm is self._deep
         while not reader.is_done:
-            # Taken before the request: lines that arrive while it is answered may be missing from it.
+            # Computed before the request: lines that arrive while it is answered may be missing from it.
             final_before_ms = self._final_before_ms()
             entries = await reader.next_batch()
             settled_ms = self._settled_ms
@@ -353,8 +354,8 @@ class Follower:
             is_behind_the_edge = reader.end_ms * NS_PER_MS <= self._delivered_ns
             is_long = is_caught_up and self._clock.monotonic() - began_s > LONGEST_READ_S
             if is_long and fresh and not is_behind_the_edge:
-                break  # a flood: look at late lines before reading on
-            # A long re-reading of older lines must not keep the new ones waiting.
+                break  # many new lines: check for late lines before reading on
+            # A long read of older lines must not delay new ones.
             if is_behind_the_edge and self._edge.is_due():
                 edge_reader = self._edge_reader(self._edge_start_ms(overlap_s=0))
                 async with aclosing(self._read(edge_reader, self._edge, is_caught_up=True)) as batches:
@@ -369,7 +370,10 @@ class Follower:
         return max(self._settled_ms, self._delivered_ns // NS_PER_MS - int(overlap_s * MS_PER_S))
 
     def _final_before_ms(self) -> int:
-        """A read made now is final before this: older lines have all arrived, and newer ones never have."""
+        """Return the time before which a read made now is final, because all lines have arrived.
+
+        The result is never after the newest line.
+        """
         if self._ledger.line_count <= self._options.generous_lines:
             lower_ns, lateness_s = self._server_time.cautious_ns(), self._options.generous_lateness_s
         else:
@@ -387,7 +391,7 @@ class Follower:
             self._gaps = [gap for gap in self._gaps if gap[1] > before_ms]
 
     def _fresh(self, entries: list[LogEntry], *, remember_from_ms: int) -> tuple[LogEntry, ...]:
-        """The entries not delivered before, in time order, the late lines among them marked."""
+        """Return the entries not delivered before, in time order, with late lines marked."""
         gaps = [entry for entry in entries if isinstance(entry, LogGap)]
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         fresh = self._ledger.admit(lines, remember_from_ms)

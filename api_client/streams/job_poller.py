@@ -1,4 +1,4 @@
-"""What the lines tell about the server's clock, which may be minutes away from ours."""
+"""Estimate the server's clock, which may be minutes off from ours, from the log lines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from api_client.models.logs import MS_PER_S, NS_PER_MS, NS_PER_S, FetchJob
 from api_client.streams.retry import INVALID_ANSWERS_IN_A_ROW, is_no_answer, may_pass, patiently
 
 DRIFT = 0.999
-"""Our clock may run a little faster than the server's: discount what passes on it."""
+"""Our clock may run a little faster than the server's, so discount the time measured with it."""
 
 
 class ServerTime:
-    """Bounds of the server's present: never before the newest line seen and the time passed since then."""
+    """Bounds of the server's current time, at least the newest line's timestamp plus the time since then."""
 
     def __init__(self, clock: Clock) -> None:
         self.newest_ns: int | None = None
@@ -26,7 +26,7 @@ class ServerTime:
         self._job_ms = 0
 
     def saw_line(self, stamp_ns: int) -> None:
-        """A line of this stamp exists now."""
+        """Record that a line with this timestamp exists now."""
         if self.newest_ns is not None and stamp_ns <= self.newest_ns:
             return
         if stamp_ns > (self.lower_ns() or 0):
@@ -35,24 +35,24 @@ class ServerTime:
         self.newest_ns = stamp_ns
 
     def saw_job(self, job: TrainingJob) -> None:
-        """The job's own dates, which widen what may be the present, but prove nothing about log stamps."""
+        """Use the job's dates, which raise the upper bound but prove nothing about log timestamps."""
         dates = [date for date in (job.created_at, job.updated_at) if date is not None]
         self._job_ms = max([self._job_ms, *map(_epoch_ms, dates)])
 
     def lower_ns(self) -> int | None:
-        """The server's clock shows at least this; None before the first line."""
+        """Return the lower bound of the server's clock; None before the first line."""
         if self.newest_ns is None:
             return None
         passed_s = (self._clock.monotonic() - self._lower_at_s) * DRIFT
         return self._lower_ns + int(passed_s * NS_PER_S)
 
     def upper_ms(self, margin_s: float) -> int:
-        """The server's clock shows less than this if ours is off by ``margin_s`` seconds at most."""
+        """Return the upper bound of the server's clock, if ours is off by at most ``margin_s`` seconds."""
         lower_ms = (self.lower_ns() or 0) // NS_PER_MS
         return max(_epoch_ms(self._clock.now()), self._job_ms, lower_ms) + int(margin_s * MS_PER_S)
 
     def cautious_ns(self) -> int | None:
-        """``lower_ns``, but not after our own present: a line from further on may have a wrong clock."""
+        """Return ``lower_ns``, but at most our current time: a later line may come from a wrong clock."""
         lower_ns = self.lower_ns()
         return None if lower_ns is None else min(lower_ns, _epoch_ms(self._clock.now()) * NS_PER_MS)
 
@@ -62,17 +62,17 @@ def _epoch_ms(moment: datetime) -> int:
 
 
 LONG_OVER_S = 240.0
-"""A job whose last sign of life is this old, by our clock (two minutes off at most), has no stragglers."""
+"""No late lines are expected if the job's last activity is this old by our clock (off by 2 min at most)."""
 
 
 LONGEST_UNREADABLE_S = 600.0
-"""A job that could be read before is not given up sooner: a page that announces repairs is HTML, too."""
+"""Minimum time before giving up on a job that was readable before: a maintenance page is HTML, too."""
 
 
 class JobLook:
-    """The job as last seen: ``job`` (None before the first answer), ``finished_s`` since it was seen to end.
+    """The job as last seen, and the time when it was first seen to have ended.
 
-    ``finished_s`` is monotonic, and None while the job runs.
+    ``job`` is None before the first answer. ``finished_s`` is monotonic, and None while the job runs.
     """
 
     def __init__(self, fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> None:
@@ -91,14 +91,14 @@ class JobLook:
         return self.job if self.finished_s is not None else None
 
     async def look_when_due(self, *, at_once: bool = False) -> None:
-        """Look again if the last look is old enough (or ``at_once``) and the job still ran then."""
+        """Poll the job if the last poll is old enough (or ``at_once``) and the job was still running."""
         now_s = self._clock.monotonic()
         is_due = self._looked_s is None or now_s - self._looked_s >= self._interval_s
         if (is_due or at_once) and self.finished_s is None:
             await self.look()
 
     async def look(self) -> None:
-        """Look now. Errors that may pass change nothing; raises the others."""
+        """Poll the job now. Transient errors change nothing; raises all others."""
         self._looked_s = self._clock.monotonic()
         try:
             self.job = await self._fetch_job()
@@ -115,13 +115,12 @@ class JobLook:
             self.finished_s = self._clock.monotonic()
 
     def _is_given_up(self) -> bool:
-        """Whether answers that cannot be read are no accident any more."""
         if self._unreadable < INVALID_ANSWERS_IN_A_ROW:
             return False
         return self.job is None or self._clock.monotonic() - self._readable_s > LONGEST_UNREADABLE_S
 
     def is_long_over(self, newest_line_ns: int | None) -> bool:
-        """Whether the job and its log ended so long ago that nothing can be on its way any more."""
+        """Return True if the job and its log ended so long ago that no more lines can arrive."""
         job = self.finished_job
         if job is None or job.updated_at is None:
             return False
@@ -130,9 +129,10 @@ class JobLook:
 
 
 async def watch_job(fetch_job: FetchJob, *, clock: Clock, interval_s: float) -> AsyncIterator[TrainingJob]:
-    """The job at once, then again every ``interval_s`` seconds; the finished job is the last.
+    """Yield the job now and every ``interval_s`` seconds; the finished job is the last.
 
-    Outlives errors that may pass. Raises Unauthorized, NotFound and other RequestErrors that will not.
+    Transient errors are retried. Raises Unauthorized, NotFound and other RequestErrors that are
+    permanent.
     """
     while True:
         job = await patiently(fetch_job, clock=clock)

@@ -1,8 +1,8 @@
-"""The log streams: follow a job's log, or read a stretch of it. Every line exactly once.
+"""The log streams: follow a job's log, or read a time range of it. Every line exactly once.
 
-What cannot be had (a millisecond that holds more lines than the API can answer, a window that the server
-cannot answer) becomes a LogGap, never silence. ``read_logs(…, end_ms=S)`` and ``follow_logs(…, start_ms=S)``
-meet exactly.
+Lines that cannot be read (a millisecond with more lines than the API can return, a range that the server
+cannot answer) are reported as a LogGap, never dropped silently. ``read_logs(…, end_ms=S)`` and
+``follow_logs(…, start_ms=S)`` meet exactly.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ async def follow_logs(
     options: FollowOptions | None = None,
     is_complete: IsComplete = lambda: False,
 ) -> AsyncGenerator[LogBatch | LogEnd, None]:
-    """All lines stamped ``start_ms`` (epoch milliseconds) or later, until the job has ended.
+    """Yield all lines from ``start_ms`` (epoch milliseconds) on, until the job has ended.
 
-    Batches of the history (``caught_up`` false), an empty batch at the live edge, then batches as lines
-    arrive, and one LogEnd with the finished job. Lines that are not ``late`` come in time order.
-    Outlives errors that may pass, for as long as it takes; raises the other RequestErrors (Unauthorized,
-    NotFound when the job was deleted, …). Where ``is_complete`` can tell, nothing is waited for at the end.
+    Yields batches of the history (``caught_up`` false), an empty batch at the live edge, then batches as
+    lines arrive, and one LogEnd with the finished job. Lines that are not ``late`` come in time order.
+    Transient errors are retried indefinitely; raises the other RequestErrors (Unauthorized, NotFound if
+    the job was deleted, …). If ``is_complete`` returns True, the stream does not wait for late lines at
+    the end.
     """
     follower = Follower(
         fetch,
@@ -70,11 +71,11 @@ async def read_logs(
     page_limit: int = MAX_PAGE_LINES,
     in_flight: int = 1,
 ) -> AsyncGenerator[LogBatch, None]:
-    """The lines ``start_ms <= t < end_ms`` (epoch milliseconds), a stretch of any length.
+    """Yield the lines ``start_ms <= t < end_ms`` (epoch milliseconds), a time range of any length.
 
-    Batches go forwards in time, or backwards if ``newest_first``; each batch is ascending and tells which
-    ``read_part`` of the time up to now has been read. ``in_flight`` parts of a long stretch are read at
-    once. Outlives errors that may pass; raises the other RequestErrors.
+    Batches go forward in time, or backward if ``newest_first``; each batch is ascending, and its
+    ``read_part`` is the fraction of the time range (up to now) that has been read. ``in_flight`` parts of
+    a long range are read concurrently. Transient errors are retried; raises the other RequestErrors.
     """
     clock = clock or SystemClock()
     pages = PageSource(fetch, clock=clock, limit=page_limit)
@@ -89,9 +90,9 @@ async def read_logs(
 
 
 async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogEntry, ...]:
-    """What a second reading of a gap brings, in time order: the lines not delivered before.
+    """Read a gap again and return the lines not delivered before, in time order.
 
-    What still cannot be had is a LogGap among them. Raises RequestErrors that will not pass.
+    Lines that are still not available are represented by a LogGap. Raises permanent RequestErrors.
     """
     start_ms, end_ms = gap.start_ns // NS_PER_MS, -(-gap.end_ns // NS_PER_MS)
     found: list[LogEntry] = []

@@ -1,4 +1,4 @@
-"""A job's metrics: the history once, then what is new, until the job ends."""
+"""Stream a job's metrics: the history once, then increments, until the job ends."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ FetchMetrics = Callable[..., Awaitable[JobMetrics]]
 """``fetch(start_ms=…, end_ms=…, step_s=…)``, each of which may be None: the server's default."""
 
 OVERLAP_S = 120.0
-"""Samples may arrive late: now and then an increment starts this long before the newest one known …"""
+"""Samples may arrive late: this is the overlap of an increment with the newest known sample, in seconds.
+
+It is used once in ``WHOLE_OVERLAP_EVERY_S`` seconds, ``SHORT_OVERLAP_S`` otherwise.
+"""
 
 WHOLE_OVERLAP_EVERY_S = 20.0
-"""… once in so many seconds: samples of 64 nodes over that time are megabytes …"""
+"""Samples of 64 nodes over the whole overlap are megabytes, so it is used only once in this many seconds."""
 
 SHORT_OVERLAP_S = 15.0
-"""… and else this long before the newest one of the series that lags most, of those not further behind."""
+"""Overlap of all other increments, before the newest sample of the series that lags most.
+
+Series that lag by more than ``OVERLAP_S`` are not counted.
+"""
 
 OVERLAP_STEPS = 3
-"""No overlap is shorter than so many distances of samples."""
+"""Minimum overlap, in sample steps."""
 
 AFTER_THE_END_S = 300.0
-"""A finished job's window ends this long after its last change: skew and stragglers have room."""
+"""A finished job's time range ends this long after its last change, for clock skew and late samples."""
 
 
 async def follow_metrics(
@@ -43,12 +49,11 @@ async def follow_metrics(
     step_s: int | None,
     interval_s: float,
 ) -> AsyncIterator[JobMetrics]:
-    """The metrics from ``start_ms`` on, then increments every ``interval_s`` seconds until the job's end.
+    """Yield the metrics from ``start_ms`` on, then increments every ``interval_s`` seconds until the end.
 
-    Samples may repeat: every increment overlaps the one before, now and then by more. Without ``start_ms``
-    the server chooses the window, which it anchors on the end of a finished job. One more increment follows
-    the job's end.
-    Outlives errors that may pass; raises the other RequestErrors.
+    Samples may be repeated: every increment overlaps the one before, some of them by more. Without
+    ``start_ms`` the server chooses the time range, which it anchors to the end of a finished job. One
+    more increment follows the job's end. Transient errors are retried; raises the other RequestErrors.
     """
     job = await patiently(fetch_job, clock=clock)
     metrics = await _history(fetch, job, clock=clock, start_ms=start_ms, step_s=step_s)
@@ -79,14 +84,14 @@ async def _history(
         call = partial(fetch, start_ms=start_ms, end_ms=end_ms, step_s=step_s)
         return await patiently(call, clock=clock)
     except BadRequest:
-        # The longest window is not published (API facts, 2.2): let the server choose before giving up.
+        # The maximum time range is not published (API facts, 2.2): let the server choose before giving up.
         if start_ms is None:
             raise
         return await patiently(partial(fetch, start_ms=None, end_ms=None, step_s=None), clock=clock)
 
 
 class _Overlap:
-    """Where increments begin: before what is known, by as much as samples may be late."""
+    """Start times of increments: before the known samples, by as much as samples may be late."""
 
     def __init__(self, clock: Clock, step_s: int | None) -> None:
         self._clock = clock
@@ -98,7 +103,6 @@ class _Overlap:
         self._lagging_s = 0.0
 
     def saw(self, metrics: JobMetrics) -> None:
-        """An answer came."""
         ends_s = [end.timestamp() for end in _ends(metrics)]
         if ends_s:
             newest_s = max(ends_s) if self._newest_s is None else max(self._newest_s, *ends_s)
@@ -106,9 +110,9 @@ class _Overlap:
             self._newest_s, self._lagging_s = newest_s, min(alive, default=newest_s)
 
     def next_start_ms(self, start_ms: int | None, *, is_last: bool) -> int | None:
-        """Where the next increment begins; at ``start_ms`` while no sample is known.
+        """Return the start of the next increment; ``start_ms`` while no sample is known.
 
-        The last one is a whole one: no other finds what came late since the one before.
+        The last increment uses the full overlap, because no later one finds the late samples before it.
         """
         if self._newest_s is None:
             return start_ms
@@ -121,12 +125,11 @@ class _Overlap:
 
 
 def newest_sample(metrics: JobMetrics) -> datetime | None:
-    """The time of the newest sample of any node, or None without samples."""
+    """Return the time of the newest sample of any node, or None without samples."""
     return max(_ends(metrics), default=None)
 
 
 def _ends(metrics: JobMetrics) -> Iterator[datetime]:
-    """The time of the newest sample of each series that has any."""
     for samples in _all_series(metrics):
         if samples:
             yield max(map(_stamp_of, samples))

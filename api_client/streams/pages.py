@@ -1,4 +1,4 @@
-"""The stamp of a log record, as servers may write it."""
+"""Parse the timestamp of a log record in any form that servers use."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def stamp_ns_of(value: str | None) -> int | None:
-    """Epoch nanoseconds: the API's way (a string of digits), or an ISO time; None for anything else.
+    """Parse epoch nanoseconds (a string of digits, the API's form) or an ISO time; None for anything else.
 
-    An ISO time without a zone is UTC. Digits beyond microseconds are kept.
+    An ISO time without a timezone is UTC. Digits beyond microseconds are kept.
     """
     if value is None:
         return None
@@ -55,16 +55,16 @@ def _of_iso_time(text: str) -> int | None:
 Direction = Literal["asc", "desc"]
 
 MAX_PAGE_LINES = 1000
-"""The most lines the API answers at once (API facts, 2.2)."""
+"""Maximum number of lines that the API returns at once (API facts, 2.2)."""
 
 TRIES = 4
 TRIES_IN_TROUBLE = 2
-"""A window that was just refused is not worth as long a wait a second time."""
+"""A time range that was just refused is retried less often the next time."""
 
 UNDATED_REMEMBERED = 4096
 
 MAY_BE_FUTURE_MS = 15 * 60 * MS_PER_S
-"""A moment this long before our present, or later, may be in the future of a server whose clock is off."""
+"""Times this long before our current time, or later, may be in the server's future if its clock is off."""
 
 _by_stamp = attrgetter("timestamp_ns")
 _new_line = LogLine._make
@@ -76,11 +76,11 @@ class PageRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its lines inside the window, ascending; lines beyond the bounds were dropped.
+    """Page of a log: its lines inside the time range, ascending; lines beyond the bounds were dropped.
 
-    ``is_full`` when the server may have more, ``is_in_order`` when it answered them sorted. ``next_ms_count``
-    is how many lines were of the millisecond after the window, from a server that counts the end bound in.
-    ``characters`` is how much text it held.
+    ``is_full`` if the server may have more, ``is_in_order`` if it returned them sorted. ``next_ms_count``
+    is the number of lines in the millisecond after the range, from a server whose end bound is inclusive.
+    ``characters`` is the amount of text.
     """
 
     lines: list[LogLine]
@@ -91,17 +91,17 @@ class Page:
 
     @property
     def has_next_ms(self) -> bool:
-        """Whether any were."""
+        """True if the page had lines of the millisecond after the time range."""
         return self.next_ms_count > 0
 
 
 class PageSource:
     """Fetches pages of one log, one at a time.
 
-    Errors that may pass are waited out; a page that alone keeps failing raises PageRefused. Lines of one
-    stamp keep the server's order. A line whose stamp makes no sense is kept: it stands at the edge of the
-    window that the reading comes from (its start when ascending), once however often it is answered.
-    A server that refuses windows which end in its future is asked without an end instead.
+    Transient errors are retried; a page that keeps failing while others work raises PageRefused. Lines
+    with equal timestamps keep the server's order. A line with an invalid timestamp is kept: it is placed
+    at the edge of the range where the reading starts (the start when ascending), once however often it is
+    returned. If a server refuses ranges that end in its future, it is queried without an end.
     """
 
     def __init__(self, fetch: FetchPage, *, clock: Clock, limit: int = MAX_PAGE_LINES) -> None:
@@ -117,10 +117,10 @@ class PageSource:
     async def page(
         self, start_ms: int, end_ms: int, direction: Direction, limit: int, *, until_ms: int | None = None
     ) -> Page:
-        """The lines ``start_ms <= t < end_ms`` of one page, whichever way the server reads the end bound.
+        """Fetch the lines ``start_ms <= t < end_ms`` of one page, even if the server includes the end bound.
 
-        ``until_ms`` asks for another end than the one sent. Raises PageRefused, and RequestErrors that
-        will not pass.
+        ``until_ms`` keeps lines up to another end than the one sent. Raises PageRefused and permanent
+        RequestErrors.
         """
         records = await self._records(start_ms, end_ms, direction, limit)
         start_ns = start_ms * NS_PER_MS
@@ -141,7 +141,7 @@ class PageSource:
         return Page(inside, is_full, is_in_order, next_ms_count, characters)
 
     async def newest_stamp_ns(self, start_ms: int, end_ms: int) -> int | None:
-        """The stamp of the newest line of a window, None if it is empty or the server refuses."""
+        """Return the timestamp of the newest line in the range; None if it is empty or the server refuses."""
         try:
             page = await self.page(start_ms, end_ms, "desc", 1)
         except PageRefused:
@@ -149,7 +149,7 @@ class PageSource:
         return page.lines[-1].timestamp_ns if page.lines else None
 
     async def is_answered_elsewhere(self) -> bool:
-        """Whether the server answers a page far away from any line: a fault is then one page's alone."""
+        """Return True if the server answers a page far from any line: then only one page is at fault."""
         try:
             await self._fetch(start_ms=0, end_ms=1, direction="asc", limit=1)
         except RequestError as error:
@@ -179,7 +179,7 @@ class PageSource:
                 return records
 
     async def _answer(self, start_ms: int, end_ms: int, direction: Direction, limit: int) -> list[LogRecord]:
-        """One request; one more without an end where the server refuses an end in its future."""
+        """Send one request, and one without an end if the server refuses an end in its future."""
         call = partial(self._fetch, start_ms=start_ms, direction=direction, limit=limit)
         now_ms = int(self._clock.now().timestamp() * MS_PER_S)
         records: list[LogRecord] | None = None
@@ -197,7 +197,7 @@ class PageSource:
             except BadRequest as error:
                 if not self._has_answered or start_ms < now_ms - MAY_BE_FUTURE_MS:
                     raise (refusal or error) from None
-                return []  # all of the window is in the server's future
+                return []  # the whole time range is in the server's future
             self._refused_ahead_ms = min(self._refused_ahead_ms, end_ms - now_ms)
         self._has_answered = True
         self.longest_page = max(self.longest_page, len(records))
@@ -237,5 +237,5 @@ class PageSource:
 
 
 def _blames_the_page(error: RequestError) -> bool:
-    """Errors that one page's content may cause: the server's own, unreadable answers, and slowness."""
+    """Return True for errors that a page's content may cause: server faults, unreadable answers, timeouts."""
     return isinstance(error, ServerFault | InvalidAnswer | TimedOut)

@@ -1,10 +1,10 @@
-"""Reads a long stretch of a log faster: several parts of it at once, given out in order.
+"""Read a long time range of a log with several concurrent readers, yielding batches in order.
 
-A page has to be there before the next one can be asked for, so one reader spends a long history waiting.
-The stretch is cut into parts of about as many pages each as the lines seen so far let expect; a few of them
-are read ahead of the one that is being given out. Memory is bounded: a part that is ahead holds a limited
-number of pages and then waits; one that holds far more than expected ends early, and what is left of it is
-cut anew.
+Each page must arrive before the next one can be requested, so one reader spends a long history waiting.
+The range is split into parts that should take about the same number of pages, estimated from the lines
+seen so far, and a few of them are read ahead. Memory is bounded: a part that is ahead holds a limited
+number of pages and then waits; one with far more lines than expected ends early, and the rest of it is
+split again.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from api_client.streams.pages import PageSource
 from api_client.streams.reader import RangeReader, Window
 
 SERIAL_PAGES = 3
-"""A log that is read with so few pages is not worth being cut."""
+"""A log that needs at most this many pages is not worth splitting."""
 
 PART_PAGES = 8
 LONGEST_PART_PAGES = 3 * PART_PAGES
 BUFFERED_BATCHES = LONGEST_PART_PAGES + 2
-"""Batches that a part may be ahead of what is given out."""
+"""Maximum number of batches that a part may buffer."""
 
 SMALLEST_PART_MS = 10
 WIDER_AT_MOST = 8.0
-"""A part is at most so many times as wide as the one before it."""
+"""A part is at most this many times as wide as the one before it."""
 
 
 class ParallelReader:
-    """Reads ``start_ms <= t < end_ms``, ``in_flight`` pages at a time; gives what RangeReader gives."""
+    """Reads ``start_ms <= t < end_ms``, ``in_flight`` pages at a time; yields the same as RangeReader."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ParallelReader:
         self._width_ms = float(SMALLEST_PART_MS)
 
     async def batches(self) -> AsyncGenerator[list[LogEntry], None]:
-        """Batches of entries, none empty. Raises RequestErrors that will not pass. Use it once."""
+        """Yield nonempty batches of entries. Raises permanent RequestErrors. Use it once."""
         if not self._plan:
             return
         whole = self._plan.pop()
@@ -79,7 +79,7 @@ class ParallelReader:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start_parts(self) -> None:
-        """Have the first parts of the plan read; those that are complete wait for their turn."""
+        """Start reading the first parts of the plan; complete ones wait for their turn."""
         busy = position = 0
         while position < min(len(self._plan), 2 * self._in_flight) and busy < self._in_flight:
             item = self._plan[position]
@@ -93,7 +93,6 @@ class ParallelReader:
             position += 1
 
     def _cut(self, window: Window) -> list[Window]:
-        """The part to be read next, and the rest of the window if there is one."""
         start_ms, end_ms = window
         width_ms = int(self._width_ms)
         if end_ms - start_ms <= width_ms * 3 // 2:
@@ -103,11 +102,10 @@ class ParallelReader:
         return [(start_ms, start_ms + width_ms), (start_ms + width_ms, end_ms)]
 
     def _rest(self, window: Window, reader: RangeReader) -> Window:
-        """What a reader has left of its window."""
         return (window[0], reader.position_ms) if self._newest_first else (reader.position_ms, window[1])
 
     def _learn(self, window: Window, reader: RangeReader) -> None:
-        """How wide a part of ``PART_PAGES`` pages is, going by what was just read."""
+        """Estimate the width of a part with ``PART_PAGES`` pages from what was just read."""
         rest_start_ms, rest_end_ms = self._rest(window, reader)
         read_ms = (window[1] - window[0]) - (rest_end_ms - rest_start_ms)
         wished_ms = read_ms / max(reader.page_count, 1) * PART_PAGES
@@ -116,8 +114,6 @@ class ParallelReader:
 
 
 class _Part:
-    """One part, read by a task of its own."""
-
     def __init__(self, reader: RangeReader, window: Window) -> None:
         self.reader = reader
         self.window = window
@@ -125,7 +121,7 @@ class _Part:
         self.task = asyncio.create_task(self._read())
 
     async def next_batch(self) -> list[LogEntry] | None:
-        """The next entries, None at the end. Raises what the reading raised."""
+        """Return the next entries, None at the end. Raises errors of the reading task."""
         batch = await self._batches.get()
         if batch is None:
             await self.task
@@ -138,5 +134,5 @@ class _Part:
                 if entries:
                     await self._batches.put(entries)
         finally:
-            # There is always room for it: a part has fewer batches than that.
+            # There is always room: a part has fewer batches than that.
             self._batches.put_nowait(None)

@@ -1,13 +1,13 @@
-"""A millisecond that holds more lines than a page.
+"""Read a millisecond that holds more lines than a page.
 
-Bounds are in milliseconds, so such a millisecond cannot be paged through; but it can be read from both
-ends: its oldest page and its newest page. Where the two meet, nothing is missing. Where that cannot be
-shown, a gap says so, even if it may turn out to be empty: of two whole pages that only touch, nobody can say
-what was between them.
+Bounds are in milliseconds, so such a millisecond cannot be paged through. It can be read from both ends,
+though: its oldest page and its newest page. If the two overlap, nothing is missing. If an overlap cannot
+be proven, a gap is reported, even if it may turn out to be empty: two full pages that only touch do not
+show what is between them.
 
-Lines of one stamp are the trouble. Where the pages share one line alone, others of its stamp may hide behind
-it: a server that does not turn the order of equal stamps round for the other direction answers the same ones
-from either end, and of two identical lines nobody can say that they are one.
+Lines with equal timestamps are the difficult case. If the pages share only one line, others with its
+timestamp may be hidden behind it: a server that does not reverse the order of equal timestamps for the
+other direction returns the same lines from either end, and two identical lines cannot be told apart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOO_MANY = "the API cannot answer more lines of one millisecond"
 TOO_MANY_ALIKE = "the API cannot answer more lines of one timestamp"
 
 SHORTEST_PROOF = 2
-"""Fewer lines in common, at the end of one page and the start of the other, may be so by chance."""
+"""Minimum overlap of the pages in lines; a shorter one may be a coincidence."""
 
 _Key: TypeAlias = tuple[str, str | None, str | None, str | None]
 
@@ -34,9 +34,9 @@ _Key: TypeAlias = tuple[str, str | None, str | None, str | None]
 def meet(
     oldest: list[LogLine], newest: list[LogLine], end_ns: int, *, are_in_order: bool = True
 ) -> list[LogEntry]:
-    """All entries of a millisecond (which ends at ``end_ns``) from its oldest and its newest full page.
+    """Combine the oldest and the newest full page of a millisecond (which ends at ``end_ns``).
 
-    Both are ascending, lines of one stamp in the server's order, if ``are_in_order``.
+    Both are ascending; with ``are_in_order``, lines with equal timestamps are in the server's order.
     """
     if not newest:
         return [*oldest, gap_holding(oldest[-1].timestamp_ns, end_ns, TOO_MANY, oldest)]
@@ -71,11 +71,12 @@ def _meet_inside_one_stamp(
 
 
 def _shared_run(tail: list[_Key], head: list[_Key]) -> int:
-    """How many lines end the one list and begin the other; 0 if that cannot be said for certain.
+    """Return how many lines end one list and begin the other; 0 if that is uncertain.
 
-    A line that is unique in both lists shows where they would overlap; then all of the overlap must agree
-    and nothing else may be in both. That is no chance if it is ``SHORTEST_PROOF`` lines long; a server that
-    does not turn the order of equal stamps round, or has none, would have to answer them so by accident.
+    A line that is unique in both lists shows where they would overlap; then the whole overlap must match,
+    and no other line may be in both. An overlap of at least ``SHORTEST_PROOF`` lines is not a
+    coincidence: a server that does not reverse the order of equal timestamps, or has none, would have to
+    return them like that by accident.
     """
     in_tail = Counter(tail)
     in_head = Counter(head)
@@ -94,23 +95,23 @@ def _key(line: LogLine) -> _Key:
 
 
 MAX_WINDOW_MS = (7 * 24 - 1) * 3600 * MS_PER_S
-"""The API takes windows of 7 days (API facts, 2.2); an hour less, for a server that moves the end itself."""
+"""The API takes ranges of 7 days (API facts, 2.2); an hour less, in case a server moves the end itself."""
 
 SMALLEST_LIMIT = 50
-"""A refused page is asked for with fewer lines, down to this, before its window is split."""
+"""A refused page is requested with fewer lines, down to this, before its time range is split."""
 
 LIMIT_DIVISOR = 4
 SMALL_PAGE_DIVISOR = 4
-"""A page of less than a quarter of its limit is small: not one that a server's own limit has cut."""
+"""A page of less than a quarter of its limit is small: a server's own limit has not truncated it."""
 
 CUT_PAGE_DIVISOR = 10
-"""Few servers cut pages to less than a tenth of what was asked for, unless by their size in bytes …"""
+"""Few servers truncate pages to less than a tenth of the limit, unless by their size in bytes."""
 
 SMALLEST_CUT_PAGE = 10
-"""… and if they do, to a round number of lines, and not to fewer than these."""
+"""If a server truncates to less than a tenth, then to a round number of lines that is not below this."""
 
 BIG_TEXT_CHARACTERS = 256 * 1024
-"""A page with as much text may have been cut for its size."""
+"""A page with this much text may have been truncated because of its size."""
 
 PIECES = 8
 REFUSALS_OF_THE_SMALLEST = 3
@@ -125,12 +126,13 @@ _by_stamp = attrgetter("timestamp_ns")
 class RangeReader:
     """Reads ``start_ms <= t < end_ms`` in batches of whole milliseconds.
 
-    Each batch is ascending; batches go forwards in time, or backwards if ``newest_first``. The ranges in
-    ``skip`` (ascending, in ms) are left out. A page that is not full ends its window if it is a small one;
-    with ``confirm`` only if asking again from its last line brings no more than a small one either, so that
-    a page cut short loses nothing, and new lines that keep trickling in hold nobody up. Where it ``may_miss``
-    lines, a larger page ends the window too, unless none of that server's was longer.
-    A window that the server cannot answer, while it answers others, is narrowed down and ends as a LogGap.
+    Each batch is ascending; batches go forward in time, or backward if ``newest_first``. The ranges in
+    ``skip`` (ascending, in ms) are left out. A page that is not full ends its range if it is a small one.
+    With ``confirm`` it does so only if another request from its last line also returns at most a small
+    page, so that a truncated page loses nothing, and new lines that keep arriving do not delay the end.
+    If the reader ``may_miss`` lines, a larger page ends the range too, unless none of that server's was
+    longer. A range that the server cannot answer, while it answers others, is narrowed down and ends as a
+    LogGap.
     """
 
     def __init__(
@@ -162,18 +164,18 @@ class RangeReader:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to read."""
+        """True if nothing is left to read."""
         return not self._todo and self._gap is None
 
     @property
     def position_ms(self) -> int:
-        """Reading forwards: everything before this has been read; backwards: everything from it on."""
+        """Position of the reader: everything before it was read, or from it on when reading backward."""
         if self._newest_first:
             return self._todo[-1][1] if self._todo else self.start_ms
         return self._todo[-1][0] if self._todo else self.end_ms
 
     async def next_batch(self) -> list[LogEntry]:
-        """The next entries; empty only at the end. Raises RequestErrors that will not pass."""
+        """Return the next entries; empty only at the end. Raises permanent RequestErrors."""
         while self._todo:
             start_ms, end_ms = self._todo.pop()
             try:
@@ -227,7 +229,6 @@ class RangeReader:
         return list(lines[cut:]), (start_ms, first_ms + 1)
 
     def _is_last(self, page: Page, is_only_the_seam: bool) -> bool:
-        """Whether nothing is left of the window after this page."""
         if page.is_full:
             self._has_confirmed = not self._confirm
             return False
@@ -238,7 +239,7 @@ class RangeReader:
         return False
 
     def _is_small(self, page: Page) -> bool:
-        """Whether a page is so short that the server can hardly have cut it, by any limit of its own."""
+        """Return True if the page is so short that the server is unlikely to have truncated it."""
         count = len(page.lines) + page.next_ms_count
         is_long = count >= self._limit // SMALL_PAGE_DIVISOR and not self._may_miss
         if is_long or page.characters >= BIG_TEXT_CHARACTERS:
@@ -248,15 +249,15 @@ class RangeReader:
         return count < self._limit // CUT_PAGE_DIVISOR and not _is_a_servers_limit(count)
 
     def _is_long(self, page: Page) -> bool:
-        """Whether the server may have more than this page."""
+        """Return True if the server may have more than this page."""
         return page.is_full or not self._is_small(page)
 
     def _may_be_cut(self, page: Page) -> bool:
-        """Whether it may have more of the millisecond that this ascending page ends in."""
+        """Return True if the server may have more of the millisecond that this ascending page ends in."""
         return page.is_full or not (page.has_next_ms or self._is_small(page))
 
     async def _millisecond(self, ms: int, seen: Page, *, oldest: Page | None = None) -> list[LogEntry]:
-        """Everything of one millisecond, which may hold more than a page, as the page ``seen`` tells.
+        """Read one millisecond completely; according to the page ``seen``, it may hold more than a page.
 
         ``oldest`` is that page, if it begins the millisecond.
         """
@@ -278,7 +279,7 @@ class RangeReader:
         return meet(oldest.lines, newest.lines, (ms + 1) * NS_PER_MS, are_in_order=are_in_order)
 
     async def _without_the_next_millisecond(self, ms: int, newest: Page) -> Page:
-        """The newest page of ``ms`` from a server that counts the end bound in, and so filled it up."""
+        """Read the newest page of ``ms`` again, for a server whose inclusive end bound added later lines."""
         self.page_count += 1
         try:
             narrower = await self._pages.page(ms, ms, "desc", self._pages.limit, until_ms=ms + 1)
@@ -287,7 +288,7 @@ class RangeReader:
         return narrower if len(narrower.lines) > len(newest.lines) else newest
 
     async def _narrow(self, reason: str) -> None:
-        """After a refusal: ask for less, then for parts, and at last give up the smallest part."""
+        """Handle a refusal: request fewer lines, then split the range, finally give up its smallest part."""
         if not await self._pages.is_answered_elsewhere():
             return
         if self._limit > SMALLEST_LIMIT:
@@ -304,8 +305,8 @@ class RangeReader:
             return
         self._todo.pop()
         self._lose(start_ms, end_ms, reason)
-        # A long stretch of refusals must not cost a request a millisecond: give up more and more at once,
-        # until lines are read again.
+        # A long range of refusals must not cost one request per millisecond: give up exponentially larger
+        # parts until lines are read again.
         self._smallest_ms *= PIECES
 
     def _lose(self, start_ms: int, end_ms: int, reason: str) -> None:
@@ -322,7 +323,7 @@ class RangeReader:
 
 
 def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Window]:
-    """A range in ascending windows that the API takes, without the ranges in ``skip`` (ascending)."""
+    """Split a range into ascending ranges that the API accepts, without those in ``skip`` (ascending)."""
     found = []
     for skip_start, skip_end in [*skip, (end_ms, end_ms)]:
         stop = min(skip_start, end_ms)
@@ -334,7 +335,7 @@ def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Win
 
 
 def _is_a_servers_limit(count: int) -> bool:
-    """Whether somebody may have chosen this number as the most lines of a page."""
+    """Return True if this number is likely to be a configured page limit."""
     is_power_of_two = not count & (count - 1)
     return count >= SMALLEST_CUT_PAGE and (count % 10 == 0 or count % 25 == 0 or is_power_of_two)
 

@@ -1,6 +1,7 @@
-"""How long to wait after a failed request, and which failures are worth a wait.
+"""Decide which failed requests to retry, and after how long.
 
-The transport has tried a few times already when an error arrives here; a stream outlives the outage.
+The transport has already retried a few times when an error arrives here; a stream continues after the
+outage.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ T = TypeVar("T")
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 3.0
-"""Who watches a run wants it back within seconds of the server's return; one request in 3 s harms nobody."""
+"""Users expect to see a run within seconds of the server's recovery, and 1 request in 3 s is no load."""
 
 LONGEST_WISHED_WAIT_S = 60.0
-"""No server may put us to sleep for longer by its Retry-After."""
+"""Upper limit for a server's Retry-After."""
 
 INVALID_ANSWERS_IN_A_ROW = 6
-"""So many unreadable answers in a row are no accident any more."""
+"""This many consecutive unreadable answers are no longer treated as transient."""
 
 
 def wait_s(failures: int, error: RequestError) -> float:
-    """How many seconds to wait after the given number of failures in a row (1 after the first)."""
+    """Return the delay in seconds after this many consecutive failures (1 after the first)."""
     doubled = FIRST_WAIT_S * 2.0 ** min(max(failures - 1, 0), 16)
     wait = min(doubled, LONGEST_WAIT_S)
     if isinstance(error, RateLimited) and error.retry_after_s is not None:
@@ -34,19 +35,19 @@ def wait_s(failures: int, error: RequestError) -> float:
 
 
 def may_pass(error: RequestError) -> bool:
-    """Whether the same request may succeed later: the retryable errors, and what is no answer of the API."""
+    """Return True if a retry may succeed: after a retryable error, or an answer that is not the API's."""
     return error.retryable or is_no_answer(error)
 
 
 def is_no_answer(error: RequestError) -> bool:
-    """Whether something else spoke in the API's place: a page that announces repairs, or the way to one."""
+    """Return True if the answer is not the API's: a maintenance page, or a redirect to one."""
     return isinstance(error, InvalidAnswer | RedirectRefused)
 
 
 async def patiently(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
-    """The call's result, waiting and calling again while its errors may pass.
+    """Await ``call``, retrying transient errors with backoff.
 
-    Raises a RequestError that will not pass, and an InvalidAnswer or RedirectRefused that keeps coming.
+    Raises permanent RequestErrors, and an InvalidAnswer or RedirectRefused that keeps coming.
     """
     failures = 0
     invalid_answers = 0
@@ -62,7 +63,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
 
 
 async def readable(call: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
-    """The call's result, called again after answers that cannot be read. Raises its RequestErrors."""
+    """Await ``call``, retrying only unreadable answers. Raises its other RequestErrors."""
     for failures in range(1, INVALID_ANSWERS_IN_A_ROW):
         try:
             return await call()

@@ -1,1 +1,1 @@
-"""From a config to a job: the archive, what a caller overrides, the team, and the calls in their order."""
+"""Submit a job: archive, overrides, team selection, and the API calls in order."""

@@ -1,6 +1,6 @@
-"""The archive of a job's code: first a plan of what goes in and what does not, then the file.
+"""Plan and write the archive of a job's code: first decide what is included, then write the file.
 
-An uncompressed tar (API facts, 3.5), written straight from where the files lie.
+It is an uncompressed tar (API facts, 3.5), written directly from the source files.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from api_client.submission.workspace import (
 )
 
 ARCHIVE_NAME = "archive.tgz"
-"""What the file is called, although nothing in it is compressed: the platform's own custom."""
+"""File name of the archive, although it is not compressed: the platform's convention."""
 
 LARGE_BYTES = 1_000_000_000
-"""Over this the documentation advises object storage (API facts, 3.5)."""
+"""Above this size the documentation recommends object storage (API facts, 3.5)."""
 
 MAXIMUM_BYTES = 5 * 1024**3
-"""The platform takes no larger archive (API facts, 3.5)."""
+"""Limit of the platform (API facts, 3.5)."""
 
 _TELL_EVERY_BYTES = 1024 * 1024
 _PLAIN_NAME_BYTES = 100
@@ -42,7 +42,7 @@ _NAMES_IN_A_WARNING = 5
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """What an archive will hold, in its order. ``size_bytes`` is the size of the file to be written."""
+    """Content of an archive, in order. ``size_bytes`` is the size of the file to write."""
 
     files: tuple[ArchivedFile, ...]
     dropped: tuple[DroppedEntry, ...]
@@ -51,10 +51,10 @@ class ArchivePlan:
 
 
 def plan_archive(config_dir: Path, workspace: WorkspaceSettings | None = None) -> ArchivePlan:
-    """Look at the disk and decide; reads no contents. ``config_dir`` is the folder of the config.
+    """Scan the disk and decide what to include; does not read contents. ``config_dir`` has the config.
 
-    Raises ArchiveError for a workspace that cannot be laid out, an unusable ``.truss_ignore``, or more
-    than ``MAXIMUM_BYTES``.
+    Raises ArchiveError for an invalid workspace, an unusable ``.truss_ignore``, or more than
+    ``MAXIMUM_BYTES``.
     """
     layout = lay_out(config_dir, workspace)
     rules = read_ignore_rules(layout.root) if IGNORE_FILE not in layout.excluded else built_in_rules()
@@ -78,11 +78,11 @@ def plan_archive(config_dir: Path, workspace: WorkspaceSettings | None = None) -
 def write_archive(
     plan: ArchivePlan, to: Path, on_progress: Callable[[int, int], object] | None = None
 ) -> Path:
-    """Write the planned archive as a new file, readable by its owner alone; returns ``to``.
+    """Write the planned archive as a new file, readable only by its owner; return ``to``.
 
-    ``on_progress`` is called with bytes of content done and in total; what it raises ends the writing.
-    Blocks; memory does not grow with the size. Raises ArchiveError if a file has vanished or cannot be
-    read, or if the disk is full.
+    ``on_progress`` is called with bytes of content done and in total; an exception from it aborts the
+    writing. Blocks; memory use does not grow with the size. Raises ArchiveError if a file has vanished or
+    cannot be read, or if the disk is full.
     """
     total_bytes = sum(each.size_bytes for each in plan.files)
     meter = _Meter(total_bytes, on_progress)
@@ -94,7 +94,7 @@ def write_archive(
         ):
             for each in plan.files:
                 _add(archive, each, meter)
-                # The tar file remembers every member; we have no use for that.
+                # The tar file remembers every member, which is not needed here.
                 archive.members.clear()  # type: ignore[attr-defined]  # known to the documentation only
     except OSError as error:
         raise ArchiveError(f"can't write the archive to {to}: {why_not_written(error)}") from None
@@ -106,8 +106,6 @@ def write_archive(
 
 
 class _Meter:
-    """Adds up what was read and tells of it, not more often than is of use."""
-
     def __init__(self, total_bytes: int, on_progress: Callable[[int, int], object] | None) -> None:
         self._total_bytes = total_bytes
         self._on_progress = on_progress
@@ -130,8 +128,6 @@ class _Meter:
 
 
 class _MeteredFile:
-    """A file that tells how much of it was read."""
-
     def __init__(self, file: IO[bytes], meter: _Meter) -> None:
         self._file = file
         self._meter = meter
@@ -161,13 +157,13 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _Meter) -> None:
             archive.addfile(member, _MeteredFile(source, meter))
         except OSError as error:
             if error.errno is None:
-                # tarfile's own word for a file that ended before its size.
+                # tarfile's exception for a file that ended before its size.
                 raise ArchiveError(f"{each.path} became shorter while it was read") from None
             raise
 
 
 def _member(name: str, found: os.stat_result) -> tarfile.TarInfo:
-    """A header with nothing of this machine in it: no owner, whole seconds."""
+    """Create a header without data of this machine: no owner, whole seconds."""
     member = tarfile.TarInfo(name)
     member.mode = found.st_mode & _PERMISSIONS
     member.mtime = int(found.st_mtime)
@@ -175,7 +171,6 @@ def _member(name: str, found: os.stat_result) -> tarfile.TarInfo:
 
 
 def _archive_size_bytes(files: tuple[ArchivedFile, ...]) -> int:
-    """The size that the archive of these files will have."""
     size_bytes = 2 * tarfile.BLOCKSIZE
     for each in files:
         size_bytes += _header_bytes(each) + -(-each.size_bytes // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE

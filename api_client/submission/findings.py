@@ -1,4 +1,4 @@
-"""One thing worth knowing before a job is submitted."""
+"""A finding: something to know before a job is submitted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``problem`` at ``field`` (as in the config, ``runtime.start_commands``), and what helps: ``remedy``.
+    """``problem`` at ``field`` (as in the config, ``runtime.start_commands``), and the fix: ``remedy``.
 
-    An error keeps the job from ever doing what is asked, so it stops a submission; a warning may cost
-    time, money or results, so it asks; an info is worth a line. ``remedy`` may be empty.
+    An error means that the job cannot do what is requested, so it stops a submission. A warning may cost
+    time, money or results, so it asks for confirmation. An info is only shown. ``remedy`` may be empty.
     """
 
     severity: Severity
@@ -26,5 +26,5 @@ class Finding:
 
 
 def gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Errors, then warnings, then infos; each in the order given, none twice."""
+    """Sort errors, then warnings, then infos, each in the given order, without duplicates."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda finding: _ORDER[finding.severity]))

@@ -1,4 +1,4 @@
-"""What a caller changes about a config without editing it: the official push flags (API facts, 8)."""
+"""Override config values without editing the file: the official push flags (API facts, 8)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from api_client.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Values that go before the config's own; None (and False) leave it alone.
+    """Values that take precedence over the config's own; None (and False) leave the config's value.
 
     ``entrypoint`` replaces all start commands by one. ``accelerator`` is the short form (``H100:8``),
     ``interactive_trigger`` one of on_startup, on_failure, on_demand. ``team`` is a team's name.
@@ -44,10 +44,10 @@ class Overrides:
 def apply_overrides(
     project: TrainingProject, overrides: Overrides
 ) -> tuple[TrainingProject, tuple[str, ...]]:
-    """A changed copy, and a warning for every value of the config that was replaced.
+    """Return a changed copy, and a warning for every config value that was replaced.
 
-    ``team`` is not applied here: it is looked up first. Raises ConfigurationError naming the override
-    that no job can have.
+    ``team`` is not applied here, because it must be looked up first. Raises ConfigurationError naming an
+    override that is not valid for any job.
     """
     changed = project.model_copy(deep=True)
     return changed, tuple(_apply(changed.job, overrides))
@@ -85,7 +85,7 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
         with _blaming("the priority", overrides.priority):
             job.priority = overrides.priority
     if overrides.spot:
-        # The official client says nothing here: dedicated is also what nobody chose.
+        # The official client prints no warning here: dedicated is also the default.
         job.compute.availability_model = AvailabilityModel.SPOT
 
 
@@ -118,7 +118,7 @@ def _replaced(name: str, old: object, new: object) -> str:
 
 @contextmanager
 def _blaming(name: str, value: object) -> Iterator[None]:
-    """Raises ConfigurationError with this name where a definition refuses the value."""
+    """Raise ConfigurationError with this name if a definition rejects the value."""
     reason = ""
     try:
         yield
@@ -129,7 +129,7 @@ def _blaming(name: str, value: object) -> Iterator[None]:
 
 
 def project_payload(project: TrainingProject) -> dict[str, Any]:
-    """The body's ``training_project``: its name, and its team when it names one."""
+    """Build the body's ``training_project``: its name, and its team if it names one."""
     payload: dict[str, Any] = {"name": project.name}
     if project.team_name is not None:
         payload["team_name"] = project.team_name
@@ -143,10 +143,10 @@ def job_payload(
     artifact: tuple[str, str] | None,
     user_env: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The body's ``training_job``; what is not set goes out as null, as the official CLI does it.
+    """Build the body's ``training_job``; unset fields are sent as null, as the official CLI does.
 
     ``artifact`` is the uploaded archive's bucket and key, ``user_env`` describes the sender. Raises
-    ConfigurationError when an unknown field of a lax class holds something that JSON has no words for.
+    ConfigurationError if an unknown field of a lax class holds a value that JSON cannot represent.
     """
     try:
         payload = job.model_dump(mode="json")
@@ -171,9 +171,9 @@ def _add_newer_fields(payload: dict[str, Any], definition: SentDefinition) -> No
 
 
 def unknown_fields(project: TrainingProject) -> tuple[str, ...]:
-    """Paths of the set fields that are sent without being known here, such as ``weights.0.sources``.
+    """Return the paths of set fields that are sent although unknown here, such as ``weights.0.sources``.
 
-    Lax classes take any field; others come from a newer SDK's interpreter.
+    Lax classes accept any field; other unknown fields come from a newer SDK's interpreter.
     """
     newer = [*project.newer_fields(), *project.job.newer_fields()]
     places = (".".join(str(step) for step in place) for place, value in newer if value is not None)

@@ -1,4 +1,4 @@
-"""What is told about the sender's side: versions, and the commit that was submitted (API facts, 3.3)."""
+"""Describe the sender's environment: versions, and the submitted commit (API facts, 3.3)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from api_client.submission.payload import Overrides, apply_overrides, job_payloa
 from api_client.transfers.blobs import Blobs
 
 GIT_TIMEOUT_S = 10.0
-"""A repository that takes longer to answer is submitted without a word about its commit."""
+"""If a repository takes longer, the job is submitted without its commit."""
 
 
 def describe_environment(source_dir: Path) -> dict[str, Any]:
-    """The ``truss_user_env`` of a job: our own name and version where the official client puts its own.
+    """Return a job's ``truss_user_env``, with our own name and version in place of the official client's.
 
     Runs ``git`` in ``source_dir``; blocks.
     """
@@ -59,7 +59,7 @@ def _version_of(package: str) -> str | None:
 
 
 def _git_info(folder: Path) -> dict[str, Any] | None:
-    """The commit, the tag before it, and whether there is more; None outside of a repository."""
+    """Return the commit, the latest tag before it, and a dirty flag; None outside of a repository."""
     sha = _git(folder, "rev-parse", "HEAD")
     if not sha:
         return None
@@ -74,7 +74,7 @@ def _git_info(folder: Path) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    # Looking must not lock or refresh the index, nor ask anything.
+    # Reading must not lock or refresh the index, nor prompt.
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
@@ -99,7 +99,7 @@ _NOT_FOR_US = _NO_SUCH_ROUTE | {HTTPStatus.FORBIDDEN}
 
 @dataclass(frozen=True, slots=True)
 class TeamChoice:
-    """The team to create in; without an id, the server's default. ``warning`` says what was guessed."""
+    """Team to create in; without an id, the server's default. ``warning`` says what was guessed."""
 
     team_id: str | None = None
     name: str | None = None
@@ -107,7 +107,7 @@ class TeamChoice:
 
 
 class TeamDirectory(Protocol):
-    """The parts of a client that know of teams."""
+    """The parts of a client that give access to teams."""
 
     @property
     def account(self) -> Account:
@@ -126,20 +126,20 @@ class TeamDirectory(Protocol):
 
 
 async def choose_team(directory: TeamDirectory, *, project_name: str, wanted: str | None) -> TeamChoice:
-    """Find the team ``wanted`` by name, or the one that the project is in already.
+    """Find the team named ``wanted``, or the one that already has the project.
 
     Raises ConfigurationError if there is no such team, or if several have such a project; RequestError.
     """
     teams = await _teams(directory, must_know=wanted is not None)
     if wanted is not None:
         return named_team(teams, wanted)
-    # With one team or none there is nothing to choose between.
+    # With at most one team there is no choice.
     projects = await directory.projects.list() if len(teams) > 1 else []
     return likely_team(teams, projects, project_name)
 
 
 def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
-    """The team of that name. Raises ConfigurationError listing those there are."""
+    """Return the team of that name. Raises ConfigurationError, which lists the existing teams."""
     for team in teams:
         if team.name == wanted:
             return TeamChoice(team.id, team.name)
@@ -148,7 +148,7 @@ def named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
 
 
 def likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], project_name: str) -> TeamChoice:
-    """The only team, or the one that has a project of that name, or the default.
+    """Return the only team, or the one that has a project of that name, or the default.
 
     Raises ConfigurationError if several teams have such a project.
     """
@@ -171,12 +171,12 @@ def likely_team(teams: Sequence[Team], projects: Sequence[CreatedProject], proje
 
 
 def _chosen(team: Team) -> TeamChoice:
-    # The plain route means the default team, and every server has that one.
+    # The plain route uses the default team, and every server supports it.
     return TeamChoice() if team.default else TeamChoice(team.id, team.name)
 
 
 async def _teams(directory: TeamDirectory, *, must_know: bool) -> list[Team]:
-    """All teams, by REST or else as the official client asks for them; none if there are no such routes."""
+    """List all teams, by REST or else with the official client's query; none if neither route exists."""
     try:
         return await directory.account.teams()
     except ErrorAnswer as error:
@@ -202,9 +202,9 @@ Phase = Literal["archiving", "uploading", "creating"]
 
 @dataclass(frozen=True, slots=True)
 class SubmissionProgress:
-    """How far a submission is: bytes done and in total within its phase.
+    """Progress of a submission: bytes done and in total within its phase.
 
-    ``note`` is not empty while something is waited for: what went wrong, and when it is tried again.
+    ``note`` is set during a wait: the problem, and the time of the next attempt.
     """
 
     phase: Phase
@@ -219,7 +219,7 @@ OnProgress = Callable[[SubmissionProgress], object]
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What came of it. ``warnings`` are for the user: values replaced, files left out, teams guessed."""
+    """Result of a submission. ``warnings`` name replaced values, omitted files, guessed teams."""
 
     training_project: CreatedProject
     training_job: CreatedJob
@@ -227,7 +227,7 @@ class Submission:
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented result of ``push``: the API's own two objects as plain data."""
+        """Return the documented result of ``push``: the API's own two objects as plain data."""
         return {
             "training_project": self.training_project.model_dump(mode="json"),
             "training_job": self.training_job.model_dump(mode="json"),
@@ -239,22 +239,22 @@ class SubmissionClient(TeamDirectory, Protocol):
 
     @property
     def remote(self) -> Remote:
-        """Whose default team counts."""
+        """Remote whose default team is used."""
         ...
 
     @property
     def projects(self) -> Projects:
-        """To make or find the project."""
+        """Finds or creates the project."""
         ...
 
     @property
     def jobs(self) -> Jobs:
-        """To create the job."""
+        """Creates the job."""
         ...
 
     @property
     def blobs(self) -> Blobs:
-        """To upload the archive."""
+        """Uploads the archive."""
         ...
 
 
@@ -268,13 +268,14 @@ async def submit(
     on_progress: OnProgress | None = None,
     plan: ArchivePlan | None = None,
 ) -> Submission:
-    """Archive ``source_dir`` (as the job's workspace says), upload it, and create the job.
+    """Archive ``source_dir`` (according to the job's workspace), upload it, and create the job.
 
-    The team is ``team``, else the overrides', the config's, the remote's, else the one that has the
-    project already. ``plan`` is the archive's, if the caller has made it already. Job creation is sent
-    once: an error after it may have arrived is raised, never repeated.
+    The team is ``team``, else the overrides', the config's, the remote's, else the one that already has
+    the project. ``plan`` is the archive's plan, if the caller already has it. The request that creates
+    the job is sent once: an error after it may have arrived is raised, never retried.
 
-    Raises ConfigurationError (ArchiveError among them), UploadFailed and the other kinds of RequestError.
+    Raises ConfigurationError (including ArchiveError), UploadFailed and the other subclasses of
+    RequestError.
     """
     overrides = overrides or Overrides()
     tell = on_progress or _tell_nobody
@@ -306,12 +307,12 @@ async def submit(
 
 
 def folder_of(config: Path | str) -> Path:
-    """What is archived for a config file: the folder that it lies in, links in its path kept."""
+    """Return the folder to archive for a config file: its parent, without resolving links in the path."""
     return Path(config).absolute().parent
 
 
 async def _write(plan: ArchivePlan, to: Path, tell: OnProgress) -> None:
-    """Write the archive in a thread, which ends soon after we are cancelled."""
+    """Write the archive in a thread, which ends soon after this task is cancelled."""
     loop = asyncio.get_running_loop()
     is_cancelled = threading.Event()
 
@@ -344,4 +345,4 @@ async def _upload(
 
 
 def _tell_nobody(_progress: SubmissionProgress) -> None:
-    """For callers that do not listen."""
+    """Ignore progress, if the caller does not want it."""

@@ -1,7 +1,7 @@
-"""Which files an archive leaves out: the official built-in rules, or a ``.truss_ignore`` instead of them.
+"""Decide which files an archive leaves out: by the official built-in rules, or by a ``.truss_ignore``.
 
-Source: API facts, 3.5. The syntax is that of ``.gitignore``, read by the same library as the official
-client uses, so that both agree on every odd pattern.
+Source: API facts, 3.5. The syntax is that of ``.gitignore``, parsed by the same library as in the
+official client, so that both agree on every unusual pattern.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 from api_client.errors import ArchiveError
 
 IGNORE_FILE = ".truss_ignore"
-"""Lies at the root of what is archived; its rules replace the built-in ones as a whole."""
+"""Located at the root of the archived folder; its rules replace all built-in ones."""
 
 _COMPILED = ("__pycache__/", "*.py[cod]", "*$py.class", "*.so", "cython_debug/")
 _PACKAGED = (
@@ -44,28 +44,28 @@ _TOOLS = (
 )  # fmt: skip
 
 BUILT_IN_RULES = (*_COMPILED, *_PACKAGED, *_TESTED, *_FRAMEWORKS, *_ENVIRONMENTS, *_TOOLS)
-"""The official client's own list. None of them negates another, so their order means nothing."""
+"""The official client's own list. None of the rules negates another, so their order does not matter."""
 
 SURPRISING_RULES = frozenset(
     {"build/", "dist/", "downloads/", "instance/", "lib/", "lib64/", "parts/", "sdist/", "target/", "var/",
      "wheels/", "eggs/", "cover/", "*.so", "*.spec", "*.manifest", "MANIFEST", "local_settings.py"}
 )  # fmt: skip
-"""Built-in rules that drop what people write by hand; worth a warning, not only a line in a list."""
+"""Built-in rules that drop names that people also use for their own files; each match causes a warning."""
 
 
 class IgnoreRules:
-    """Compiled rules. ``is_built_in`` says whether they are the official list."""
+    """Compiled rules. ``is_built_in`` is True if they are the official list."""
 
     def __init__(self, patterns: tuple[str, ...], *, is_built_in: bool) -> None:
         self.patterns = patterns
         self.is_built_in = is_built_in
-        # Not the fastest backend there happens to be: RE2's refuses names that are no UTF-8.
+        # Don't use the fastest available backend: RE2's rejects names that are not UTF-8.
         self._spec = PathSpec.from_lines(GitIgnoreSpecPattern, patterns, backend="simple")
 
     def rule_against(self, name: str, *, is_folder: bool) -> str | None:
-        """The rule that drops this name (relative to the root, ``/`` between parts), or None.
+        """Return the rule that drops this name (relative to the root, ``/`` between parts), or None.
 
-        A dropped folder is not entered, so a later ``!`` cannot bring back what is in it.
+        A dropped folder is not entered, so a later ``!`` cannot restore anything in it.
         """
         for candidate in (name, name + "/") if is_folder else (name,):
             found = self._spec.check_file(candidate)
@@ -75,12 +75,12 @@ class IgnoreRules:
 
 
 def built_in_rules() -> IgnoreRules:
-    """The official list, compiled."""
+    """Return the official list, compiled."""
     return IgnoreRules(BUILT_IN_RULES, is_built_in=True)
 
 
 def read_ignore_rules(root: Path) -> IgnoreRules:
-    """The rules for an archive of ``root``. Raises ArchiveError for an unusable ``.truss_ignore``."""
+    """Read the rules for an archive of ``root``. Raises ArchiveError for an unusable ``.truss_ignore``."""
     path = root / IGNORE_FILE
     try:
         text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
@@ -88,7 +88,7 @@ def read_ignore_rules(root: Path) -> IgnoreRules:
         return built_in_rules()
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
-    # Spaces around a rule mean nothing to the official client, unlike to git.
+    # Unlike git, the official client ignores spaces around a rule.
     lines = [line.strip() for line in text.splitlines()]
     patterns = tuple(line for line in lines if line and not line.startswith("#"))
     try:
@@ -109,8 +109,8 @@ class WorkspaceSettings(Protocol):
 class WorkspaceLayout:
     """``root`` is archived as the working directory, each of ``externals`` under its own name in it.
 
-    ``excluded`` are names at the top of ``root`` that stay out. ``follows_links``: a workspace is
-    archived as if it had been copied, links resolved; a plain config folder keeps its links.
+    ``excluded`` are names at the top of ``root`` that are left out. ``follows_links``: a workspace is
+    archived as if it had been copied with links resolved; a plain config folder keeps its links.
     """
 
     root: Path
@@ -121,7 +121,7 @@ class WorkspaceLayout:
 
 
 def lay_out(config_dir: Path, workspace: WorkspaceSettings | None) -> WorkspaceLayout:
-    """Work out what to archive. Raises ArchiveError naming the setting that cannot be used."""
+    """Determine the folders to archive. Raises ArchiveError naming an unusable setting."""
     config_dir = Path(os.path.abspath(config_dir))  # noqa: PTH100 – links in the path stay as they are
     if not config_dir.is_dir():
         raise ArchiveError(f"{config_dir} is not a folder")
@@ -151,7 +151,6 @@ def _excluded_name(text: str, config_dir: Path, root: Path) -> str:
 def _externals(
     texts: list[str], config_dir: Path, root: Path, excluded: frozenset[str]
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """The folders from outside, and warnings for those that are not outside."""
     taken = {entry.name for entry in root.iterdir()} - excluded if texts else set()
     kept: list[Path] = []
     warnings: list[str] = []
@@ -173,7 +172,7 @@ def _externals(
 
 
 class ArchivedFile(NamedTuple):
-    """A file of the plan: where it lies, its name in the archive, its bytes. A link has none."""
+    """File of the plan: its path, its name in the archive, its size in bytes (0 for a link)."""
 
     path: Path
     name: str
@@ -181,14 +180,14 @@ class ArchivedFile(NamedTuple):
 
 
 class DroppedEntry(NamedTuple):
-    """Something that stays out, and why. The name of a folder ends with ``/``."""
+    """Entry that is left out, and the reason. The name of a folder ends with ``/``."""
 
     name: str
     reason: str
 
 
 class _Folder(NamedTuple):
-    """A folder still to be walked: where it lies, its name in the archive, the real paths above it."""
+    """Folder to scan: its path, its name in the archive, the real paths above it."""
 
     path: str
     prefix: str
@@ -196,9 +195,9 @@ class _Folder(NamedTuple):
 
 
 class Survey:
-    """Walks folders and sorts what it finds into ``files`` and ``dropped``.
+    """Scans folders and sorts entries into ``files`` and ``dropped``.
 
-    ``surprising``: names that a built-in rule drops although people write such things by hand.
+    ``surprising``: names that a built-in rule drops although people also use them for their own files.
     """
 
     def __init__(self, rules: IgnoreRules, layout: WorkspaceLayout) -> None:
@@ -211,7 +210,7 @@ class Survey:
         self.warnings: list[str] = []
 
     def walk(self, folder: Path, prefix: str) -> None:
-        """Take in a folder; ``prefix`` is its name in the archive, with a slash at its end, or empty."""
+        """Scan a folder; ``prefix`` is its name in the archive with a trailing slash, or empty."""
         waiting = [_Folder(str(folder), prefix, frozenset({os.path.realpath(folder)}))]
         while waiting:
             here = waiting.pop()
@@ -230,7 +229,7 @@ class Survey:
                     self._take_file(Path(entry.path), name, entry.stat())
 
     def is_kept(self, name: str, *, is_folder: bool) -> bool:
-        """Whether no rule drops it; notes it if one does."""
+        """Return True if no rule drops the name; otherwise record it."""
         rule = self._rules.rule_against(name, is_folder=is_folder)
         if rule is None:
             return True
@@ -258,14 +257,14 @@ class Survey:
         return entries
 
     def _take_link(self, entry: os.DirEntry[str], name: str, here: _Folder, waiting: list[_Folder]) -> None:
-        """A link: followed in a workspace; in a plain folder kept if it leads to a file."""
+        """Handle a link: follow it in a workspace; in a plain folder keep it if it leads to a file."""
         try:
             is_folder, found = entry.is_dir(), entry.stat()
         except OSError:
             if self.is_kept(name, is_folder=False):
                 self._drop(name, "a link that leads to nothing")
             return
-        # Where links are kept, one to a folder is the link's own name to the rules, as it is to git.
+        # If links are kept, the rules see a link to a folder as a file, as in git.
         if not self.is_kept(name, is_folder=is_folder):
             return
         real = os.path.realpath(entry.path)

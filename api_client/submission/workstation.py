@@ -1,6 +1,6 @@
-"""Workstations: jobs that do nothing but let somebody in by SSH, as the official CLI makes them.
+"""Workstations: jobs that only provide SSH access, as the official CLI creates them.
 
-The values are those of ``truss train workstation`` 0.18.35 (API facts, 8), held to it by recorded requests.
+The values are those of ``truss train workstation`` 0.18.35 (API facts, 8), verified by recorded requests.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ NEWER_IMAGE = "nvidia/cuda:13.0.3-devel-ubuntu24.04"
 NEEDING_NEWER_IMAGE = frozenset({Accelerator.B300, Accelerator.GB300})
 
 START_COMMAND = "sleep infinity"
-"""It runs until it is stopped."""
+"""The job runs until it is stopped."""
 
 UNNAMED_REMOTE = "baseten"
-"""The remote that host names leave out: the official CLI's default one."""
+"""Host names leave this remote out: it is the official CLI's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workstation:
-    """What is asked for. ``accelerator`` in any case; ``gpu_count`` is of each node.
+    """Settings of a workstation. ``accelerator`` is case-insensitive; ``gpu_count`` is per node.
 
     ``project_name`` defaults to ``workstation-<accelerator>``, ``image`` to CUDA's development image for
-    the accelerator. ``checkpoint_from_job`` is the id of a job whose latest checkpoint is to be there.
+    the accelerator. ``checkpoint_from_job`` is the id of a job whose latest checkpoint is loaded.
     """
 
     accelerator: str = "H100"
@@ -60,7 +60,10 @@ class Workstation:
 
 
 def workstation_project(wanted: Workstation) -> TrainingProject:
-    """The project and job of a workstation; every node sleeps. Raises ConfigurationError for unknown GPUs."""
+    """Build the project and job of a workstation; every node sleeps.
+
+    Raises ConfigurationError for unknown GPUs.
+    """
     accelerator = _accelerator(wanted.accelerator)
     latest = None
     if wanted.checkpoint_from_job:
@@ -75,7 +78,7 @@ def workstation_project(wanted: Workstation) -> TrainingProject:
         ),
         runtime=Runtime(
             start_commands=[START_COMMAND],
-            # Without affinity it starts wherever there is a GPU, if need be without the cache of old.
+            # Without affinity the job starts wherever a GPU is free, possibly without the existing cache.
             cache_config=CacheConfig(enabled=True, require_cache_affinity=False),
             checkpointing_config=CheckpointingConfig(
                 enabled=wanted.saves_checkpoints,
@@ -93,7 +96,10 @@ def workstation_project(wanted: Workstation) -> TrainingProject:
 
 
 def workstation_hosts(job_id: str, node_count: int, *, remote_name: str) -> tuple[NodeHost, ...]:
-    """The nodes' SSH hosts by rank. They name the remote unless it is the usual one, or can be in no name."""
+    """Return the nodes' SSH hosts by rank.
+
+    They include the remote unless it is the default one, or not valid in a host name.
+    """
     named = NodeHost(job_id, 0, remote_name)
     mentioned = remote_name if remote_name != UNNAMED_REMOTE and _is_host(named) else None
     return tuple(NodeHost(job_id, rank, mentioned) for rank in range(node_count))

@@ -1,4 +1,4 @@
-"""Where to upload."""
+"""Upload credentials and uploads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Blobs:
         self._http_transport = http_transport
 
     async def training_credentials(self) -> BlobCredentials:
-        """Temporary credentials for one archive of code; each call answers a new key. Raises RequestError."""
+        """Return temporary credentials for one code archive, with a new key. Raises RequestError."""
         return await self._transport.request("GET", route("blobs", "credentials", "train"), _CREDENTIALS)
 
     async def upload(
@@ -44,10 +44,10 @@ class Blobs:
         on_progress: OnBytes | None = None,
         on_note: OnNote | None = None,
     ) -> None:
-        """Upload a file to the object that the credentials are for; the platform's key stays here.
+        """Upload a file to the object that the credentials are for; the platform's key is not sent there.
 
-        ``on_progress`` hears bytes sent and in total, ``on_note`` of every wait in words. Raises
-        UploadFailed, ReadOnlyError, and ConfigurationError for an endpoint that cannot be used.
+        ``on_progress`` is called with bytes sent and in total, ``on_note`` with a text for every wait.
+        Raises UploadFailed, ReadOnlyError, and ConfigurationError for an unusable endpoint.
         """
         self._transport.check_may_change("uploading an archive", method="PUT")
         await upload_file(

@@ -1,4 +1,4 @@
-"""A job's archive → a folder that appears whole or not at all."""
+"""Unpack a job's archive into a folder that appears either complete or not at all."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from api_client.transfers.records import (
 from api_client.transfers.running import Run
 
 ROOM_LEFT_BYTES = 64 * 1024**2
-"""What unpacking leaves free on the disk."""
+"""Disk space that unpacking leaves free."""
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack a tar archive into ``folder``, which must not exist; it appears whole or not at all.
+    """Unpack a tar archive into ``folder``, which must not exist; it appears complete or not at all.
 
-    Raises DestinationExists, and DownloadError for an archive that is damaged, too large, or has a member
-    that is refused. The archive itself stays.
+    Raises DestinationExists, and DownloadError if the archive is damaged, too large, or has a rejected
+    member. The archive itself stays.
     """
     if folder.exists() or folder.is_symlink():
         raise DestinationExists(folder)
@@ -81,9 +81,9 @@ NO_ARCHIVE = "the job has no archive of code"
 class Downloads:
     """Downloads of checkpoints, single files and the job's code.
 
-    Layout: ``<folder>/<checkpoint>/…``, and below ``rank-<n>/`` where several nodes have files, so that
-    equal names do not meet. Planning asks the server and looks at the disk, and writes nothing.
-    Every method raises RequestError; running raises DownloadError's kinds too.
+    Layout: ``<folder>/<checkpoint>/…``, below ``rank-<n>/`` if several nodes have files, so that equal
+    names do not collide. Planning queries the server and the disk and writes nothing. Every method raises
+    RequestError; running also raises subclasses of DownloadError.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Downloads:
         checkpoints: Sequence[str] | None = None,
         files: Sequence[str] | None = None,
     ) -> DownloadPlan:
-        """Plan the files of those checkpoints (None: of all) whose names match one of the globs ``files``.
+        """Plan the files of these checkpoints (None: all) whose names match one of the globs ``files``.
 
-        A glob is tried on the whole name (``checkpoint-40/*``), on the name within the checkpoint
-        (``tokenizer/*``), and on the file's own (``*.json``).
+        A glob is matched against the whole name (``checkpoint-40/*``), the name within the checkpoint
+        (``tokenizer/*``), and the file's own name (``*.json``).
         """
         listed = await self._listing(project_id, job_id)
         by_rank = any(file.key.node_rank for file in listed)
@@ -128,10 +128,10 @@ class Downloads:
         *,
         by_rank: bool | None = None,
     ) -> DownloadPlan:
-        """Plan chosen files of a listing; asks the server nothing.
+        """Plan selected files of a listing; sends no request.
 
-        ``by_rank`` says whether other nodes of the job have files too (None: if one of these is not
-        node 0's), so that a selection lands where the whole would.
+        ``by_rank`` says if other nodes of the job have files too (None: if one of these is not node 0's),
+        so that a selection gets the same paths as the whole.
         """
         listed = [as_listed(file) for file in files]
         by_rank = any(file.node_rank for file in files) if by_rank is None else by_rank
@@ -142,8 +142,8 @@ class Downloads:
     ) -> DownloadPlan:
         """Plan the archive of the job's code: ``<project>_<job>.tgz``, as the official CLI names it.
 
-        With ``unpack`` its content in the folder ``<project>_<job>`` instead. Raises DestinationExists if
-        that is there, and NoArchive if the job has none.
+        With ``unpack``, plan its content in the folder ``<project>_<job>`` instead. Raises
+        DestinationExists if that exists, and NoArchive if the job has no archive.
         """
         name = safe_component(f"{project_name or project_id}_{job_id}")
         target = folder / (name if unpack else f"{name}.tgz")
@@ -156,7 +156,7 @@ class Downloads:
             raise NoArchive(f"{NO_ARCHIVE}: {error}") from error
         if not urls:
             raise NoArchive(f"{NO_ARCHIVE}: nothing was submitted with it")
-        # The size stands in no listing; the first answer tells it.
+        # No listing has the size; the first answer does.
         file = as_planned(ListedFile(ARCHIVE, urls[0], None, ""), path)
         return await asyncio.to_thread(
             looked_at,
@@ -168,10 +168,10 @@ class Downloads:
     async def run(
         self, plan: DownloadPlan, *, on_progress: OnProgress | None = None, existing: Existing = Existing.SKIP
     ) -> DownloadReport:
-        """Fetch what the plan names. Cancelling leaves parts with which the next run goes on.
+        """Fetch the files of the plan. If cancelled, partial files stay, and the next run resumes them.
 
-        A file that does not arrive is told in the report, and keeps no other from arriving. Raises
-        FilesExist (with ``Existing.ASK``) and NoRoom, before or in the middle.
+        A file that fails is reported in the result and does not stop the others. Raises FilesExist (with
+        ``Existing.ASK``) and NoRoom, before or during the run.
         """
         renew = self._renewed_archive if plan.is_archive else self._renewed_files
         urls = UrlBook([as_listed_again(file) for file in plan.files], partial(renew, plan))
@@ -182,7 +182,7 @@ class Downloads:
             clock=self._clock,
             retry=self._retry,
             on_progress=on_progress,
-            # A hidden archive that an earlier run did not come to unpack is no file of anybody's.
+            # A hidden archive left by a run that did not get to unpack it is of no use to anyone.
             existing=Existing.OVERWRITE if plan.unpack_to else existing,
         )
         report = await run.run()
@@ -191,7 +191,7 @@ class Downloads:
         return await self._unpacked(report, plan.unpack_to)
 
     async def _unpacked(self, report: DownloadReport, target: Path) -> DownloadReport:
-        """The archive's content in its folder; an archive that cannot be unpacked is kept beside it."""
+        """Unpack the archive into its folder; if that fails, keep the archive beside the folder."""
         archive = report.files[0].path
         try:
             await asyncio.to_thread(unpack, archive, target)

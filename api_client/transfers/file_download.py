@@ -1,4 +1,4 @@
-"""Who fetches what of a file: stretches that are handed out once each."""
+"""Divide a file among concurrent requests; each chunk is assigned once."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from api_client.transfers.planning import ListedFile, UrlBook, modified
 from api_client.transfers.records import DownloadError
 
 STRETCH_BYTES = 32 * 1024 * 1024
-"""What one request asks for of a larger file: the time of a request is little beside its bytes."""
+"""Size of one request for a larger file; the overhead of a request is small compared to this."""
 
 
 class Stretches:
-    """Hands out what is missing, and remembers who is at it."""
+    """Assigns missing chunks and tracks which are being fetched."""
 
     def __init__(self) -> None:
         self._claimed: set[Span] = set()
 
     def claim(self, part: PartFile) -> Span | None:
-        """The next stretch that is missing and that nobody fetches; (0, -1) for a file of unknown end."""
+        """Return the next missing chunk that is not being fetched; its end is -1 if the size is unknown."""
         size_bytes = part.size_bytes
         if size_bytes is None or size_bytes == 0:
-            # Nothing is known of its end but that it comes, or is here at once: one request finds out.
+            # The end is unknown, or reached already: one request finds out.
             span = (part.done_bytes, -1)
             if span in self._claimed:
                 return None
@@ -50,26 +50,26 @@ class Stretches:
         return None
 
     def release(self, span: Span) -> None:
-        """Nobody fetches it any more."""
+        """Mark the chunk as not being fetched."""
         self._claimed.discard(span)
 
 
 STRETCHES_AT_ONCE = 4
-"""Requests for one file at the same time. On loopback one is as fast; far stores need several."""
+"""Concurrent requests for one file. On loopback one is as fast; distant stores need several."""
 
 SWIFT_RETRY_BYTES = 64 * 1024
-"""A connection that brought so much before it broke is replaced at once."""
+"""A connection that delivered this much before it broke is replaced at once."""
 
 MAX_RENEWALS_IN_VAIN = 2
-"""Fresh URLs that bring nothing: then the store means it."""
+"""Fresh URLs that may fail without data before the store's refusal counts as final."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Who hears of a file.
+    """Callbacks for the progress of one file.
 
-    ``on_arrival`` of new bytes and of all, from threads; on the event loop ``on_word`` of waits and
-    renewals, and ``on_size`` of the size when it is known.
+    ``on_arrival`` gets the number of new bytes and of all bytes, on worker threads. On the event loop,
+    ``on_word`` gets messages about waits and renewals, and ``on_size`` gets the size once it is known.
     """
 
     on_arrival: Callable[[int, int], object]
@@ -78,7 +78,7 @@ class Hooks:
 
 
 class Changed(Exception):
-    """The object is another one than that of which there are bytes."""
+    """The object differs from the one whose bytes were already downloaded."""
 
 
 class _WholeOnly(Exception):
@@ -87,7 +87,7 @@ class _WholeOnly(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every file of a run shares. ``requests`` bounds the requests under way."""
+    """Resources shared by all files of a run. ``requests`` bounds the concurrent requests."""
 
     objects: Objects
     urls: UrlBook
@@ -98,9 +98,9 @@ class Means:
 
 
 class Filling:
-    """One attempt to fill a part file: one stretch first, which tells what the server can do, then several.
+    """Single attempt to fill a part file: first one chunk, to probe the server, then several.
 
-    ``promises`` hears of the digests in the answers; ``listed`` is the file as it was last listed.
+    ``promises`` collects the digests in the answers; ``listed`` is the file as it was last listed.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Filling:
         self._may_spread = asyncio.Event()
 
     async def fill(self) -> None:
-        """Do it. Raises Changed, DownloadError, RequestError and its kinds; what has arrived stays."""
+        """Fill the file; bytes that arrived stay. Raises Changed, DownloadError, RequestError."""
         part = self._part
         leader_done = False
 
@@ -166,7 +166,7 @@ class Filling:
                 return
 
     async def _fetch_span(self, start: int, end: int) -> None:
-        """Fetch one stretch, however often it is cut. An ``end`` below zero: to the end of the file."""
+        """Fetch one chunk, resuming after every interruption. A negative ``end`` means the file's end."""
         part = self._part
         failures = renewals = 0
         while end < 0 or start < end:
@@ -213,7 +213,7 @@ class Filling:
             await self._wait(problem, failures)
 
     async def _wait(self, problem: RequestError, failures: int) -> None:
-        """Wait before the next try, or raise the problem if there is none."""
+        """Wait before the next attempt, or raise the problem if there is none."""
         delay_s = self._means.retry.delay_s(
             problem, attempt=failures, idempotent=True, arrived=True, random=self._means.random
         )
@@ -226,7 +226,6 @@ class Filling:
     async def _request(
         self, listed: ListedFile, start: int, end: int, take: Callable[[int, bytes], None]
     ) -> None:
-        """One request. Raises Changed, _WholeOnly, RequestError."""
         from api_client.transfers.object_connection import RangeOutside
 
         part = self._part
@@ -242,7 +241,7 @@ class Filling:
             try:
                 head = await self._means.objects.fetch(
                     listed.url,
-                    # A server that ignores ranges sends all of it; what is there already is overwritten.
+                    # A server that ignores ranges sends the whole file; existing bytes are overwritten.
                     start=start if asks_range or start else 0,
                     end=end if asks_range and end >= 0 else None,
                     on_head=meet,
@@ -257,7 +256,7 @@ class Filling:
             self._settle_unknown(end)
 
     def _meet(self, head: ObjectHead, *, asks_range: bool) -> None:
-        """Look at an answer before its bytes are taken. In a thread."""
+        """Check an answer's headers before its body is read. Runs in a thread."""
         if asks_range and not head.is_partial:
             self._is_whole_only = True
             raise _WholeOnly
@@ -280,13 +279,12 @@ class Filling:
             raise Changed("the file was replaced by another")
 
     def _met(self, size_bytes: int | None) -> None:
-        """An answer has begun: the size is known, and whether ranges are served."""
         if size_bytes is not None:
             self._hooks.on_size(size_bytes)
         self._may_spread.set()
 
     def _settle(self, size_bytes: int) -> None:
-        """The file has turned out to have so many bytes."""
+        """Record the file's size; raise Changed if it differs from the listed one."""
         if not self._part.identify(
             replace(identity_of_listed(self.listed, self._job_id), size_bytes=size_bytes)
         ):
@@ -294,7 +292,7 @@ class Filling:
         self._hooks.on_size(size_bytes)
 
     def _settle_unknown(self, end: int) -> None:
-        """A body without an announced length has come to its end: that is the end of the file."""
+        """Take the end of a body without an announced length as the end of the file."""
         part = self._part
         if part.size_bytes is None:
             self._settle(part.done_bytes)
@@ -305,18 +303,18 @@ class Filling:
 
 
 def identity_of_listed(listed: ListedFile, job_id: str) -> Identity:
-    """What a listing tells of a file's identity."""
+    """Build a file's identity from its listing."""
     return Identity(job_id, listed.key.name, listed.key.node_rank, listed.last_modified, listed.size_bytes)
 
 
 MAX_FRESH_STARTS = 2
-"""How often a file that changed, or arrived damaged, is begun anew."""
+"""Maximum number of restarts for a file that changed or arrived damaged."""
 
 
 class FileDownload:
-    """Fetches one file into its part file and checks it. The caller gives it its name.
+    """Downloads one file into its part file and verifies it; the caller renames it.
 
-    ``verified_by`` names what vouches for the bytes of a complete file: ``size``, or a digest's algorithm.
+    ``verified_by`` says how a complete file was verified: ``size``, or a digest algorithm.
     """
 
     def __init__(self, means: Means, listed: ListedFile, job_id: str, hooks: Hooks) -> None:
@@ -330,15 +328,15 @@ class FileDownload:
     async def fetch(self, path: Path, root: Path, *, on_open: Callable[[int], object]) -> PartFile:
         """Open the part file below ``root`` and fill it; the caller closes it.
 
-        ``on_open`` is called with how much is there already. Raises DownloadError, RequestError and its
-        kinds; what has arrived is kept then.
+        ``on_open`` is called with the number of bytes already there. Raises DownloadError, RequestError
+        and its subclasses; the bytes that arrived are kept then.
         """
         part = await self._opened(path, root)
         try:
             on_open(part.done_bytes)
             await self._fetch_sound(part)
         except BaseException:
-            # Whatever happens to this task, the thread goes through with it.
+            # The thread finishes even if this task is cancelled.
             await asyncio.shield(asyncio.to_thread(part.close))
             raise
         return part
@@ -355,7 +353,6 @@ class FileDownload:
             raise
 
     async def _fetch_sound(self, part: PartFile) -> None:
-        """Fill the part file, and again if it turns out to be another's, or damaged."""
         fresh_starts = 0
         while True:
             reason = ""
@@ -367,7 +364,7 @@ class FileDownload:
                 promise = self._promises.strongest() or read_promise(part.identity.digest)
                 if promise is None:
                     return
-                # The disk takes the last bytes while they are summed up.
+                # The disk flushes the last bytes while the digest is computed.
                 digest, _ = await asyncio.gather(
                     asyncio.to_thread(part.digest, promise[0]), asyncio.to_thread(part.save)
                 )
@@ -377,11 +374,11 @@ class FileDownload:
                 reason = f"its bytes do not have the {promise[0]} that the server promises"
             fresh_starts += 1
             if fresh_starts > MAX_FRESH_STARTS:
-                # Nothing of it is worth going on with.
+                # Nothing in the part file is worth resuming.
                 await asyncio.to_thread(part.start_over, identity_of_listed(self._listed, self._job_id))
                 raise DownloadError(reason)
             self._hooks.on_word(f"{reason}; starting over")
-            # What the listing says may be as old as the bytes.
+            # The listing may be as old as the bytes.
             self._listed = await self._means.urls.renewed(self._listed)
             self._promises = Promises()
             await asyncio.to_thread(part.start_over, identity_of_listed(self._listed, self._job_id))
@@ -389,7 +386,7 @@ class FileDownload:
 
     @property
     def modified_s(self) -> float | None:
-        """The time that the listing gives the file, in epoch seconds."""
+        """Modification time from the listing, in epoch seconds."""
         return modified(self._listed.last_modified)
 
     async def _fill(self, part: PartFile) -> None:

@@ -1,9 +1,9 @@
-"""What a server calls files → where they go below a folder: never outside of it, never onto each other.
+"""Map the server's file names to paths below a folder: never outside it, and never colliding.
 
-Pure: nothing looks at the disk. What a file system cannot hold, or a terminal should not see, is written as
-``%XX`` of its UTF-8 bytes, so that names stay readable. Two names that would fall together (also where
-upper and lower case are one, or one is a file and the other a folder) both survive: one of them gets a
-``~`` and eight digits of its own name's hash, the same ones every time.
+Pure: does not access the disk. Characters that a file system cannot hold, or a terminal should not show,
+are written as ``%XX`` of their UTF-8 bytes, so that names stay readable. Two names that would collide
+(also if they differ only in case, or one is a file and the other a folder) are both kept: one of them
+gets a ``~`` and eight digits of its own name's hash, which are always the same.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MAX_COMPONENT_BYTES = 240
-"""Longest name of one file or folder: file systems take 255 bytes, and a suffix must fit."""
+"""Maximum length of a file or folder name: file systems allow 255 bytes, and a suffix must fit."""
 
 MAX_PATH_BYTES = 2000
 MAX_DEPTH = 64
 OWN_PREFIX = ".bt-tui-"
-"""Names of our own temporary files begin so; no server's file may."""
+"""Prefix of our own temporary files; no server's file may start with it."""
 
 _WINDOWS_LETTERS = frozenset('<>:"|?*')
 _WINDOWS_NAMES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
@@ -31,7 +31,7 @@ _HASH_DIGITS = 8
 
 
 class ServerName(NamedTuple):
-    """What identifies a file of a job: the same name may be there once per node."""
+    """Identifies a file of a job; the same name may exist once per node."""
 
     node_rank: int
     name: str
@@ -39,22 +39,22 @@ class ServerName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a file goes: ``parts`` below the folder. Without parts it is refused for ``reason``."""
+    """Path of a file: ``parts`` below the folder. Without parts, the file is rejected for ``reason``."""
 
     parts: tuple[str, ...] = ()
     reason: str = ""
 
 
 def lay_out(names: Sequence[ServerName], *, by_rank: bool, windows: bool = os.name == "nt") -> list[Place]:
-    """The place of every name, in the order given.
+    """Return the place of every name, in the given order.
 
     ``by_rank`` puts the files of each node below ``rank-<n>``. The same names give the same places,
-    whatever their order. A name that is given twice gets the same place both times.
+    regardless of their order. Duplicate names get the same place.
     """
     places: dict[ServerName, Place] = {name: _place(name, by_rank, windows) for name in dict.fromkeys(names)}
     folders = {_key(place.parts[:depth]) for place in places.values() for depth in range(1, len(place.parts))}
     taken: set[tuple[str, ...]] = set()
-    # Names that need no change go first: they keep what they are called.
+    # Names that need no change go first, so that they stay as they are.
     for name in sorted(places, key=lambda each: (_is_changed(each, places[each], by_rank), each)):
         place = places[name]
         if not place.parts:
@@ -69,7 +69,7 @@ def lay_out(names: Sequence[ServerName], *, by_rank: bool, windows: bool = os.na
 
 
 def safe_component(text: str, *, windows: bool = os.name == "nt") -> str:
-    """``text`` as the name of one file: no separators, no control characters, not too long, not empty."""
+    """Convert ``text`` to a valid file name: no separators or control characters, not too long or empty."""
     name = "".join(_letter(letter, windows) for letter in text) or "_"
     if name.lower().startswith(OWN_PREFIX):
         name = "_" + name
@@ -103,7 +103,7 @@ def _place(name: ServerName, by_rank: bool, windows: bool) -> Place:
 
 def _letter(letter: str, windows: bool) -> str:
     category = unicodedata.category(letter)
-    # C: controls, invisible and direction marks, halves of letters; Zl and Zp end lines.
+    # C: controls, invisible characters and direction marks, surrogates; Zl and Zp end lines.
     if letter in "/\\" or category[0] == "C" or category in ("Zl", "Zp") or not _is_encodable(letter):
         return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", errors="surrogatepass"))
     if windows and letter in _WINDOWS_LETTERS:
@@ -112,7 +112,7 @@ def _letter(letter: str, windows: bool) -> str:
 
 
 def _is_encodable(letter: str) -> bool:
-    """True if this system's file names can hold the letter: not all can with LC_ALL=C or Latin-1."""
+    """Return True if this system's file names can hold the character, which depends on the locale."""
     try:
         letter.encode(sys.getfilesystemencoding())
     except UnicodeEncodeError:
@@ -125,7 +125,7 @@ def _is_changed(name: ServerName, place: Place, by_rank: bool) -> bool:
 
 
 def _key(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """The same for paths that some file system takes for one."""
+    """Return a key that is equal for paths that some file system treats as the same."""
     return tuple(
         unicodedata.normalize("NFC", unicodedata.normalize("NFKC", part).casefold()) for part in parts
     )
@@ -142,7 +142,6 @@ def _with_suffix(component: str, name: ServerName, tries: int) -> str:
 
 
 def _cut(text: str, size_bytes: int, suffix: str) -> str:
-    """As much of the text's beginning as fits into so many bytes, and the suffix."""
     return os.fsencode(text)[:size_bytes].decode(sys.getfilesystemencoding(), errors="ignore") + suffix
 
 

@@ -1,4 +1,4 @@
-"""What an answer's headers tell of an object: which bytes come, which object it is, what its digests are."""
+"""Parse the headers of an object store's answer: the byte range, the object's identity and its digests."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _MD5_TAG = re.compile(r'"([0-9a-f]{32})"', re.ASCII)
 
 _SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64, "crc32": 4}
-"""Digests that the standard library computes, and their sizes in bytes."""
+"""Digests that the standard library can compute, and their sizes in bytes."""
 _DIGEST_NAMES = {"md5": "md5", "sha": "sha1", "sha-1": "sha1", "sha-256": "sha256", "sha-512": "sha512"}
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest that a server promises; ``of_whole`` if it is the object's for certain.
+    """Digest sent by a server; ``of_whole`` is True if it certainly covers the whole object.
 
-    Else it may be that of the bytes in the answer alone.
+    Otherwise it may cover only the bytes in the answer.
     """
 
     algorithm: str
@@ -64,10 +64,10 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ObjectHead:
-    """An answer before its body: the body's bytes are ``start`` … of an object of ``total_bytes``.
+    """Headers of an answer: the body's bytes begin at ``start`` of an object of ``total_bytes``.
 
-    ``length`` and ``total_bytes`` are None where the server does not say; ``is_partial`` tells a range
-    from the whole. ``etag`` and ``last_modified`` are as they came, empty if they did not.
+    ``length`` and ``total_bytes`` are None if the server does not send them; ``is_partial`` distinguishes
+    a range from the whole object. ``etag`` and ``last_modified`` are unchanged, empty if missing.
     """
 
     start: int
@@ -81,14 +81,14 @@ class ObjectHead:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the body is the whole object."""
+        """True if the body is the whole object."""
         return not self.is_partial or (self.start == 0 and self.length == self.total_bytes)
 
 
 def read_head(status: int, headers: Mapping[str, str]) -> ObjectHead | None:
-    """The head of an answer of success, or None if it contradicts itself.
+    """Parse the headers of a successful answer; None if they contradict each other.
 
-    ``headers`` must not care for upper and lower case.
+    ``headers`` must be case-insensitive.
     """
     length = content_length(headers)
     span: int | None
@@ -120,29 +120,29 @@ def read_head(status: int, headers: Mapping[str, str]) -> ObjectHead | None:
 
 
 def content_length(headers: Mapping[str, str]) -> int | None:
-    """The length that the server announces, or None."""
+    """Return the announced length, or None."""
     text = headers.get("content-length", "").strip()
     return int(text) if _LENGTH.fullmatch(text) else None
 
 
 def total_of_unsatisfied(headers: Mapping[str, str]) -> int | None:
-    """The object's size in an answer that the range lies outside (416), or None."""
+    """Return the object's size from an answer to an unsatisfiable range (416), or None."""
     found = _UNSATISFIED.fullmatch(headers.get("content-range", "").strip())
     return int(found[1]) if found else None
 
 
 def _digests(headers: Mapping[str, str], *, whole: bool) -> Iterator[Digest]:
-    """Every digest that can be checked with what Python has.
+    """Yield every digest that Python can verify.
 
-    ``Digest`` and ``Repr-Digest`` are the whole object's whatever part is sent (RFC 3230, RFC 9530), as is
-    Google's ``x-goog-hash``. Amazon's checksums may be a part's, and Content-MD5 is the body's.
+    ``Digest`` and ``Repr-Digest`` cover the whole object whatever part is sent (RFC 3230, RFC 9530), as
+    does Google's ``x-goog-hash``. Amazon's checksums may cover a part, and Content-MD5 covers the body.
     """
     for name, value in _pairs(headers.get("digest", "") + "," + headers.get("repr-digest", "")):
         yield from _decoded(_DIGEST_NAMES.get(name.lower()), value.strip(":"), True)
     for name, value in _pairs(headers.get("x-goog-hash", "")):
         yield from _decoded("md5" if name == "md5" else None, value, True)
     for algorithm in ("sha256", "sha1", "crc32"):
-        # A checksum of checksums ends in the number of parts: no base64, and nothing to check against.
+        # A checksum of checksums ends with the number of parts: it is not base64 and cannot be verified.
         yield from _decoded(algorithm, headers.get(f"x-amz-checksum-{algorithm}", ""), whole)
     yield from _decoded("md5", headers.get("content-md5", ""), whole)
     tag = _MD5_TAG.fullmatch(headers.get("etag", "").strip())
@@ -151,10 +151,9 @@ def _digests(headers: Mapping[str, str], *, whole: bool) -> Iterator[Digest]:
 
 
 def _tags_are_md5(headers: Mapping[str, str]) -> bool:
-    """Whether this store's entity tags of 32 digits are MD5 sums.
+    """Return True if this store's 32-digit entity tags are MD5 sums.
 
-    S3's are, but for objects encrypted with keys of KMS or of the customer; other servers make theirs of
-    whatever they like.
+    S3's are, except for objects encrypted with KMS or customer keys; other servers may use anything.
     """
     is_s3 = "x-amz-request-id" in headers or "x-amz-id-2" in headers
     encryption = headers.get("x-amz-server-side-encryption", "").lower()
@@ -170,7 +169,6 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _decoded(algorithm: str | None, text: str, of_whole: bool) -> Iterator[Digest]:
-    """A digest in base64, if it is one of that kind."""
     if algorithm is None or not text:
         return
     try:
@@ -196,7 +194,7 @@ _TEMPORARY_CODES = frozenset({"RequestTimeout", "SlowDown", "InternalError", "Se
 
 
 class RangeOutside(InvalidAnswer):
-    """The range lies outside the object, which is of ``total_bytes`` (None: not told)."""
+    """The range lies outside the object, which has ``total_bytes`` (None: unknown)."""
 
     total_bytes: int | None = None
 
@@ -204,7 +202,7 @@ class RangeOutside(InvalidAnswer):
 def from_answer(
     status: int, headers: Mapping[str, str], content: bytes, url: ObjectUrl, now: datetime
 ) -> ErrorAnswer:
-    """The error for an answer of status 4xx or 5xx; ``content`` is the beginning of its body."""
+    """Build the error for an answer with status 4xx or 5xx; ``content`` is the beginning of its body."""
     code, words = _server_words(content, url)
     kind: type[ErrorAnswer] = BadRequest
     if code in _TEMPORARY_CODES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -228,7 +226,7 @@ def from_answer(
 
 
 def from_break(error: Exception, url: ObjectUrl) -> RequestError:
-    """The error for a connection that could not be made, or broke."""
+    """Build the error for a connection that failed or broke."""
     alike: Exception
     if isinstance(error, broken.ProxyError):
         alike = httpx.ProxyError("it did not let us through")
@@ -249,12 +247,12 @@ def from_break(error: Exception, url: ObjectUrl) -> RequestError:
 
 
 def _nobody(url: ObjectUrl) -> Remote:
-    """The store as something that has no key of ours."""
+    """Return the store as a remote without a key."""
     return Remote("object store", url.netloc, url.netloc, key=None, key_origin="")
 
 
 def _server_words(content: bytes, url: ObjectUrl) -> tuple[str | None, str | None]:
-    """The store's code and message. Other elements of its XML may quote the signature: they are left."""
+    """Return the store's code and message; other XML elements may quote the signature."""
     text = content.decode("utf-8", errors="replace")
     code, words = _element(text, "Code"), _element(text, "Message")
     if code is None and words is None:
@@ -275,7 +273,7 @@ _SHORTEST_SECRET = 6
 
 @dataclass(frozen=True, slots=True)
 class ObjectUrl:
-    """A URL in the pieces that a connection needs; ``target`` is path and query, exactly as they came."""
+    """URL split into the parts that a connection needs; ``target`` is path and query, unchanged."""
 
     text: str
     scheme: str
@@ -291,11 +289,11 @@ class ObjectUrl:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it leads to this machine."""
+        """True if the host is this machine."""
         return is_loopback(self.host)
 
     def without_secrets(self, text: str) -> str:
-        """``text`` without the values of the URL's query, which are what opens the object."""
+        """Return ``text`` without the values of the URL's query, which grant access to the object."""
         for _name, value in parse_qsl(urlsplit(self.text).query):
             if len(value) >= _SHORTEST_SECRET:
                 text = text.replace(value, "[secret]")
@@ -303,10 +301,10 @@ class ObjectUrl:
 
 
 def parse_object_url(text: str) -> ObjectUrl:
-    """Take a presigned URL apart.
+    """Parse a presigned URL.
 
-    Raises InvalidAnswer for anything but https (plain http to this machine alone), for credentials in
-    the address, which would be sent as such, and for characters that no URL has.
+    Raises InvalidAnswer for anything but https (plain http only to this machine), for credentials in the
+    address, which would be sent as such, and for characters that are invalid in a URL.
     """
     problem = ""
     try:
@@ -333,10 +331,10 @@ def parse_object_url(text: str) -> ObjectUrl:
 
 
 def redirected(url: ObjectUrl, location: str | None) -> ObjectUrl:
-    """Where a redirect leads. Nothing secret travels but what the new URL itself holds.
+    """Return the target of a redirect. The only secrets sent there are those in the new URL itself.
 
-    Object stores do this when a bucket lies in another region. Raises RedirectRefused for a target that is
-    no usable URL, less protected than the first, or on this machine while the first was not.
+    Object stores redirect if a bucket is in another region. Raises RedirectRefused for a target that is
+    not a usable URL, is less protected than the first, or is on this machine while the first was not.
     """
     try:
         target = parse_object_url(urljoin(url.text, location or ""))
@@ -350,13 +348,13 @@ def redirected(url: ObjectUrl, location: str | None) -> ObjectUrl:
 
 
 READ_TIMEOUT_S = 30.0
-"""Longest silence in the middle of a body; then the connection is taken for dead."""
+"""Maximum time without data within a body; after that the connection counts as broken."""
 
 _SIGNED = re.compile(r"\?\S*(?:signature|credential|token|sig)\S*", re.IGNORECASE)
 
 
 class _Unsigned(logging.Filter):
-    """Takes presigned queries out of urllib3's own log: whoever has one can read the object."""
+    """Removes presigned queries from urllib3's log, because anyone who has one can read the object."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
@@ -367,14 +365,14 @@ class _Unsigned(logging.Filter):
 
 
 _UNSIGNED = _Unsigned()
-"""One for all: a logger takes the same filter once only."""
+"""Shared by all: a logger adds the same filter only once."""
 
 KEPT_PER_HOST = 8
 HOSTS_KEPT = 8
 
 
 class _Checked(HTTPConnection):
-    """Connects to addresses that were checked; TLS is spoken with the name all the same."""
+    """Connects only to checked addresses; TLS still verifies the host name."""
 
     destinations: ClassVar[Destinations]
 
@@ -406,7 +404,7 @@ class _CheckedTls(_Checked, HTTPSConnection):
 
 
 class Connections:
-    """Pools of connections, made when they are needed. Safe to use from several threads."""
+    """Connection pools, created on demand. Safe to use from several threads."""
 
     def __init__(self, destinations: Destinations, read_timeout_s: float = READ_TIMEOUT_S) -> None:
         self._destinations = destinations
@@ -416,7 +414,7 @@ class Connections:
         self._lock = threading.Lock()
 
     def pool(self, url: ObjectUrl) -> urllib3.HTTPConnectionPool:
-        """The pool for the URL's host.
+        """Return the pool for the URL's host.
 
         Raises AddressRefused, and ConfigurationError for unusable proxies or certificates.
         """
@@ -427,7 +425,7 @@ class Connections:
         return manager.connection_from_host(url.host, url.port, url.scheme)
 
     def close(self) -> None:
-        """Close what is idle; what is under way is closed by whoever reads it."""
+        """Close idle connections; active ones are closed by their readers."""
         with self._lock:
             managers, self._managers = list(self._managers.values()), {}
         for manager in managers:
@@ -448,7 +446,7 @@ class Connections:
                 "maxsize": KEPT_PER_HOST,
                 "timeout": self._timeout,
                 "retries": False,
-                # Reading the certificates to trust takes a tenth of a second: only where TLS is spoken.
+                # Loading the trusted certificates takes a tenth of a second, so do it only for TLS.
                 "ssl_context": httpx.create_ssl_context() if scheme == "https" else None,
             }
             if not proxy:
@@ -461,7 +459,7 @@ class Connections:
             return urllib3.ProxyManager(proxy, **options)  # type: ignore[arg-type]
         except (OSError, ValueError, HTTPError) as error:
             reason = type(error).__name__
-        # The type alone: the proxy's address may hold a password.
+        # Only the type: the proxy's address may contain a password.
         raise ConfigurationError(
             f"the environment's proxy or certificates cannot be used for downloads ({reason})"
         )
@@ -470,6 +468,6 @@ class Connections:
 def _checked(
     pool: type[urllib3.HTTPConnectionPool], connection: type[_Checked], destinations: Destinations
 ) -> type[urllib3.HTTPConnectionPool]:
-    """Return the pool's class with connections that are checked, as urllib3's own SOCKS support does it."""
+    """Return a pool class whose connections are checked, in the same way as urllib3's own SOCKS support."""
     own = type(connection.__name__, (connection,), {"destinations": destinations})
     return type(pool.__name__, (pool,), {"ConnectionCls": own})

@@ -1,4 +1,4 @@
-"""Where an object store is: at the endpoint that the credentials name, or at AWS."""
+"""Locate an object store: at the endpoint that the credentials name, or at AWS."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from api_client.models import BlobCredentials
 from api_client.remotes import Remote
 
 DEFAULT_REGION = "us-east-1"
-"""Where AWS looks first; it answers with the bucket's own region if that is another."""
+"""AWS looks here first; it answers with the bucket's own region if that differs."""
 
 LONGEST_PATH_BYTES = 16_384
-"""Longest bucket and key together, in UTF-8, that a request line can carry; S3's own limit is 1,024."""
+"""Maximum length of bucket and key in UTF-8 that a request line can carry; S3's own limit is 1,024."""
 
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,30}")
 
 
 def is_region(text: str) -> bool:
-    """Whether this looks like the name of a region, and so can stand in a host name."""
+    """Return True if this looks like the name of a region, so that it is valid in a host name."""
     return _REGION.fullmatch(text) is not None
 
 
 def check_credentials(credentials: BlobCredentials) -> None:
-    """Raise UploadFailed for credentials that no request can carry; nothing of them is quoted."""
+    """Raise UploadFailed if the credentials are not valid in a request; the error does not quote them."""
     creds = credentials.creds
     for header in (creds.aws_access_key_id, creds.aws_session_token.get_secret_value()):
         if not (header.isascii() and header.isprintable() and " " not in header):
@@ -56,7 +56,7 @@ def check_credentials(credentials: BlobCredentials) -> None:
 
 
 def endpoint_of(credentials: BlobCredentials) -> tuple[BaseUrl, str, bool]:
-    """Address, region, and whether the region is certain. Raises ConfigurationError for an unusable one."""
+    """Return address, region, and True if the region is certain. Raises ConfigurationError if unusable."""
     extra = credentials.creds.model_extra or {}
     region = extra.get("region_name")
     is_certain = isinstance(region, str) and is_region(region)
@@ -68,24 +68,24 @@ def endpoint_of(credentials: BlobCredentials) -> tuple[BaseUrl, str, bool]:
 
 
 def aws_endpoint(region: str) -> BaseUrl:
-    """AWS's own store in that region."""
+    """Return the address of AWS's own store in that region."""
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     return BaseUrl("https", f"s3.{region}.{suffix}", 443)
 
 
 def as_remote(endpoint: BaseUrl) -> Remote:
-    """The store as something that has no key of ours."""
+    """Return the store as a remote without a key."""
     return Remote("object store", str(endpoint), str(endpoint), key=None, key_origin="")
 
 
 def store_remote(credentials: BlobCredentials) -> tuple[Remote, BaseUrl]:
-    """What ``connection.connect`` needs to know of the store. Raises ConfigurationError."""
+    """Return the store as arguments for ``connection.connect``. Raises ConfigurationError."""
     endpoint, _, _ = endpoint_of(credentials)
     return as_remote(endpoint), endpoint
 
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
-"""What a request without body is signed with."""
+"""Payload hash of a request without a body."""
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _UNRESERVED = "-_.~"
@@ -93,7 +93,7 @@ _UNRESERVED = "-_.~"
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """Credentials and what they are for; the repr shows no secret."""
+    """Credentials and their region; the repr shows no secret."""
 
     access_key_id: str
     secret_access_key: SecretStr
@@ -103,12 +103,12 @@ class SigningKey:
 
 
 def quoted_path(path: str) -> str:
-    """A path as it is sent and signed: everything escaped but the unreserved characters and ``/``."""
+    """Escape a path as it is sent and signed: everything but the unreserved characters and ``/``."""
     return quote(path, safe="/" + _UNRESERVED, errors="surrogateescape")
 
 
 def quoted_query(query: Mapping[str, str]) -> str:
-    """A query as it is sent and signed: sorted, escaped, with ``=`` even where there is no value."""
+    """Format a query as it is sent and signed: sorted, escaped, with ``=`` even without a value."""
     return "&".join(
         f"{quote(name, safe=_UNRESERVED)}={quote(value, safe=_UNRESERVED)}"
         for name, value in sorted(query.items())
@@ -125,10 +125,10 @@ def signed_headers(
     key: SigningKey,
     at: datetime,
 ) -> dict[str, str]:
-    """``headers`` with the date, the token, the payload's hash and the signature.
+    """Return ``headers`` with the date, the token, the payload's hash and the signature.
 
-    ``path`` and ``query`` as they are sent (``quoted_path``, ``quoted_query``); ``headers`` must hold
-    ``host``, in lower case like every other name. ``at`` is aware, in UTC.
+    ``path`` and ``query`` must be as sent (``quoted_path``, ``quoted_query``); ``headers`` must have
+    ``host``, and all names must be lowercase. ``at`` is timezone-aware, in UTC.
     """
     stamp = at.strftime("%Y%m%dT%H%M%SZ")
     signed = {**headers, "x-amz-content-sha256": payload_sha256, "x-amz-date": stamp}
@@ -164,17 +164,22 @@ def _derived_key(key: SigningKey, day: str) -> bytes:
 
 
 UNREACHABLE_PATIENCE_S = 3600.0
-"""How long a broken connection is tried again once the store has taken anything: credentials of AWS live
-for about an hour, and the parts that are there stay there."""
+"""Retry a broken connection for this long once the store has answered anything.
+
+AWS credentials are valid for about an hour, and uploaded parts stay in the store.
+"""
 
 FIRST_CONTACT_PATIENCE_S = 60.0
-"""The same before the store has answered at all: then an address or a firewall is wrong, not the weather."""
+"""Retry a connection for this long before the first answer.
+
+If the store never answers, an address or a firewall is probably wrong, and waiting does not help.
+"""
 
 FAULT_ATTEMPTS = 8
-"""How often a request is sent while the store answers that it cannot serve it just now."""
+"""Maximum number of attempts while the store answers that it is temporarily unavailable."""
 
 ANSWER_TIMEOUT_S = 60.0
-"""Longest silence of the store after a request."""
+"""Maximum time without data from the store after a request."""
 
 _BACKOFF = RetryPolicy(base_s=0.5, cap_s=15.0)
 _MAX_ANSWER_BYTES = 65_536
@@ -188,7 +193,7 @@ OnNote = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a request carries: ``chunks`` gives it anew for every attempt."""
+    """Body of a request; ``chunks`` yields it again for every attempt."""
 
     size_bytes: int
     sha256: str
@@ -197,7 +202,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class StoreAnswer:
-    """A successful answer. ``attempts`` counts all sendings, the answered one too."""
+    """Successful answer. ``attempts`` counts all attempts, including the successful one."""
 
     headers: httpx.Headers
     text: str
@@ -206,8 +211,6 @@ class StoreAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """One attempt that did not succeed."""
-
     reason: str
     status: int | None = None
     code: str = ""
@@ -215,11 +218,11 @@ class _Refusal:
 
 
 class ObjectStore:
-    """Sends requests about the one object that ``credentials`` are for.
+    """Sends requests for the one object that ``credentials`` are for.
 
-    ``http`` must put nothing on requests by itself. ``destinations`` says which addresses may be connected
-    to; None: there is no network. Not to be used for two objects. Raises UploadFailed for credentials that
-    no request can carry.
+    ``http`` must not add anything to requests. ``destinations`` decides which addresses may be connected
+    to; None: there is no network. Do not use it for two objects. Raises UploadFailed if the credentials
+    are not valid in a request.
     """
 
     def __init__(
@@ -252,7 +255,7 @@ class ObjectStore:
         self._owed: set[asyncio.Task[Any]] = set()
 
     def owes_answer(self, task: asyncio.Task[Any]) -> bool:
-        """Whether that task has sent a request's whole body and waits for the answer to it."""
+        """Return True if that task has sent a request's whole body and waits for its answer."""
         return task in self._owed
 
     async def send(
@@ -265,10 +268,10 @@ class ObjectStore:
         attempts: int | None = None,
         answer_timeout_s: float | None = None,
     ) -> StoreAnswer:
-        """Send until it is answered; ``what`` names it in messages. Raises UploadFailed.
+        """Send until it is answered; ``what`` names the request in messages. Raises UploadFailed.
 
-        ``attempts`` caps the sendings; without it, patience does. ``answer_timeout_s`` is the longest
-        silence, ``ANSWER_TIMEOUT_S`` unless told.
+        ``attempts`` limits the number of attempts; without it, the limits of this module apply.
+        ``answer_timeout_s`` is the maximum time without data, by default ``ANSWER_TIMEOUT_S``.
         """
         silence_s = ANSWER_TIMEOUT_S if answer_timeout_s is None else answer_timeout_s
         began_at = self._clock.monotonic()
@@ -279,7 +282,7 @@ class ObjectStore:
             outcome = await self._attempt(method, query, body, silence_s)
             if isinstance(outcome, tuple):
                 if "html" in outcome[0].get("content-type", "").lower():
-                    # A proxy's page, say: nothing tells that the store has got anything.
+                    # A proxy's page, for example, which does not prove that the store received anything.
                     raise UploadFailed(
                         f"{what}: a web page came back, which no object store answers", method=method
                     )
@@ -313,7 +316,7 @@ class ObjectStore:
         finally:
             self._owed -= {asyncio.current_task()}
         self._answered_at = self._clock.monotonic()
-        # S3 answers 200 and then, after a while, what went wrong.
+        # S3 may answer 200 and send an error in the body later.
         code = _element(text, "Code") if "<Error" in text else None
         if response.is_success and code is None:
             return response.headers, text
@@ -324,9 +327,9 @@ class ObjectStore:
         return _Refusal(self._without_secrets(shown), status, code or "", response.headers)
 
     async def _checked_host(self, method: str) -> str:
-        """What to connect to: a checked address of the endpoint, or its name where a proxy resolves it.
+        """Return the host to connect to: a checked address, or the endpoint's name if a proxy resolves it.
 
-        Raises UploadFailed for addresses that a server may not send us to.
+        Raises UploadFailed for addresses that a server must not direct us to.
         """
         endpoint, destinations = self._endpoint, self._destinations
         if destinations is None:
@@ -376,12 +379,12 @@ class ObjectStore:
                 "timeout": httpx.Timeout(
                     connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, read=answer_timeout_s, pool=None
                 ).as_dict(),
-                "sni_hostname": endpoint.host,  # TLS is spoken with the name, whatever the address
+                "sni_hostname": endpoint.host,  # TLS verifies the host name, whatever the address
             },
         )
 
     async def _counted(self, body: Body) -> AsyncIterator[bytes]:
-        """The body; with its last bytes, an answer is owed."""
+        """Yield the body; mark the task as owed an answer just before the last bytes."""
         left_bytes = body.size_bytes
         async for chunk in body.chunks():
             left_bytes -= len(chunk)
@@ -391,7 +394,7 @@ class ObjectStore:
             yield chunk
 
     def _corrects(self, refusal: _Refusal, corrected: set[str]) -> bool:
-        """Learn from an answer that says what was wrong with the request; once for each kind."""
+        """Correct the region or the time as the answer suggests, once for each; return True to retry."""
         region = refusal.headers.get("x-amz-bucket-region", "")
         if (
             not self._is_region_certain
@@ -424,7 +427,7 @@ class ObjectStore:
             refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
             or refusal.status in _TEMPORARY_STATUSES
             or refusal.code in _TEMPORARY_CODES
-            # An error inside of an answer of success is the store's own trouble.
+            # An error inside a successful answer is a fault of the store.
             or refusal.status < HTTPStatus.MULTIPLE_CHOICES
         )
         return is_temporary and faults < FAULT_ATTEMPTS
@@ -434,7 +437,7 @@ class ObjectStore:
         if wished_s is not None:
             return min(wished_s, _BACKOFF.retry_after_cap_s)
         ceiling_s = min(_BACKOFF.cap_s, _BACKOFF.base_s * 2.0 ** min(attempt - 1, 16))
-        # Never at once: a connection that was cut is often cut again.
+        # Never immediately: a connection that was interrupted is often interrupted again.
         return self._random.uniform(ceiling_s / 2, ceiling_s)
 
     def _failure(self, method: str, what: str, refusal: _Refusal, attempts: int) -> UploadFailed:
@@ -455,7 +458,7 @@ class ObjectStore:
 
 
 async def _read(response: httpx.Response) -> str:
-    """The beginning of the body; what is longer is no answer of S3's."""
+    """Read the beginning of the body; a longer one is not S3's."""
     content = b""
     async for part in response.aiter_bytes():
         content += part
@@ -465,11 +468,11 @@ async def _read(response: httpx.Response) -> str:
 
 
 def _element(text: str, name: str) -> str | None:
-    """The text of the first element of that name. No XML reader: there is nothing else in these answers."""
+    """Return the text of the first element of that name; these answers are too simple for an XML parser."""
     found = re.search(rf"<{name}>([^<]*)</{name}>", text)
     return unescape(found[1]).strip() or None if found else None
 
 
 def element(answer: StoreAnswer, name: str) -> str | None:
-    """The text of the first element of that name in an answer, or None."""
+    """Return the text of the first element of that name in an answer, or None."""
     return _element(answer.text, name)

@@ -1,4 +1,4 @@
-"""One GET of one stretch of an object, in a thread, that another thread may call off."""
+"""A GET of one byte range of an object, in a thread, cancellable from other threads."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from api_client.transfers.object_connection import (
 )
 
 CHUNK_BYTES = 512 * 1024
-"""Most bytes that are taken from a connection at once."""
+"""Maximum number of bytes taken from a connection at once."""
 
 MAX_ERROR_BYTES = 65_536
 MAX_REDIRECTS = 3
 DRAINED_BYTES = 64 * 1024
-"""An answer with no more than this left is read to its end, so that its connection can be kept."""
+"""An answer with at most this many bytes left is read to the end, so that its connection can be reused."""
 
 OnHead = Callable[[ObjectHead], object]
 OnChunk = Callable[[int, bytes], object]
 
 
 class CalledOff(Exception):
-    """Nobody wants the rest."""
+    """The exchange was cancelled."""
 
 
 class Exchange:
     """Reads the bytes ``start`` … ``end`` (exclusive; None: to the object's end) of the object at ``url``.
 
-    ``on_head`` hears once what comes, ``on_chunk`` every piece with its offset in the object, in order,
-    and only bytes that were asked for. A server that ignores ranges is read from its beginning, and
-    nothing before ``start`` is handed on; ``on_head`` may raise to refuse that. Both are called in the
-    thread of ``run``, and never again once ``call_off`` has returned.
+    ``on_head`` is called once with the headers, ``on_chunk`` with every piece and its offset in the
+    object, in order, and only with requested bytes. If a server ignores ranges, the object is read from
+    its beginning and bytes before ``start`` are dropped; ``on_head`` may raise to prevent that. Both are
+    called in the thread of ``run``, and never after ``call_off`` has returned.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Exchange:
         self._is_called_off = False
 
     def call_off(self) -> None:
-        """Stop it, from any thread."""
+        """Cancel the exchange, from any thread."""
         with self._lock:
             self._is_called_off = True
             if self._response is not None:
                 _hang_up(self._response)
 
     def run(self) -> ObjectHead:
-        """Do it. Raises RequestError and its kinds, CalledOff, and what the two callbacks raise."""
+        """Run the exchange. Raises RequestError and its subclasses, CalledOff, and the callbacks' errors."""
         problem: Exception
         response: BaseHTTPResponse | None = None
         is_finished = False
@@ -97,7 +97,7 @@ class Exchange:
             is_finished = self._read(response, head)
             return head
         except (HTTPError, OSError) as error:
-            # An OSError of a callback's own (a full disk) has no business here: callbacks wrap theirs.
+            # An OSError raised by a callback (a full disk) must not get here: callbacks wrap theirs.
             problem = error
         finally:
             with self._lock:
@@ -112,7 +112,6 @@ class Exchange:
         raise from_break(problem, self._url)
 
     def _answer(self) -> BaseHTTPResponse:
-        """The first answer that is no redirect and no error."""
         for _ in range(MAX_REDIRECTS + 1):
             response = self._sent()
             status = response.status
@@ -148,12 +147,12 @@ class Exchange:
         return response
 
     def _headers(self) -> Mapping[str, str]:
-        """All that is ever sent: no key, no cookie, no referrer."""
+        """Return the only headers that are sent: no key, no cookie, no referrer."""
         headers = {
             "Host": self._url.netloc,
             "User-Agent": user_agent(),
             "Accept": "*/*",
-            # Packed bytes would be counted, placed and checked as if they were the object's.
+            # Compressed bytes would be counted, placed and verified as if they were the object's.
             "Accept-Encoding": "identity",
         }
         if self._start or self._end is not None:
@@ -188,7 +187,7 @@ class Exchange:
         return head
 
     def _read(self, response: BaseHTTPResponse, head: ObjectHead) -> bool:
-        """Hand on the body. True if it was read to its end, and the connection can serve again."""
+        """Pass on the body. Returns True if it was read to its end, so that the connection can be reused."""
         offset = head.start
         announced_end = None if head.length is None else head.start + head.length
         wanted_end = announced_end if self._end is None else self._end
@@ -208,7 +207,7 @@ class Exchange:
         if announced_end is not None and offset < min(announced_end, wanted_end or announced_end):
             raise Unreachable(f"{self._url.netloc} broke off the file in the middle", method="GET")
         if announced_end is not None and head.is_partial and content_length(response.headers) is None:
-            # Without a length the range's end proves nothing: more may follow.
+            # Without a length, the end of the range proves nothing: more may follow.
             if _next(response):
                 raise InvalidAnswer(f"{self._url.netloc} sent more of the file than it announced")
             return True
@@ -232,29 +231,28 @@ class Exchange:
 
 
 def _next(response: BaseHTTPResponse) -> bytes:
-    """What has come by now, waiting for the first byte of it; empty at the end."""
+    """Return the available bytes, waiting for the first one; empty at the end."""
     return response.read1(CHUNK_BYTES, decode_content=False)
 
 
 def _hang_up(response: BaseHTTPResponse) -> None:
-    """Wake up whoever reads it."""
     try:
         response.shutdown()
     except (OSError, ValueError, RuntimeError, AttributeError):
-        # It is closed already, or its connection has gone back: nobody reads.
+        # The response is closed already, or its connection was returned to the pool: nobody reads.
         return
 
 
 MAX_READ_BYTES = 256 * 1024 * 1024
-"""Most that one ``read`` holds in memory; the longest safetensors headers are of some ten MB."""
+"""Maximum that one ``read`` holds in memory; the longest safetensors headers are tens of MB."""
 
 
 class Objects:
-    """Reads objects. No key, cookie or other header of ours goes to where a URL leads.
+    """Reads objects. No key, cookie or other header of ours is sent to a URL's host.
 
-    Redirects are followed (stores redirect between regions), but never from https to http. ``destinations``
-    says which addresses may be connected to, unless told only those of the public internet. Connects with
-    the first reading.
+    Redirects are followed (stores redirect between regions), but never from https to http.
+    ``destinations`` decides which addresses may be connected to, by default only those of the public
+    internet. Connects on the first read.
     """
 
     def __init__(
@@ -271,11 +269,11 @@ class Objects:
         self._is_closed = False
 
     async def read(self, url: str, *, start: int = 0, length: int) -> bytes:
-        """The ``length`` bytes from ``start`` on; fewer if the object ends before.
+        """Read ``length`` bytes from ``start``; fewer if the object ends earlier.
 
-        A cut is tried again. Servers that ignore ranges are read up to the last byte that is needed, and
-        hung up on. Raises UrlExpired when a fresh URL is needed, ValueError for a length over
-        ``MAX_READ_BYTES``, and the other kinds of RequestError.
+        Interrupted reads are retried. If a server ignores ranges, the object is read up to the last byte
+        needed, and then the connection is closed. Raises UrlExpired if a fresh URL is needed, ValueError
+        for a length over ``MAX_READ_BYTES``, and the other subclasses of RequestError.
         """
         if start < 0 or not 0 <= length <= MAX_READ_BYTES:
             raise ValueError(f"cannot read {length:,} bytes from byte {start:,} on")
@@ -315,11 +313,11 @@ class Objects:
         on_chunk: OnChunk,
         on_head: OnHead | None = None,
     ) -> ObjectHead:
-        """One request for the bytes ``start`` … ``end`` (exclusive), handed to ``on_chunk`` as they come.
+        """Send one request for the bytes ``start`` … ``end`` (exclusive) and pass them to ``on_chunk``.
 
-        ``on_chunk(offset, piece)`` and ``on_head(head)`` are called in another thread, one call at a time,
-        and never after this has ended or was cancelled. Nothing is tried again. Raises RequestError and
-        its kinds, and whatever the two raise (an OSError must be wrapped).
+        ``on_chunk(offset, piece)`` and ``on_head(head)`` are called in another thread, one call at a
+        time, and never after this method has returned or was cancelled. Nothing is retried. Raises
+        RequestError and its subclasses, and whatever the callbacks raise (an OSError must be wrapped).
         """
         if self._is_closed:
             raise RequestError("the client is closed", method="GET")
@@ -349,9 +347,9 @@ class Objects:
             try:
                 loop.call_soon_threadsafe(settle, head, problem)
             except RuntimeError:
-                return  # The loop is gone, and with it whoever waited.
+                return  # The loop is closed, so nobody waits for the result.
 
-        # A thread of its own, which the end of the process does not wait for: it may hang in a connect.
+        # A daemon thread that does not delay the end of the process: it may hang in a connect.
         threading.Thread(target=work, name="object", daemon=True).start()
         try:
             return await done
@@ -360,7 +358,7 @@ class Objects:
             raise
 
     async def aclose(self) -> None:
-        """Close all connections; readings are refused from then on."""
+        """Close all connections; later reads are refused."""
         self._is_closed = True
         connections, self._connections = self._connections, None
         if connections is not None:
@@ -368,7 +366,7 @@ class Objects:
 
     def _opened(self) -> Connections:
         if self._connections is None:
-            # urllib3 takes a tenth of a second to load: only for those who read.
+            # urllib3 takes a tenth of a second to import, so only readers import it.
             from api_client.transfers.object_connection import Connections
 
             self._connections = Connections(self._destinations)

@@ -1,4 +1,4 @@
-"""Which bytes of a file are there: spans that neither touch nor overlap, in order."""
+"""Track which bytes of a file exist: sorted, disjoint, non-adjacent spans."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from api_client.transfers.object_connection import ObjectHead
 from api_client.transfers.records import DownloadError, NoRoom
 
 Span = tuple[int, int]
-"""First byte, and the first one after the last."""
+"""Start (inclusive) and end (exclusive)."""
 
 
 class Spans:
-    """A set of bytes, as spans."""
+    """A set of bytes, stored as spans."""
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
         self._spans: list[Span] = []
@@ -39,7 +39,7 @@ class Spans:
         return iter(self._spans)
 
     def add(self, start: int, end: int) -> int:
-        """Add the bytes ``start`` … ``end``; how many of them are new."""
+        """Add the bytes ``start`` … ``end``; return how many of them are new."""
         if end <= start:
             return 0
         first = bisect_left(self._spans, start, key=lambda span: span[1])
@@ -54,7 +54,7 @@ class Spans:
         return new
 
     def cut(self, end: int) -> None:
-        """Take away all bytes from ``end`` on."""
+        """Remove all bytes from ``end`` on."""
         while self._spans and self._spans[-1][1] > end:
             low, high = self._spans.pop()
             self.size_bytes -= high - max(low, end)
@@ -63,11 +63,11 @@ class Spans:
 
     @property
     def end(self) -> int:
-        """The first byte after all of them."""
+        """Return the end (exclusive) of the last span."""
         return self._spans[-1][1] if self._spans else 0
 
     def gaps(self, start: int, end: int) -> Iterator[Span]:
-        """What is missing between ``start`` and ``end``."""
+        """Yield the missing spans between ``start`` and ``end``."""
         for low, high in self._spans:
             if low >= end:
                 break
@@ -83,10 +83,10 @@ _STRONGEST_FIRST = ("sha512", "sha256", "sha1", "md5", "crc32")
 
 
 class Promises:
-    """Collects what the answers about one object say its digest is.
+    """Collects the digests that answers report for one object.
 
-    A digest beside a range may be the range's or the object's, as stores differ: it counts for the object
-    once answers of different ranges have said the same.
+    Stores differ: a digest sent with a range may be the range's or the object's. It counts for the object
+    once answers to different ranges agree.
     """
 
     def __init__(self) -> None:
@@ -94,14 +94,14 @@ class Promises:
         self._starts: dict[tuple[str, str], set[int]] = defaultdict(set)
 
     def hear(self, head: ObjectHead) -> None:
-        """Take note of an answer."""
+        """Record the digests in an answer."""
         for digest in head.digests:
             self._starts[digest.algorithm, digest.hexadecimal].add(head.start)
             if digest.of_whole or len(self._starts[digest.algorithm, digest.hexadecimal]) > 1:
                 self._certain[digest.algorithm] = digest.hexadecimal
 
     def strongest(self) -> tuple[str, str] | None:
-        """Algorithm and value of the best that is certain."""
+        """Return algorithm and value of the strongest trusted digest."""
         for algorithm in _STRONGEST_FIRST:
             if algorithm in self._certain:
                 return algorithm, self._certain[algorithm]
@@ -109,13 +109,13 @@ class Promises:
 
 
 def read_promise(text: str) -> tuple[str, str] | None:
-    """A digest as a journal keeps it, ``sha256:…``; None if it is none."""
+    """Parse a digest from a journal, ``sha256:…``; None if it is malformed."""
     algorithm, _, value = text.partition(":") if isinstance(text, str) else ("", "", "")
     return (algorithm, value) if algorithm in _STRONGEST_FIRST and value else None
 
 
 def digest_of(descriptor: int, algorithm: str, is_off: Callable[[], bool]) -> str:
-    """The digest of an open file, in hexadecimal, read piece by piece; empty once ``is_off`` says so."""
+    """Compute the hex digest of an open file in chunks; empty once ``is_off`` returns True."""
     hasher = None if algorithm == "crc32" else hashlib.new(algorithm, usedforsecurity=False)
     checksum = offset = 0
     while chunk := os.pread(descriptor, CHUNK_BYTES, offset):
@@ -131,7 +131,7 @@ def digest_of(descriptor: int, algorithm: str, is_off: Callable[[], bool]) -> st
 
 JOURNAL_EVERY_S = 0.5
 JOURNAL_ROOM_BYTES = 64 * 1024
-"""So many of the last bytes are given up where the disk is too full to note which of them are there."""
+"""Bytes given up at the end of the file to make room for the journal when the disk is full."""
 _VERSION = 1
 _MAX_JOURNAL_BYTES = 1024 * 1024
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES})
@@ -139,10 +139,10 @@ _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What must be the same for bytes of an earlier run to be bytes of this file.
+    """Attributes that must match for bytes of an earlier run to be bytes of this file.
 
-    The first come from the plan, from ``etag`` on they are the object's own answer's (empty, None: not
-    told). ``digest`` is what the server promises of the whole, for a later run that hears nothing of it.
+    The first fields come from the plan; from ``etag`` on they come from the object's own answer (empty or
+    None if unknown). ``digest`` is the server's digest of the whole file, for a later run that gets none.
     """
 
     job_id: str
@@ -155,7 +155,7 @@ class Identity:
     digest: str = ""
 
     def may_be(self, other: Identity) -> bool:
-        """Whether nothing that both know of tells them apart."""
+        """Return True if no attribute known to both differs."""
         return all(
             mine == theirs
             for mine, theirs in zip(_values(self), _values(other), strict=True)
@@ -164,18 +164,18 @@ class Identity:
 
 
 def _values(identity: Identity) -> tuple[Any, ...]:
-    # The digest is no mark: an answer may tell another kind of it than the last one did.
+    # Ignore the digest: answers may carry different kinds of digest.
     return tuple(value for name, value in asdict(identity).items() if name != "digest")
 
 
 def part_paths(path: Path) -> tuple[Path, Path]:
-    """Where the bytes and the journal of the file at ``path`` lie while it arrives."""
+    """Return the paths of the partial bytes and the journal of the file at ``path``."""
     stem = OWN_PREFIX + hashlib.sha256(os.fsencode(path.name)).hexdigest()[:24]
     return path.with_name(stem + ".part"), path.with_name(stem + ".json")
 
 
 def resumable_bytes(path: Path, identity: Identity) -> int:
-    """How much of the file an earlier run has left."""
+    """Return the number of bytes that an earlier run left."""
     part, journal = part_paths(path)
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -192,11 +192,11 @@ def resumable_bytes(path: Path, identity: Identity) -> int:
 
 
 class PartFile:
-    """Open for writing, from several threads. Raises DownloadError where the file system says no.
+    """A part file open for writing from several threads. Raises DownloadError for file system errors.
 
-    Others may be able to write to ``root`` and what is below it: the file's folder is opened once, with no
-    link below ``root`` followed, and everything is named relative to it. What others put in the place of a
-    part or a journal is not used.
+    Others may have write access to ``root`` and below: the file's folder is opened once, without
+    following links below ``root``, and everything is accessed relative to it. Parts or journals replaced
+    by others are not used.
     """
 
     def __init__(self, path: Path, root: Path, identity: Identity, monotonic: Callable[[], float]) -> None:
@@ -238,16 +238,16 @@ class PartFile:
 
     @property
     def size_bytes(self) -> int | None:
-        """The size of the whole, where it is known."""
+        """Size of the whole file, if known."""
         return self.identity.size_bytes
 
     @property
     def done_bytes(self) -> int:
-        """How many bytes are there."""
+        """Number of bytes present."""
         return self.spans.size_bytes
 
     def identify(self, seen: Identity) -> bool:
-        """Learn what an answer tells of the object. False if it is not the one that these bytes are of."""
+        """Update the identity from an answer. Returns False if these bytes belong to another object."""
         with self._lock:
             if not self.identity.may_be(seen) or (self._needs_etag and seen.etag != self.identity.etag):
                 return False
@@ -258,7 +258,7 @@ class PartFile:
             return True
 
     def start_over(self, identity: Identity) -> None:
-        """Forget all bytes."""
+        """Discard all bytes."""
         with self._lock, translated(self.path):
             self.identity = identity
             self._needs_etag = False
@@ -267,7 +267,7 @@ class PartFile:
             _unlink(self._journal, self._folder)
 
     def write(self, offset: int, chunk: bytes) -> int:
-        """Put bytes where they belong; how many of them were missing."""
+        """Write bytes at ``offset``; return how many of them were missing before."""
         with translated(self.path):
             rest = memoryview(chunk)
             while rest:
@@ -279,12 +279,12 @@ class PartFile:
         return new
 
     def gaps(self, end: int) -> list[Span]:
-        """What is missing of the first ``end`` bytes."""
+        """Return the missing spans of the first ``end`` bytes."""
         with self._lock:
             return list(self.spans.gaps(0, end))
 
     def save(self) -> None:
-        """Write the journal. Two threads at once would do no more than one."""
+        """Write the journal. If another thread is already writing it, this does nothing more."""
         if self._is_finished or not self._saving.acquire(blocking=False):
             return
         try:
@@ -293,7 +293,7 @@ class PartFile:
             with translated(self.path):
                 _sync(self._descriptor)
                 draft = f"{self._journal}.new"
-                _unlink(draft, self._folder)  # of a run that was killed
+                _unlink(draft, self._folder)  # left by a killed run
                 try:
                     _write_new(draft, self._folder, json.dumps(content).encode())
                     os.replace(draft, self._journal, src_dir_fd=self._folder, dst_dir_fd=self._folder)
@@ -305,12 +305,12 @@ class PartFile:
             self._saving.release()
 
     def digest(self, algorithm: str) -> str:
-        """The digest of all bytes, in hexadecimal: of hashlib's kinds, or ``crc32``."""
+        """Compute the hex digest of all bytes: an algorithm of hashlib, or ``crc32``."""
         with translated(self.path), self._using:
             return digest_of(self._descriptor, algorithm, lambda: self._is_closing)
 
     def finish(self, modified_s: float | None) -> None:
-        """Give the complete file its name, once it is on the disk; ``modified_s`` as its time, if known."""
+        """Rename the complete file once it is on disk; ``modified_s`` sets its modification time."""
         with translated(self.path), self._using:
             if self._is_closing:
                 return
@@ -325,7 +325,7 @@ class PartFile:
                 os.fsync(self._folder)
 
     def close(self) -> None:
-        """Let go of it. Unless it is finished, what is there is kept for the next time."""
+        """Close the file. Unless it is finished, its bytes are kept for the next run."""
         self._is_closing = True
         with self._using:
             try:
@@ -342,7 +342,7 @@ class PartFile:
                 os.close(self._folder)
 
     def _save_at_last(self) -> None:
-        """Write the journal once nothing else is written; on a full disk, in place of the last bytes."""
+        """Write the final journal; on a full disk, give up the last bytes to make room for it."""
         try:
             self.save()
         except NoRoom:
@@ -353,7 +353,10 @@ class PartFile:
 
 
 class translated:
-    """What the file system says, as DownloadError with the file's name; NoRoom for a full disk."""
+    """Context manager that translates file system errors to DownloadError with the file's name.
+
+    A full disk becomes NoRoom.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -374,10 +377,10 @@ class translated:
 
 
 def _opened_folder(root: Path, names: Sequence[str]) -> int:
-    """Make and open the file's folder; the caller closes it.
+    """Create and open the file's folder; the caller closes it.
 
-    ``root`` may be a link of the user's or of the system's, but not of somebody else's: its name is often
-    the job's id in the working directory, where others may be able to write.
+    ``root`` may be a link made by the user or the system, but not by someone else: its name is often the
+    job's id in the working directory, where others may have write access.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -387,7 +390,7 @@ def _opened_folder(root: Path, names: Sequence[str]) -> int:
     try:
         folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | follows)
     except OSError as error:
-        if error.errno != errno.ELOOP:  # macOS's word for a link
+        if error.errno != errno.ELOOP:  # macOS returns ELOOP for a link
             raise
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(root)) from None
     try:
@@ -402,7 +405,7 @@ def _is_own_link(path: Path) -> bool:
 
 
 def _opened_part(name: str, folder: int) -> int:
-    """Open our own part file, or a new one in place of whatever else has the name."""
+    """Open our own part file, or replace whatever else has its name with a new one."""
     try:
         return _opened_own(name, folder, os.O_RDWR)
     except _NotOurs:
@@ -411,7 +414,7 @@ def _opened_part(name: str, folder: int) -> int:
 
 
 def _opened_own(name: str, folder: int, flags: int) -> int:
-    """Open a plain file of ours that has no other name. Raises _NotOurs for anything else, or nothing."""
+    """Open a regular file that is ours and has no other name. Raises _NotOurs for anything else."""
     try:
         descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
@@ -426,7 +429,7 @@ def _opened_own(name: str, folder: int, flags: int) -> int:
 
 
 class _NotOurs(Exception):
-    """There is no such file, or somebody else put it there."""
+    """The file does not exist, or someone else created it."""
 
 
 def _write_new(name: str, folder: int, content: bytes) -> None:
@@ -446,7 +449,7 @@ def _unlink(name: str, folder: int) -> None:
 def _read_journal(
     name: str, folder: int, identity: Identity, part_size_bytes: int
 ) -> tuple[Identity, Spans] | None:
-    """What the journal says, if it is one, of this file, and the bytes it speaks of are there."""
+    """Read the journal; None if it is invalid, belongs to another file, or claims bytes that are missing."""
     try:
         with os.fdopen(_opened_own(name, folder, os.O_RDONLY), "rb") as file:
             text = file.read(_MAX_JOURNAL_BYTES + 1)
@@ -474,10 +477,10 @@ def _read_journal(
 
 
 def _may_go_on(listed: Identity, found: Identity, spans: Spans) -> bool:
-    """Whether the bytes may be the listed file's.
+    """Return True if the bytes may belong to the listed file.
 
-    A store may give the same object another time. Then its strong ETag must say that it is the same: that
-    is seen in the next answer, so something must be left to ask for.
+    A store may give the same object a new timestamp. Then its strong ETag must match, which only the next
+    answer shows, so some bytes must be left to request.
     """
     if listed.may_be(found):
         return True
@@ -493,7 +496,7 @@ def _whole(value: Any) -> int:
 
 
 def _lock_for_us(descriptor: int, path: Path) -> None:
-    """Keep other downloads of the same file away from it; they would write over each other's journal."""
+    """Lock the file against other downloads of it; they would overwrite each other's journal."""
     try:
         import fcntl
     except ImportError:
@@ -503,7 +506,7 @@ def _lock_for_us(descriptor: int, path: Path) -> None:
     except BlockingIOError:
         raise DownloadError(f"{path.name} is being downloaded by another bt-tui") from None
     except OSError:
-        return  # Some network file systems know no locks.
+        return  # Some network file systems do not support locks.
 
 
 def _sync(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""The files of a job as the server lists them, and fresh URLs for them when the old ones have expired."""
+"""The files of a job as the server lists them, and fresh URLs when old ones have expired."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from api_client.transfers.part_file import Identity, resumable_bytes
 from api_client.transfers.records import DownloadError, DownloadPlan, PlannedFile, RefusedName
 
 ARCHIVE = ServerName(0, "")
-"""The key of a job's archive, which is in no listing of files."""
+"""Key of a job's archive, which is in no file listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file as it was last listed; ``size_bytes`` is None where the server did not say."""
+    """File as it was last listed; ``size_bytes`` is None if the server did not send it."""
 
     key: ServerName
     url: str = field(repr=False)
@@ -35,7 +35,7 @@ class ListedFile:
 
 
 def as_listed(file: CheckpointFile, index: int = 0) -> ListedFile:
-    """A file of the API, with what was null or missing told from zero."""
+    """Convert a file of the API, distinguishing a null or missing size from zero."""
     says_size = "size_bytes" in file.model_fields_set and file.size_bytes >= 0
     return ListedFile(
         ServerName(file.node_rank, file.relative_file_name),
@@ -47,7 +47,7 @@ def as_listed(file: CheckpointFile, index: int = 0) -> ListedFile:
 
 
 def is_folder_marker(file: ListedFile) -> bool:
-    """Whether it is no file but an object store's mark for a folder."""
+    """Return True if this is not a file but an object store's folder marker."""
     return file.key.name.endswith("/") and not file.size_bytes
 
 
@@ -57,10 +57,10 @@ def chosen(
     patterns: Iterable[str] | None,
     all_checkpoints: Collection[str] = (),
 ) -> list[ListedFile]:
-    """The files of those checkpoints (None: all) that match one of the globs (None: all).
+    """Return the files of these checkpoints (None: all) that match one of the globs (None: all).
 
-    The checkpoint named ``.`` has the files that are in none of the others, ``all_checkpoints``. A glob is
-    tried on the name below the checkpoint's folder, on the whole name, and on the last part of it.
+    The checkpoint ``.`` holds the files that belong to none of the others, ``all_checkpoints``. A glob is
+    matched against the name below the checkpoint's folder, the whole name, and its last part.
     """
     wanted = None if checkpoints is None else [plain_checkpoint(name) for name in checkpoints]
     others = set(all_checkpoints) - {ROOT_CHECKPOINT}
@@ -74,7 +74,7 @@ def chosen(
 
 
 def plain_checkpoint(name: str) -> str:
-    """The checkpoint's name without what shells' completion puts around it."""
+    """Strip what shell completion adds around a checkpoint's name."""
     return name.removeprefix("./").strip("/") or ROOT_CHECKPOINT
 
 
@@ -85,7 +85,7 @@ def _matches(name: str, glob: str) -> bool:
 
 
 class UrlBook:
-    """The current URL of every file of a run; one renewal serves all files that it comes across."""
+    """Current URL of every file of a run; one renewal updates all files that it finds."""
 
     def __init__(
         self, files: Iterable[ListedFile], renew: Callable[[ListedFile], Awaitable[Renewed]]
@@ -98,9 +98,9 @@ class UrlBook:
         return self._files[key]
 
     async def renewed(self, stale: ListedFile) -> ListedFile:
-        """The file with another URL than ``stale`` has. Raises DownloadError if it is not listed any more.
+        """Return the file with a newer URL than ``stale``. Raises DownloadError if it is no longer listed.
 
-        Raises what listing the files raises, too.
+        Also raises the errors of listing the files.
         """
         async with self._lock:
             current = self._files[stale.key]
@@ -119,9 +119,9 @@ Renewed = list[ListedFile]
 
 
 async def list_again(checkpoints: Checkpoints, project_id: str, job_id: str, wanted: ListedFile) -> Renewed:
-    """The pages of the listing up to the one with the wanted file, that where it was first.
+    """List pages up to the one with the wanted file, starting where it was before.
 
-    Nothing but what was seen: whoever wants other files will ask again.
+    Returns only the files on these pages; other files need another call.
     """
     first = wanted.index // FILES_PAGE_SIZE * FILES_PAGE_SIZE
     seen: Renewed = []
@@ -137,19 +137,19 @@ async def list_again(checkpoints: Checkpoints, project_id: str, job_id: str, wan
             break
         following = page.next_page_token if files else None
         if following is None and 0 not in asked:
-            # Files were added or taken away before it: look from the beginning.
+            # Files were added or removed before it, so search from the beginning.
             following = 0
     return seen
 
 
 TIME_TOLERANCE_S = 2.0
-"""Coarsest times of files that file systems keep."""
+"""Coarsest resolution of modification times in common file systems."""
 
 
 def make_plan(
     project_id: str, job_id: str, folder: Path, files: Sequence[ListedFile], *, by_rank: bool
 ) -> DownloadPlan:
-    """Lay the files out below ``folder`` and look at what is there already. Writes nothing."""
+    """Lay out the files below ``folder`` and check what already exists. Writes nothing."""
     wanted = list({file.key: file for file in files if not is_folder_marker(file)}.values())
     places = lay_out([file.key for file in wanted], by_rank=by_rank)
     planned, refused = [], []
@@ -163,7 +163,7 @@ def make_plan(
 
 
 def as_planned(file: ListedFile, path: Path) -> PlannedFile:
-    """A listed file with its path."""
+    """Convert a listed file to a planned one."""
     return PlannedFile(
         file.key.name,
         path,
@@ -176,18 +176,18 @@ def as_planned(file: ListedFile, path: Path) -> PlannedFile:
 
 
 def as_listed_again(file: PlannedFile) -> ListedFile:
-    """A planned file as it stood in the listing."""
+    """Convert a planned file back to its listing."""
     key = ServerName(file.node_rank, file.name)
     return ListedFile(key, file.url, file.size_bytes, file.last_modified, file.listing_index)
 
 
 def identity_of(file: PlannedFile, job_id: str) -> Identity:
-    """What parts of an earlier run must be of, to be parts of this file."""
+    """Build the identity that parts of an earlier run must match."""
     return Identity(job_id, file.name, file.node_rank, file.last_modified, file.size_bytes)
 
 
 def looked_at(plan: DownloadPlan) -> DownloadPlan:
-    """The plan with what is true of the disk now: parts, conflicts, room."""
+    """Return the plan updated with the disk's state: parts, conflicts, free space."""
     files = tuple(
         replace(file, part_bytes=resumable_bytes(file.path, identity_of(file, plan.job_id)))
         for file in plan.files
@@ -211,7 +211,7 @@ def looked_at(plan: DownloadPlan) -> DownloadPlan:
 
 
 def is_taken(path: Path) -> bool:
-    """Whether anything is there, be it a link to nowhere."""
+    """Return True if anything exists at the path, even a broken link."""
     try:
         path.lstat()
     except OSError:
@@ -220,10 +220,10 @@ def is_taken(path: Path) -> bool:
 
 
 def is_there(file: PlannedFile, path: Path | None = None) -> bool:
-    """Whether the file is there already: a plain file of the same size and time.
+    """Return True if the file already exists: a regular file of the same size and time.
 
-    Like rsync's rule. The time is the server's, which downloads give to their files; without one the size
-    must do.
+    The rule is the same as rsync's. The time is the server's, which downloads set on their files; without
+    a time, the same size is enough.
     """
     try:
         found = (path or file.path).lstat()
@@ -236,7 +236,7 @@ def is_there(file: PlannedFile, path: Path | None = None) -> bool:
 
 
 def modified(text: str) -> float | None:
-    """A server's time in epoch seconds: ISO 8601 or as in HTTP; None if it is neither."""
+    """Parse a server's time to epoch seconds: ISO 8601 or an HTTP date; None if it is neither."""
     moment: datetime | None = None
     try:
         moment = datetime.fromisoformat(text.strip())
@@ -255,7 +255,6 @@ def modified(text: str) -> float | None:
 
 
 def _free_bytes(folder: Path) -> int | None:
-    """The room on the disk that the folder is, or will be, on."""
     for candidate in (folder.absolute(), *folder.absolute().parents):
         try:
             return shutil.disk_usage(candidate).free

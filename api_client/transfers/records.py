@@ -1,4 +1,4 @@
-"""What a download is made of: a plan, the progress of running it, and what came of it."""
+"""Records of a download: its plan, its progress and its result."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from api_client.errors import ApiClientError
 
 
 class Existing(StrEnum):
-    """What to do with a file that is there already and is not the same.
+    """Action for an existing file that is not the same.
 
-    A file of the same size and time is the same (downloads have the server's times): it is always skipped.
-    ``ASK`` raises FilesExist before anything is fetched, so that somebody can be asked.
+    A file of the same size and time is the same (downloads set the server's times) and is always skipped.
+    ``ASK`` raises FilesExist before anything is fetched, so that the user can be asked.
     """
 
     SKIP = "skip"
@@ -25,7 +25,7 @@ class Existing(StrEnum):
 
 
 class FileState(StrEnum):
-    """How far a file is; ``SKIPPED``: it was there already."""
+    """State of a file; ``SKIPPED`` means that it already existed."""
 
     WAITING = "waiting"
     ACTIVE = "active"
@@ -36,18 +36,18 @@ class FileState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen to the file in this run."""
+        """True if the file's state will not change again in this run."""
         return self in (FileState.DONE, FileState.SKIPPED, FileState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file to fetch.
+    """A file to fetch.
 
-    ``name`` is the server's own (to be made inert before it is shown), ``node_rank`` its node's.
-    ``path`` is where it goes: always inside of the plan's folder. ``size_bytes`` is None where the server
-    did not say. ``url`` is presigned, and renewed when it has expired; ``listing_index`` is the file's
-    place in the server's listing, where a renewal looks first. ``part_bytes`` are here already.
+    ``name`` is the server's own (sanitize it before showing it), ``node_rank`` its node's. ``path`` is
+    the destination, always inside the plan's folder. ``size_bytes`` is None if the server did not send
+    it. ``url`` is presigned, and renewed when it has expired; ``listing_index`` is the file's position in
+    the server's listing, where a renewal looks first. ``part_bytes`` already exist locally.
     """
 
     name: str
@@ -62,7 +62,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class RefusedName:
-    """A file that is not fetched because of what the server calls it, and why."""
+    """A file that is not fetched because of its name on the server, and the reason."""
 
     name: str
     reason: str
@@ -71,13 +71,13 @@ class RefusedName:
 
 @dataclass(frozen=True, slots=True)
 class DownloadPlan:
-    """What would be written where. Nothing has been written yet.
+    """Plan of what to write where. Nothing has been written yet.
 
-    ``total_bytes`` is the size of all files, ``needed_bytes`` the room they still need on the disk (what
-    is there, whole or in part, taken off), ``free_bytes`` the room that there is (None: unknown).
-    ``conflicts`` are the files whose path is taken by something of another size or time.
-    ``unknown_sizes`` counts the files whose size the server did not say. ``absent`` are checkpoints that
-    were asked for and have no file in the listing. ``unpack_to`` is the folder for an archive's content.
+    ``total_bytes`` is the size of all files. ``needed_bytes`` is the disk space still needed (without the
+    bytes that already exist), ``free_bytes`` the space available (None: unknown). ``conflicts`` are the
+    files whose path is taken by something of another size or time. ``unknown_sizes`` counts the files
+    whose size the server did not send. ``absent`` are requested checkpoints without files in the listing.
+    ``unpack_to`` is the folder for an archive's content.
     """
 
     project_id: str
@@ -96,17 +96,17 @@ class DownloadPlan:
 
     @property
     def has_room(self) -> bool:
-        """Whether the disk has room for what is missing, as far as that is known."""
+        """Return True if the disk has enough space for what is missing, or if that is unknown."""
         return self.free_bytes is None or self.needed_bytes <= self.free_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class FileProgress:
-    """How far one file is. ``size_bytes`` is None until it is known; ``error`` is set if it failed.
+    """Progress of one file. ``size_bytes`` is None until it is known; ``error`` is set if it failed.
 
-    ``note`` tells of a wait or a new URL, in words; ``path`` is where the file is or will be.
-    ``verified_by`` names what vouches for its bytes: ``size``, or a digest's algorithm. ``is_retryable``
-    tells of an error of the network's or the server's, that may be over the next time.
+    ``note`` describes a wait or a new URL; ``path`` is where the file is or will be. ``verified_by`` says
+    how its bytes were verified: ``size``, or a digest algorithm. ``is_retryable`` marks a network or
+    server error that may be gone next time.
     """
 
     name: str
@@ -122,12 +122,12 @@ class FileProgress:
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """How far the whole is; ``files`` in the plan's order.
+    """Progress of the whole run; ``files`` are in the plan's order.
 
-    ``done_bytes`` and ``total_bytes`` leave out what was skipped. ``resumed_bytes`` of ``done_bytes`` were
-    here before this run. ``speed_bytes_per_s`` is that of the last seconds, ``eta_s`` follows from it
-    (None: no telling). ``stalled_s`` is for how long nothing has arrived, where that is longer than usual;
-    else 0. ``note`` is the latest wait or renewal in words, until bytes have arrived for a while.
+    ``done_bytes`` and ``total_bytes`` exclude skipped files. ``resumed_bytes`` of ``done_bytes`` existed
+    before this run. ``speed_bytes_per_s`` is the average of the last seconds, and ``eta_s`` is derived
+    from it (None: unknown). ``stalled_s`` is the time without data if it is longer than usual, else 0.
+    ``note`` describes the latest wait or renewal, until data has arrived again for a while.
     """
 
     files: tuple[FileProgress, ...]
@@ -143,17 +143,17 @@ class DownloadProgress:
 
     @property
     def is_final(self) -> bool:
-        """Whether every file has come to an end."""
+        """True if every file has reached its final state."""
         return all(file.state.is_final for file in self.files)
 
 
 OnProgress = Callable[[DownloadProgress], object]
-"""Hears how far a download is, on the event loop, a few times a second, and once at the end."""
+"""Called with the progress on the event loop, a few times a second and once at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadReport:
-    """What came of a run. ``fetched_bytes`` crossed the network; ``finished_at`` is aware, in UTC."""
+    """Result of a run. ``fetched_bytes`` crossed the network; ``finished_at`` is timezone-aware, in UTC."""
 
     folder: Path
     files: tuple[FileProgress, ...]
@@ -165,29 +165,29 @@ class DownloadReport:
 
     @property
     def failed(self) -> tuple[FileProgress, ...]:
-        """The files that are not here; running the same plan again goes on where they stopped."""
+        """Files that did not arrive; running the same plan again resumes them."""
         return tuple(file for file in self.files if file.state is FileState.FAILED)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every file of the plan is here, and none was refused."""
+        """True if every file of the plan exists locally and none was rejected."""
         return not self.failed and not self.refused
 
 
 class DownloadError(ApiClientError):
-    """Something on this machine, or about the files themselves, keeps them from being written."""
+    """A problem on this machine or with the files themselves prevents writing them."""
 
 
 class NoArchive(DownloadError):
-    """The job has no code to download; the server's words, if it had any, are in the message."""
+    """The job has no code to download; the message includes the server's text, if any."""
 
 
 class NoRoom(DownloadError):
-    """The disk has too little room; parts that are there stay, and the next run goes on with them."""
+    """The disk has too little space; partial files stay, and the next run resumes them."""
 
 
 class FilesExist(DownloadError):
-    """Files of other content are in the way: ``conflicts``. Somebody must say what to do with them."""
+    """Files with different content exist at the paths ``conflicts``. The user must decide about them."""
 
     def __init__(self, message: str, conflicts: Sequence[PlannedFile]) -> None:
         super().__init__(message)
@@ -195,7 +195,7 @@ class FilesExist(DownloadError):
 
 
 class DestinationExists(DownloadError):
-    """The folder or archive that would be written is there already (``path``), and is left alone."""
+    """The folder or archive to write already exists (``path``) and is left unchanged."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} is there already: remove it, or choose another directory")

@@ -1,4 +1,4 @@
-"""How far a run is: told to a listener a few times a second, at every change of a file's state."""
+"""Progress of a run, reported a few times a second, and sooner after a file's state changes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from api_client.transfers.records import (
 TELL_EVERY_S = 0.2
 SPEED_OVER_S = 5.0
 STALLED_AFTER_S = 3.0
-"""So long without a byte is worth telling."""
+"""Report a stall after this many seconds without a byte."""
 NOTED_FOR_S = 3.0
-"""A wait or a renewal is told of so long after bytes have come again."""
+"""Show the note about a wait or a renewal for this long after data resumes."""
 
 
 class Meter:
-    """Counts bytes, from any thread; tells on the event loop. ``monotonic`` in seconds."""
+    """Counts bytes from any thread and reports on the event loop. ``monotonic`` returns seconds."""
 
     def __init__(
         self,
@@ -62,34 +62,34 @@ class Meter:
 
     @property
     def files(self) -> tuple[FileProgress, ...]:
-        """How far each file is."""
+        """Progress of each file."""
         with self._lock:
             return tuple(self._files)
 
     def change(self, place: int, **news: Any) -> None:
-        """Something about a file is new; ``note`` is the run's latest too."""
+        """Update a file's progress and notify the listener; ``note`` also becomes the run's latest note."""
         with self._lock:
             before = self._files[place]
             self._files[place] = replace(before, **news)
             if news.get("note"):
                 self._note, self._noted_at_s = news["note"], self._monotonic()
             if "state" in news:
-                self._arrived_at_s = self._monotonic()  # a file that has just begun has not stalled
+                self._arrived_at_s = self._monotonic()  # a file that has just started has not stalled
         self.tell(urgent=news.get("state", before.state) is not before.state)
 
     def settle(self, place: int, **news: Any) -> None:
-        """The same before anything has begun: nobody is told."""
+        """Update a file's progress before the run starts, without notifying the listener."""
         with self._lock:
             self._files[place] = replace(self._files[place], **news)
 
     def resumed(self, place: int, done_bytes: int) -> None:
-        """So many bytes of a file are here already."""
+        """Record the bytes of a file left by an earlier run."""
         with self._lock:
             self._resumed_bytes += done_bytes
             self._files[place] = replace(self._files[place], done_bytes=done_bytes)
 
     def arrived(self, place: int, size_bytes: int, done_bytes: int) -> None:
-        """``size_bytes`` more have crossed the network, and ``done_bytes`` of the file are here."""
+        """Record that ``size_bytes`` more were received and ``done_bytes`` of the file exist."""
         with self._lock:
             self.fetched_bytes += size_bytes
             self._arrived_at_s = now_s = self._monotonic()
@@ -101,13 +101,14 @@ class Meter:
             self._files[place] = replace(file, done_bytes=done_bytes, note=note)
 
     def is_due(self) -> bool:
-        """Whether the listener would hear something by now."""
+        """Return True if the next report is due."""
         return self._on_progress is not None and self._monotonic() - self._told_at_s >= TELL_EVERY_S
 
     def tell(self, *, urgent: bool = False) -> None:
-        """Tell the listener, unless it heard a moment ago. On the event loop only.
+        """Notify the listener, unless it was just notified. Call only on the event loop.
 
-        What is urgent waits half as long: hundreds of small files a second are no news each.
+        Urgent changes are throttled to half the interval, because hundreds of small files a second must
+        not each cause a report.
         """
         if self._on_progress is None:
             return
@@ -117,19 +118,19 @@ class Meter:
             self._on_progress(self.progress())
 
     def finish(self) -> None:
-        """Tell how it ended."""
+        """Report the final state."""
         if self._on_progress is not None:
             self._on_progress(self.progress())
 
     def progress(self) -> DownloadProgress:
-        """How far the whole is."""
+        """Return the progress of the whole run."""
         with self._lock:
             files = tuple(self._files)
             counted = [file for file in files if file.state is not FileState.SKIPPED]
             done_bytes = sum(file.done_bytes for file in counted)
             total_bytes = sum(max(file.size_bytes or 0, file.done_bytes) for file in counted)
             speed = self._speed()
-            # What failed will not arrive in this run.
+            # Failed files will not arrive in this run.
             left_bytes = sum(
                 max(0, (file.size_bytes or 0) - file.done_bytes)
                 for file in counted
@@ -157,7 +158,6 @@ class Meter:
         return silent_s if silent_s >= STALLED_AFTER_S else 0.0
 
     def _speed(self) -> float:
-        """Bytes a second over the last seconds."""
         now_s = self._monotonic()
         samples = self._samples
         samples.append((now_s, self.fetched_bytes))
@@ -171,7 +171,7 @@ _MAX_RENAMES = 10_000
 
 
 def free_name(file: PlannedFile) -> tuple[Path, bool]:
-    """A name beside the file's own that nothing has, or that has this very file (then True)."""
+    """Return an unused name beside the file's own, or one that already holds this file (then True)."""
     stem, ending = file.path.stem, file.path.suffix
     for number in range(1, _MAX_RENAMES):
         candidate = file.path.with_name(f"{stem}.{number}{ending}")
@@ -184,20 +184,20 @@ def free_name(file: PlannedFile) -> tuple[Path, bool]:
 
 FILES_AT_ONCE = 4
 REQUESTS_AT_ONCE = 4
-"""Over all files together; more were measured to be slower."""
+"""Limit for all files together; more were measured to be slower."""
 
 FAILURES_IN_A_ROW = 8
-"""After so many files that all failed the rest is not tried: nobody waits out 5,000 timeouts."""
+"""After this many consecutive failures the rest is skipped: nobody waits for 5,000 timeouts."""
 
 BEAT_S = 1.0
-"""How often the listener hears something even while nothing arrives."""
+"""Interval of progress reports even if no data arrives."""
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One file to settle: where it goes, or why there is nothing to do."""
+    """A file to process: its destination, or why nothing needs to be done."""
 
     place: int
     file: PlannedFile
@@ -207,7 +207,7 @@ class _Task:
 
 
 class Run:
-    """Carries out one plan, once."""
+    """Executes one plan, once."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class Run:
         self._last_error = ""
 
     async def run(self) -> DownloadReport:
-        """Do it. Raises FilesExist and NoRoom; anything else that goes wrong is a file's own."""
+        """Run the plan. Raises FilesExist and NoRoom; any other error fails only its own file."""
         began_s = self._clock.monotonic()
         plan = await asyncio.to_thread(looked_at, self._plan)
         tasks = await asyncio.to_thread(self._tasks, plan)
@@ -266,13 +266,13 @@ class Run:
         )
 
     async def _keep_telling(self) -> None:
-        """While nothing arrives the speed falls all the same, and the listener hears that."""
+        """Report regularly while no data arrives, so that the listener sees the speed fall."""
         while True:
             await self._clock.sleep(BEAT_S)
             self._meter.tell()
 
     def _tasks(self, plan: DownloadPlan) -> list[_Task]:
-        """What is to be done about each file. Raises FilesExist where somebody must be asked."""
+        """Decide what to do about each file. Raises FilesExist if the user must be asked."""
         if plan.conflicts and self._existing is Existing.ASK:
             names = ", ".join(str(file.path.relative_to(plan.folder)) for file in plan.conflicts[:3])
             more = f" and {len(plan.conflicts) - 3} more" if len(plan.conflicts) > 3 else ""
@@ -326,7 +326,6 @@ class Run:
         self._meter.change(task.place, state=FileState.FAILED, error=error, is_retryable=is_retryable)
 
     async def _settle(self, task: _Task) -> None:
-        """Bring one file home."""
         place, meter, loop = task.place, self._meter, asyncio.get_running_loop()
 
         def arrived(new_bytes: int, done_bytes: int) -> None:

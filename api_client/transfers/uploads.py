@@ -1,7 +1,7 @@
-"""A file → one object of an S3-compatible store: in parts, a few at a time, each repeated on its own.
+"""Upload a file as one object of an S3-compatible store: in parts, a few at a time, each retried separately.
 
-Nothing of the file is held in memory but what is just being sent. A part that is there stays there, so a
-connection that breaks costs at most the parts under way. If it ends badly, the store is told to forget.
+Only the data being sent is held in memory. Uploaded parts stay in the store, so a broken connection costs
+at most the parts in progress. If the upload fails, the store is asked to discard it.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from api_client.models import BlobCredentials
 from api_client.transfers.object_store import Body, ObjectStore, OnNote, element, store_remote
 
 PART_BYTES = 8 * 1024 * 1024
-"""Size of all parts but the last, as the official client has it (API facts, 3.5)."""
+"""Size of all parts but the last, as in the official client (API facts, 3.5)."""
 
 PARTS_AT_ONCE = 4
-"""Parts under way at the same time: enough to fill a line, few enough to share one."""
+"""Concurrent parts: enough to saturate a connection, few enough to share one."""
 
 CHUNK_BYTES = 256 * 1024
-"""Bytes read and handed to the connection at a time."""
+"""Bytes read and passed to the connection at a time."""
 
 COMPLETION_TIMEOUT_S = 300.0
-"""Joining the parts of a large object takes the store a while."""
+"""The store needs some time to join the parts of a large object."""
 
 ABORT_TIMEOUT_S = 5.0
-"""How long to wait for the store to forget an upload that failed …"""
+"""Time limit for asking the store to discard a failed upload."""
 FAREWELL_S = 5.0
-"""… and before that for its answers to parts that it has been sent whole: those may outlive an abort."""
+"""Before an abort, wait this long for the answers to completely sent parts, which may outlive the abort."""
 
 OnBytes = Callable[[int, int], object]
-"""Called with bytes sent and bytes in total; the first never falls."""
+"""Called with bytes sent and bytes in total; the first never decreases."""
 
 
 async def upload_file(
@@ -59,10 +59,10 @@ async def upload_file(
 ) -> None:
     """Upload the file to the object that the credentials are for.
 
-    ``destinations`` says which addresses may be connected to, unless told only those of the public internet.
-    ``on_note`` hears, in words, of every wait before something is sent again. ``http_transport`` replaces
-    the network, for tests. Raises UploadFailed, after which nothing of the file is left in the store as
-    far as it can be reached, and ConfigurationError for an endpoint that cannot be used.
+    ``destinations`` decides which addresses may be connected to, by default only those of the public
+    internet. ``on_note`` is called with a text for every wait before a retry. ``http_transport`` replaces
+    the network in tests. Raises UploadFailed, after which nothing of the file is left in the store if it
+    can be reached, and ConfigurationError for an unusable endpoint.
     """
     remote, endpoint = store_remote(credentials)
     http = await connect(remote, (endpoint,), http_transport)
@@ -79,7 +79,7 @@ async def upload_file(
                 await _upload_parts(store, source, meter)
             meter.finish()
     finally:
-        # A transport that was handed in is for others to close.
+        # The caller closes a transport that it passed in.
         if http_transport is None:
             await http.aclose()
 
@@ -98,9 +98,9 @@ async def _upload_parts(store: ObjectStore, source: _Source, meter: _Meter) -> N
 
 
 async def _send_parts(store: ObjectStore, source: _Source, meter: _Meter, upload_id: str) -> list[str]:
-    """Send all parts; their entity tags in order. Raises the first UploadFailed of any.
+    """Send all parts; return their entity tags in order. Raises the first UploadFailed of any.
 
-    However it ends, no part is under way any more then.
+    No part is in progress when this returns or raises.
     """
     parts = _Parts(store, source, meter, upload_id)
     workers = [asyncio.create_task(parts.send_next()) for _ in range(min(PARTS_AT_ONCE, parts.count))]
@@ -115,8 +115,6 @@ async def _send_parts(store: ObjectStore, source: _Source, meter: _Meter, upload
 
 
 class _Parts:
-    """The parts of one upload, sent by several workers at once."""
-
     def __init__(self, store: ObjectStore, source: _Source, meter: _Meter, upload_id: str) -> None:
         self._store = store
         self._source = source
@@ -128,7 +126,7 @@ class _Parts:
         self._ending = False
 
     async def send_next(self) -> None:
-        """Send one part after the other while there are any. Raises UploadFailed, OSError."""
+        """Send parts until none is left. Raises UploadFailed, OSError."""
         for number in self._numbers:
             what = f"uploading part {number} of {self.count}"
             start = (number - 1) * PART_BYTES
@@ -140,12 +138,13 @@ class _Parts:
             if not self.tags[number - 1]:
                 raise UploadFailed(f"{what}: the object store gave it no tag")
             if self._ending:
-                return  # no further part is begun
+                return  # do not start another part
 
     async def end(self, workers: Sequence[asyncio.Task[None]]) -> None:
-        """Let no part be under way: one that has not gone whole is cut, which no store takes for a part.
+        """Stop all workers; a part that was not sent completely is interrupted, so no store counts it.
 
-        The answer to one that has is waited for, if it comes soon: until then the store may be keeping it.
+        Waits briefly for the answers to completely sent parts, because the store may still be storing
+        them.
         """
         self._ending = True
         try:
@@ -172,7 +171,7 @@ async def _complete(store: ObjectStore, source: _Source, upload_id: str, tags: S
             answer_timeout_s=COMPLETION_TIMEOUT_S,
         )
     except UploadFailed as error:
-        # A first answer may have been lost on its way; then there is no such upload any more.
+        # The first answer may have been lost; then the upload no longer exists.
         if error.status != HTTPStatus.NOT_FOUND or error.attempts == 1:
             raise
         answer = await store.send("HEAD", {}, what="looking for the uploaded archive")
@@ -181,7 +180,7 @@ async def _complete(store: ObjectStore, source: _Source, upload_id: str, tags: S
 
 
 async def _abort(store: ObjectStore, upload_id: str) -> None:
-    """Have the store forget the parts; it does so by itself some day if it cannot be told."""
+    """Ask the store to discard the parts; if it cannot be reached, it discards them by itself eventually."""
     with suppress(UploadFailed, TimeoutError):
         async with asyncio.timeout(ABORT_TIMEOUT_S):
             await store.send("DELETE", {"uploadId": upload_id}, what="forgetting the upload", attempts=1)
@@ -201,7 +200,7 @@ async def _once(content: bytes) -> AsyncIterator[bytes]:
 
 
 class _Source:
-    """The file, read piece by piece in threads. One reader at a time: the file has one position."""
+    """The file, read in chunks in threads. One reader at a time: the file has one position."""
 
     def __init__(self, file: IO[bytes], size_bytes: int) -> None:
         self._file = file
@@ -209,7 +208,7 @@ class _Source:
         self.size_bytes = size_bytes
 
     async def body(self, start: int, size_bytes: int, sent: Callable[[int], None]) -> Body:
-        """That stretch as the body of a request; ``sent`` is told how much of it has gone."""
+        """Return a byte range as the body of a request; ``sent`` is called with the number of bytes sent."""
         digest = hashlib.sha256()
         async for chunk in self._chunks(start, size_bytes):
             digest.update(chunk)
@@ -239,7 +238,7 @@ class _Source:
 
 
 class _Meter:
-    """Adds up what was sent of each part; tells of a new high only, as a cut part starts anew."""
+    """Adds up the bytes sent of each part; reports only new maxima, as an interrupted part starts over."""
 
     def __init__(self, total_bytes: int, on_progress: OnBytes | None) -> None:
         self._total_bytes = total_bytes
@@ -249,14 +248,12 @@ class _Meter:
         self._told_bytes = -1
 
     def sent(self, number: int, size_bytes: int) -> None:
-        """So much of that part has gone."""
         self._sum_bytes += size_bytes - self._by_part.get(number, 0)
         self._by_part[number] = size_bytes
-        # The whole is only done when the store has said so.
+        # The upload is complete only when the store has confirmed it.
         self._tell(min(self._sum_bytes, max(0, self._total_bytes - 1)))
 
     def finish(self) -> None:
-        """The store has everything."""
         self._tell(self._total_bytes)
 
     def _tell(self, done_bytes: int) -> None:

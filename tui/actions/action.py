@@ -10,11 +10,11 @@ class Scope(StrEnum):
     """Where an action works. Help, palette and docs/keys.md use this order."""
 
     HOME = "home"
-    JOB = "job"  # the job screen, whatever its tab
-    LOGS = "logs"  # the log of a run: the tabs Live and Logs
-    CHARTS = "charts"  # the charts of a run: the tabs Live and Metrics
+    JOB = "job"  # the job screen, on any tab
+    LOGS = "logs"  # the log of a run: the Live and Logs tabs
+    CHARTS = "charts"  # the charts of a run: the Live and Metrics tabs
     METRICS = "metrics"  # the tab Metrics only
-    CHECKPOINTS = "checkpoints"  # the tab Checkpoints
+    CHECKPOINTS = "checkpoints"  # the Checkpoints tab
     FILES = "files"  # the files of a checkpoint
     CACHE = "cache"  # the cache of a project
     DOWNLOADS = "downloads"
@@ -22,8 +22,8 @@ class Scope(StrEnum):
     CAPACITY = "capacity"
     SUBMIT = "submit"
     DEPLOY = "deploy"
-    SCREEN = "screen"  # every screen, each in its own way
-    APP = "app"  # the same everywhere
+    SCREEN = "screen"  # every screen, each with its own behavior
+    APP = "app"  # the same on every screen
 
 
 OFF = "Off: read-only."

@@ -1,4 +1,4 @@
-"""Turn the table of actions into textual's bindings."""
+"""Converts the table of actions into textual's bindings."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ KEY_SIGNS = {
 
 
 def key_sign(key: str) -> str:
-    """How a key is written for people: ``slash`` → ``/``."""
+    """Return the display text of a key: ``slash`` → ``/``."""
     return KEY_SIGNS.get(key, key)
 
 
 def key_signs(keys: str) -> str:
-    """All keys of an action, written for people: ``plus,equals_sign`` → ``+ =``."""
+    """Return the display text of all keys of an action: ``plus,equals_sign`` → ``+ =``."""
     return " ".join(key_sign(key) for key in keys.split(","))
 
 
 def keys_of(action: Action, changes: Mapping[str, str]) -> str:
-    """The keys of an action, which ``changes`` may have replaced: by ``scope.id``, as textual names keys."""
+    """Return the keys of an action; ``changes`` replaces them by ``scope.id``, in textual names."""
     return changes.get(f"{action.scope}.{action.id}", action.keys)
 
 
 def key_for(action_id: str, changes: Mapping[str, str]) -> str:
-    """The first key of the action ``scope.id``, written for people, which ``changes`` may have replaced."""
+    """Return the display text of the first key of the action ``scope.id``, after ``changes``."""
     scope, _, name = action_id.partition(".")
     for action in actions_of(Scope(scope)):
         if action.id == name:
@@ -77,10 +77,10 @@ def key_for(action_id: str, changes: Mapping[str, str]) -> str:
 
 
 def rebound(bindings: BindingsMap, changes: Mapping[str, str]) -> BindingsMap:
-    """The bindings with other keys for some actions; everything else stays.
+    """Return the bindings with the changed keys; all others stay.
 
-    Not textual's keymap: that takes a key away from every action that has it, also from those of another
-    tab of the same screen.
+    textual's keymap is not usable: it removes a key from every action that has it, including actions of
+    another tab of the same screen.
     """
     keys: dict[str, list[Binding]] = {}
     moved: dict[str, Binding] = {}
@@ -98,14 +98,14 @@ def rebound(bindings: BindingsMap, changes: Mapping[str, str]) -> BindingsMap:
 
 
 def bindings_of(*scopes: Scope) -> list[BindingType]:
-    """The bindings of these scopes, in that order; the id of each lets a configuration remap it."""
+    """Return the bindings of these scopes, in order; each has an id for remapping by the configuration."""
     return [
         Binding(
             action.keys,
             action.id,
             action.label,
             show=action.in_footer,
-            # The app itself does these, before it hands on the next key.
+            # Priority bindings run in the app before the next key is processed.
             priority=action.opens_field,
             key_display=key_sign(action.keys.split(",")[0]),
             tooltip=action.help,

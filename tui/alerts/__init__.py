@@ -1,1 +1,1 @@
-"""Telling people who look elsewhere: what is news, in which words, and by which ways it reaches them."""
+"""Notifies users who are looking elsewhere: which events are new, their text, and how they are delivered."""

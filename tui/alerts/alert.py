@@ -1,4 +1,4 @@
-"""One notification, in words for people and as JSON for programs."""
+"""A notification, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIGNS: dict[Severity, str] = {"critical": "✗", "warning": "▲", "info": "ℹ"
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something worth telling of a job: a new ``finding``, or, without one, its end. ``at`` is UTC."""
+    """A job event worth reporting: a new ``finding``, or the job's end if there is none. ``at`` is UTC."""
 
     job: TrainingJob
     severity: Severity
@@ -31,18 +31,17 @@ class Alert:
 
     @property
     def event(self) -> Literal["finding", "job-ended"]:
-        """What it is."""
         return "finding" if self.finding is not None else "job-ended"
 
     @property
     def title(self) -> str:
-        """The job, with a sign; inert and short."""
+        """The job's name with a sign, sanitized and short."""
         sign = status_view(self.job.current_status).sign if self.finding is None else SIGNS[self.severity]
         return f"{sign} {job_name(self.job)}"
 
     @property
     def text(self) -> str:
-        """What happened; inert and short."""
+        """The event, sanitized and short."""
         if self.finding is not None:
             text, node = inert(self.finding.text), inert(self.finding.node or "")
             return clip(f"{node}: {text}" if node and node not in text else text, TEXT_CELLS)
@@ -53,14 +52,14 @@ class Alert:
 
     @property
     def short(self) -> str:
-        """The same for a notice over a screen, which says the rest."""
+        """The event, shortened for a toast over a screen that shows the rest."""
         if self.finding is None:
             return self.text
         text, node = inert(self.finding.short), inert(self.finding.node or "")
         return f"{node}: {text}" if node and node not in text else text
 
     def as_json(self) -> bytes:
-        """One JSON object in ASCII, for a command's standard input and for a webhook."""
+        """Return the alert as an ASCII JSON object, for a command's standard input and for webhooks."""
         job, finding = self.job, self.finding
         body = {
             "event": self.event,
@@ -87,12 +86,11 @@ class Alert:
 
 
 def job_name(job: TrainingJob) -> str:
-    """A job's name, inert and short."""
     return clip(inert(job.name or job.id), NAME_CELLS)
 
 
 def severity_of_end(job: TrainingJob) -> Severity:
-    """How grave the end of a job is: what nobody knows may be a failure."""
+    """Return the severity of a job's end: an unknown status may be a failure."""
     if job.current_status == JobStatus.COMPLETED:
         return "info"
     return "warning" if job.current_status == JobStatus.STOPPED else "critical"
@@ -102,7 +100,7 @@ PROGRAM = "bt-tui"
 
 
 def run_title(run: RunSnapshot, findings: Sequence[Finding]) -> str:
-    """``▲ llama-70b stalled 17m – bt-tui``: the worst of these findings, else the status."""
+    """Return ``▲ llama-70b stalled 17m – bt-tui``: the worst of the findings, else the status."""
     name = job_name(run.job)
     if findings:
         worst = findings[0]
@@ -114,7 +112,7 @@ def run_title(run: RunSnapshot, findings: Sequence[Finding]) -> str:
 
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
-    """``▲ 2 need a look – bt-tui``, or how many run."""
+    """Return ``▲ 2 need a look – bt-tui``, or the number of running jobs."""
     alarmed = sum(row.alarmed for row in rows)
     if alarmed:
         return f"▲ {alarmed} need{'' if alarmed > 1 else 's'} a look – {PROGRAM}"
@@ -123,19 +121,19 @@ def fleet_title(rows: Sequence[JobRow]) -> str:
 
 
 Mark = tuple[str, str]
-"""A job's id and a finding's key."""
+"""A job id and a finding's key."""
 
 AWAY = timedelta(minutes=30)
-"""A finding that comes back sooner than that is the same trouble, and was told."""
+"""Minimum absence after which a returning finding counts as new."""
 FORGET_AFTER = timedelta(days=2)
 MOST_MARKS = 5_000
 
 
 class AlertBook:
-    """Remembers what was seen, so that nothing is told twice.
+    """Remembers seen findings, so that nothing is reported twice.
 
-    What had begun before ``started`` is no news at the first look of a source: whoever opens the dashboard
-    sees it there.
+    On a source's first look, findings that began before ``started`` are not new: a user who opens the
+    dashboard sees them there.
     """
 
     def __init__(self, started: datetime) -> None:
@@ -148,7 +146,10 @@ class AlertBook:
     def look(
         self, job: TrainingJob, findings: Iterable[Finding], now: datetime, *, source: str
     ) -> tuple[Alert, ...]:
-        """What is new of a job, the end first. ``source`` names who looked: some see more than others."""
+        """Return the new events of a job, its end first.
+
+        ``source`` names the caller: some callers see more than others.
+        """
         news: list[Alert] = []
         ended = self._ended.get(job.id)
         self._ended[job.id] = job.is_finished
@@ -174,23 +175,22 @@ class AlertBook:
             if now < until:
                 return False
             del self._snoozed[mark]
-            return True  # whoever snoozes wants to hear of it again
+            return True  # a snoozed finding that is still present counts as new
         if seen is not None and now - seen < AWAY:
             return False
         return not first or (found.since is not None and found.since >= self._started)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
-        """Be silent about these findings of a job until then."""
+        """Suppress alerts for these findings of a job until then."""
         for key in keys:
             self._snoozed[(job_id, key)] = until
 
     def wake(self, job_id: str, keys: Iterable[str]) -> None:
-        """Snooze them no longer; they have been told."""
+        """End the snooze of these findings; findings that are still present do not count as new."""
         for key in keys:
             self._snoozed.pop((job_id, key), None)
 
     def snoozed(self, now: datetime) -> frozenset[Mark]:
-        """What is snoozed now."""
         return frozenset(mark for mark, until in self._snoozed.items() if now < until)
 
     def _forget(self, now: datetime) -> None:

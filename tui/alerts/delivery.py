@@ -1,7 +1,7 @@
-"""The terminal's title and its notifications as escape sequences, with nothing of the text left to obey.
+"""Escape sequences for the terminal's title and notifications, with the text sanitized.
 
-OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) notify. tmux and screen hand only what is wrapped
-to the terminal around them.
+OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) notify. tmux and screen pass sequences on to the
+outer terminal only if they are wrapped.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
 TITLE_CELLS = 80
 NOTICE_CELLS = 200
 SAVE_TITLE, RESTORE_TITLE = f"{ESC}[22;2t", f"{ESC}[23;2t"
-"""xterm's stack of titles; other terminals ignore it."""
+"""Save and restore the title on xterm's title stack; other terminals ignore these."""
 
 OscKind = Literal["off", "9", "777"]
 _SPEAK_777 = ("rxvt", "foot")
 
 
 def title_sequence(text: str) -> str:
-    """Set the terminal's title (a pane's, in tmux)."""
+    """Return the sequence that sets the terminal's title (the pane's, in tmux)."""
     return f"{ESC}]2;{_safe(text, TITLE_CELLS)}{BEL}"
 
 
 def notification_sequence(kind: OscKind, title: str, text: str, environ: Mapping[str, str]) -> str:
-    """A notification of the desktop; empty for ``off``."""
+    """Return the sequence for a desktop notification; empty for ``off``."""
     if kind == "off":
         return ""
     if kind == "777":
-        # Semicolons part the fields.
+        # Semicolons separate the fields.
         head, body = (_safe(part, NOTICE_CELLS).replace(";", ",") for part in (title, text))
         sequence = f"{ESC}]777;notify;{head};{body}{BEL}"
     else:
         words = _safe(f"{title}: {text}", NOTICE_CELLS)
         if words[:1].isdigit():
-            words = f"– {words}"  # ConEmu's and others' own commands begin with a number
+            words = f"– {words}"  # a leading number would be a command in ConEmu and other terminals
         sequence = f"{ESC}]9;{words}{BEL}"
     return through_multiplexer(sequence, environ)
 
 
 def through_multiplexer(sequence: str, environ: Mapping[str, str]) -> str:
-    """The sequence wrapped for tmux (``allow-passthrough``) or GNU screen, where one of them runs."""
+    """Wrap the sequence for tmux (``allow-passthrough``) or GNU screen if one of them is running."""
     if environ.get("TMUX"):
         return f"{ESC}Ptmux;{sequence.replace(ESC, ESC + ESC)}{ST}"
     if environ.get("STY"):
@@ -60,7 +60,10 @@ def through_multiplexer(sequence: str, environ: Mapping[str, str]) -> str:
 
 
 def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, str]) -> OscKind:
-    """What the terminal understands: OSC 9 unless it wants 777; those that know neither ignore it."""
+    """Return the sequence that the terminal supports: OSC 9, or 777 for terminals known to use it.
+
+    Terminals that support neither ignore OSC 9.
+    """
     if wanted != "auto":
         return wanted
     terminal = environ.get("TERM", "")
@@ -79,26 +82,26 @@ COMMAND_TIMEOUT_S = 10.0
 WEBHOOK_TIMEOUT_S = 10.0
 RETRY_PAUSE_S = 2.0
 MOST_WAITING = 100
-"""Alerts that wait for a slow program or webhook; the oldest give way."""
+"""Maximum number of alerts queued for a slow program or webhook; the oldest are dropped."""
 REASON_CELLS = 160
 
 SERVER_ERROR = 500
 
 
 class NotDelivered(Exception):
-    """Why an alert did not get through, in words."""
+    """An alert could not be delivered; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Where alerts go beside the screen: a program's words, and a URL."""
+    """Destinations of alerts besides the screen: a command and a URL."""
 
     command: Sequence[str] = ()
     webhook: str | None = None
 
 
 class OutsideWays:
-    """Delivers alerts one after the other, a task for each way; ``fail`` hears of each way's trouble once."""
+    """Delivers alerts in order, one task per destination; ``fail`` is called once per failing destination."""
 
     def __init__(self, outside: Outside, fail: Callable[[str], object], environ: Mapping[str, str]) -> None:
         self._outside = outside
@@ -112,14 +115,13 @@ class OutsideWays:
         self._told: set[str] = set()
 
     def send(self, alert: Alert) -> None:
-        """Deliver it soon; never waits."""
+        """Queue the alert for delivery; never blocks."""
         for queue in self._waiting.values():
             if queue.full():
                 queue.get_nowait()
             queue.put_nowait(alert.as_json())
 
     async def run(self) -> None:
-        """Deliver until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for way, queue in self._waiting.items():
                 tasks.create_task(self._deliver(way, queue))
@@ -145,7 +147,7 @@ async def run_command(
 ) -> None:
     """Run a program, without a shell, with the JSON on its standard input. Raises NotDelivered.
 
-    What it prints is not shown; after the time it is killed with all that it started.
+    Its output is discarded; after the timeout it is killed together with its children.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -172,7 +174,10 @@ async def run_command(
 
 
 async def post(url: str, body: bytes, pause_s: float) -> None:
-    """POST the JSON, once more if that fails; follows no redirect. Raises NotDelivered, without the URL."""
+    """POST the JSON; retry once after a network or server error. Raises NotDelivered, without the URL.
+
+    Does not follow redirects.
+    """
     import httpx
 
     problem = ""
@@ -180,7 +185,7 @@ async def post(url: str, body: bytes, pause_s: float) -> None:
         if attempt:
             await asyncio.sleep(pause_s)
         try:
-            # No proxy sees a webhook on this machine.
+            # Do not send a webhook on this machine through a proxy.
             direct = is_loopback(httpx.URL(url).host)
             async with httpx.AsyncClient(
                 timeout=WEBHOOK_TIMEOUT_S, follow_redirects=False, trust_env=not direct

@@ -1,1 +1,1 @@
-"""Pure functions over what the API answered: no I/O, no textual."""
+"""Pure functions over API responses: no I/O, no Textual."""

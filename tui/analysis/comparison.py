@@ -1,4 +1,4 @@
-"""Runs side by side: what they ended with, where they differ, and their curves over each other. Pure."""
+"""Compares runs: final values, differences, and overlaid curves. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tui.text.sanitize import inert
 from tui.text.units import UNKNOWN, count, duration, money, number, significant
 
 MOST_COMPARED = 8
-"""As many as there are colours to tell lines apart."""
+"""Limited by the number of distinguishable line colors."""
 
 State = Literal["waiting", "reading", "read", "gone", "failed"]
 Axis = Literal["step", "elapsed", "clock"]
@@ -36,10 +36,11 @@ _SPEEDS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One of the runs: what is known of it, and how far its log has been read.
+    """A run in a comparison: its data so far, and how much of its log has been read.
 
-    ``run`` is None until something was read. ``part`` is how much of the log has been, by time, and
-    ``gap_count`` how many stretches of it could not be. ``error`` says why it failed (not inert).
+    ``run`` is None until something has been read. ``part`` is the fraction of the log that has been read,
+    by time, and ``gap_count`` the number of unreadable time ranges. ``error`` is the reason for a failure
+    (not sanitized).
     """
 
     job: TrainingJob
@@ -51,22 +52,21 @@ class ComparedRun:
 
     @property
     def progress(self) -> ProgressSnapshot:
-        """What the log told."""
         return (self.run.progress if self.run is not None else None) or ProgressSnapshot()
 
     @property
     def has_curves(self) -> bool:
-        """Whether the log told of a training."""
+        """True if the log reports training progress."""
         told = self.progress
         return bool(len(told.loss_series) or len(told.step_series))
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One property of all runs: ``values`` for files, ``shown`` for people, both in the runs' order.
+    """A property of all runs: ``values`` for files, ``shown`` for display, both in the runs' order.
 
-    ``differs`` says that they do not all read the same. ``best`` are the places of the best
-    value, where one is better than another. ``shown`` is inert.
+    ``differs`` is True if the displayed texts are not all equal. ``best`` holds the indexes of the best
+    value, for properties that can be ranked. ``shown`` is sanitized.
     """
 
     id: str
@@ -78,7 +78,7 @@ class ComparisonRow:
 
 
 def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
-    """What runs are called: their names, with the id where two have one name. Inert."""
+    """Return the runs' names, with the id added where two share a name. Sanitized."""
     names = [inert(one.job.name or one.job.id) for one in runs]
     return tuple(
         f"{name} {one.job.id}" if names.count(name) > 1 and name != one.job.id else name
@@ -87,7 +87,7 @@ def labels(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
 
 
 def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
-    """Every property that any of the runs has, in one order for all."""
+    """Return every property that any of the runs has, in one order for all."""
     speeds, unit = _speeds(runs)
     rows = [
         _row("status", "status", [one.job.current_status for one in runs], _status),
@@ -146,7 +146,6 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
 
 
 def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
-    """The rows for a file: a line a property, a column a run, by its id."""
     names = [one.job.name for one in runs]
     rows: list[tuple[Value, ...]] = [("name", len(set(names)) > 1, *names)]
     found: list[tuple[Value, ...]] = [(row.id, row.differs, *row.values) for row in comparison_rows(runs)]
@@ -155,7 +154,7 @@ def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
 
 
 def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
-    """A run an object, ready for JSON; properties are those of ``comparison_rows``, all of them."""
+    """Return one JSON-ready object per run with all properties of ``comparison_rows``."""
     found = comparison_rows(runs)
     values: list[tuple[Value, ...]] = [
         ("job_id", *(one.job.id for one in runs)),
@@ -170,7 +169,7 @@ def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
 
 
 def curves_table(runs: Sequence[ComparedRun], axis: Axis) -> ExportTable:
-    """All curves as one long table: the samples as they are drawn, not smoothed."""
+    """Return all curves as one long table: the samples as drawn, unsmoothed."""
     rows: list[tuple[Value, ...]] = []
     for measure in MEASURES:
         unit = throughput_unit(runs) if measure == "throughput" else ""
@@ -182,7 +181,7 @@ def curves_table(runs: Sequence[ComparedRun], axis: Axis) -> ExportTable:
 
 
 def curves(runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
-    """A line a run that has one, named as in ``labels``.
+    """Return one line per run that has the measure, named as in ``labels``.
 
     ``times`` are steps, seconds since the run began, or epoch seconds.
     """
@@ -203,12 +202,11 @@ def curves(runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[S
 
 
 def throughput_unit(runs: Sequence[ComparedRun]) -> str:
-    """The unit in which all runs tell their speed."""
     return _speeds(runs)[1]
 
 
 def began_at(one: ComparedRun) -> float:
-    """When a run began (epoch s): by its history of statuses, else with the first line of its log."""
+    """Return when a run began (epoch seconds): by its status history, else by its first log line."""
     run = one.run
     ran = run.running_time if run is not None else None
     if ran is not None and ran.measured and ran.since is not None:
@@ -231,12 +229,12 @@ def _loss(told: ProgressSnapshot, axis: Axis) -> Series:
 
 
 def _speeds(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
-    """The speeds of all runs in one unit: the best that every run with a speed at all tells."""
+    """Return the speeds of all runs in one unit: the best one reported by every run that has a speed."""
     moving = [one.progress for one in runs if len(one.progress.throughput_series[0])]
     for unit, pick in _SPEEDS:
         if moving and all(len(pick(told)) for told in moving):
             return tuple(pick(one.progress) for one in runs), unit
-    # No unit is told by all of them: the one that most tell.
+    # No unit is common to all runs, so use the most common one.
     unit, pick = max(_SPEEDS, key=lambda speed: sum(bool(len(speed[1](told))) for told in moving))
     return tuple(pick(one.progress) if moving else EMPTY for one in runs), unit
 
@@ -251,7 +249,7 @@ def _row(
     relative: bool = False,
 ) -> ComparisonRow:
     shown = [show(value) if value is not None else UNKNOWN for value in values]
-    differs = len(set(shown)) > 1  # what reads the same is the same
+    differs = len(set(shown)) > 1  # Values that display the same count as equal.
     best = _best_places(values, better) if differs else frozenset()
     if relative:
         shown = [
@@ -262,7 +260,7 @@ def _row(
 
 
 def _change(first: Value, value: Value, place: int) -> str:
-    """`` −12 %``: against the first run."""
+    """Format the change from the first run, such as `` −12 %``."""
     if not place or not isinstance(first, int | float) or not isinstance(value, int | float):
         return ""
     if not math.isfinite(first) or not math.isfinite(value) or first == 0:

@@ -1,4 +1,4 @@
-"""How far our clock is from the server's, as the stamps of its newest samples tell."""
+"""Estimates the local clock's offset from the server's, using the timestamps of the newest samples."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from enum import StrEnum
 from api_client.events import RequestEvent
 
 LATE_S = 60.0
-"""A newest sample that old is no sign of a clock that is ahead: samples take a while …"""
+"""Samples may be this old without implying that the local clock is ahead, because they arrive with a delay.
+"""
 
 LATE_STEPS = 2.0
-"""… as they do when so many of their distances old."""
+"""The same tolerance as ``LATE_S``, in sampling intervals."""
 
 
 class ClockOffset:
-    """Learns from answers: the least age that a newest sample ever had is our clock's lead, if it is long.
+    """Estimates the clock offset as the smallest age seen for a newest sample, if that age is long.
 
-    Samples that stop coming do not shift it: their age only grows.
+    Samples that stop arriving do not change it, because their age only grows.
     """
 
     def __init__(self) -> None:
         self._least_age_s = math.inf
 
     def saw(self, newest_s: float, now_s: float, step_s: float = 0.0) -> None:
-        """An answer that came at ``now_s`` (our epoch seconds) and whose newest stamp is ``newest_s``."""
+        """Record a response received at ``now_s`` (local epoch s) whose newest timestamp is ``newest_s``."""
         age_s = now_s - newest_s
         if 0 <= age_s <= max(LATE_S, LATE_STEPS * step_s):
             age_s = 0.0
@@ -36,7 +37,7 @@ class ClockOffset:
 
     @property
     def ahead_s(self) -> float:
-        """Seconds that our clock is ahead of the server's; negative if it is behind."""
+        """Seconds that the local clock is ahead of the server's; negative if it is behind."""
         return self._least_age_s if math.isfinite(self._least_age_s) else 0.0
 
 
@@ -57,22 +58,20 @@ _ROUTES = tuple(
 
 
 def asked_for_by(path: str) -> str:
-    """What a request to this path is for; empty for what no screen keeps asking for."""
+    """Return what a request to this path fetches; empty if no screen polls that route."""
     return next((what for pattern, what in _ROUTES if pattern.fullmatch(path)), "")
 
 
 _UNAUTHORISED = frozenset({401, 403})
 _NOT_NOW = frozenset({408, 429})
 CALM_S = 3.0
-"""What one route alone does not answer is told of after this time: most of it has passed by then."""
+"""Report a single failing route only after this delay: most such failures clear up sooner."""
 FORGOTTEN_S = 30.0
-"""A route that has not been asked for so long is wanted no more."""
+"""A route not requested for this long is no longer needed."""
 MOST_TROUBLES = 50
 
 
 class Link(StrEnum):
-    """The states of a connection."""
-
     CONNECTING = "connecting"
     LIVE = "live"
     RETRYING = "retrying"
@@ -82,9 +81,9 @@ class Link(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that a feed asks for again and again and does not get, though the server answers.
+    """Data that the server keeps refusing to a feed, although it responds.
 
-    ``what`` names it for people ("the log"); it is asked for in vain ``since`` then, for that ``reason``.
+    ``what`` is its display name ("the log"); it has been refused ``since`` that time, for ``reason``.
     """
 
     what: str
@@ -94,7 +93,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A route (``path``) that fails ``since`` then, last ``at``; it is asked again at ``again_at``."""
+    """A route (``path``) failing ``since`` a time, most recently ``at``, with a retry at ``again_at``."""
 
     path: str
     since: datetime
@@ -104,19 +103,19 @@ class Trouble:
 
     @property
     def what(self) -> str:
-        """What is asked for by it, in words; may be empty."""
+        """Display name of the data this route serves; may be empty."""
         return asked_for_by(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The connection as last heard of.
+    """The last known state of the connection.
 
-    ``answered_at`` is the time of the last good answer, ``failing_since`` of the first failure after it,
-    ``retry_at`` of the next try, ``reason`` the failure in the server's or the system's words.
-    ``refusals`` are what feeds do not get of a server that is there: what is shown of it is old. So are
-    ``troubles``, but those may pass: routes that fail by themselves, as long as others are answered. The
-    link is lost only if nothing is answered at all, since ``unanswered_since``.
+    ``answered_at`` is the time of the last successful response, ``failing_since`` of the first failure
+    after it, ``retry_at`` of the next attempt, ``reason`` the error in the server's or the system's
+    words. ``refusals`` are what feeds cannot get from a server that responds, so the screen shows stale
+    data. ``troubles`` are routes that fail while others succeed; they may recover. The link is lost only
+    if no route has been answered since ``unanswered_since``.
     """
 
     link: Link = Link.CONNECTING
@@ -130,7 +129,7 @@ class Connection:
 
     @property
     def stale(self) -> tuple[Refusal, ...]:
-        """All that is not read anew, though the server is there: refused, or failing for a while."""
+        """Resources not refreshed although the server responds: refused, or failing for a while."""
         found = {one.what: one for one in self.refusals}
         for one in self.troubles:
             if one.what and (one.at - one.since).total_seconds() >= CALM_S:
@@ -138,7 +137,7 @@ class Connection:
         return tuple(found.values())
 
     def seen_by(self, shown: AbstractSet[str]) -> Connection:
-        """The same for a screen that shows only these of all that may be stale."""
+        """Return a copy limited to the stale data that a screen shows."""
         refusals = tuple(one for one in self.refusals if one.what in shown)
         troubles = tuple(one for one in self.troubles if one.what in shown)
         if len(refusals) == len(self.refusals) and len(troubles) == len(self.troubles):
@@ -146,7 +145,7 @@ class Connection:
         return replace(self, refusals=refusals, troubles=troubles)
 
     def refused(self, refusal: Refusal) -> Connection:
-        """The same, and this is not to be had; the time of its first refusal stays."""
+        """Return a copy with this refusal added, keeping the time of its first occurrence."""
         kept = tuple(
             replace(refusal, since=one.since) if one.what == refusal.what else one for one in self.refusals
         )
@@ -154,16 +153,15 @@ class Connection:
         return replace(self, refusals=kept if known else (*kept, refusal))
 
     def granted(self, what: str) -> Connection:
-        """The same, and this is to be had, or no longer wanted."""
+        """Return a copy without the refusal of ``what``: it is available again or no longer wanted."""
         return replace(self, refusals=tuple(one for one in self.refusals if one.what != what))
 
     def forgotten(self, what: str) -> Connection:
-        """The same, and nobody asks for this any more."""
+        """Return a copy without any trace of ``what``, because nothing requests it anymore."""
         troubles = tuple(one for one in self.troubles if one.what != what)
         return replace(self.granted(what), troubles=troubles)
 
     def after(self, event: RequestEvent) -> Connection:
-        """The connection after one more event."""
         match event.kind:
             case "answered":
                 return self._live(event, event.at)
@@ -177,11 +175,12 @@ class Connection:
 
     def _after_failure(self, event: RequestEvent) -> Connection:
         if event.status == 403 and self.link is Link.LIVE:
-            return self  # one route is not for this key; the rest is
+            return self  # This key may not use one route; the others work.
         if event.status in _UNAUTHORISED:
             return self._failing(event, Link.UNAUTHORISED)
         if event.status is not None and 400 <= event.status < 500 and event.status not in _NOT_NOW:
-            return self._live(event, self.answered_at)  # the server is there; what is shown got no newer
+            # The server responds, but the displayed data is not newer.
+            return self._live(event, self.answered_at)
         return self._failing(event, Link.LOST)
 
     def _live(self, event: RequestEvent, answered_at: datetime | None) -> Connection:
@@ -189,7 +188,6 @@ class Connection:
         return Connection(Link.LIVE, answered_at=answered_at, refusals=self.refusals, troubles=troubles)
 
     def _failing(self, event: RequestEvent, link: Link, retry_at: datetime | None = None) -> Connection:
-        """One more failure: of this route alone, or of the whole server."""
         before = [one for one in self._lasting(event.at) if one.path != event.path]
         since = next((one.since for one in self.troubles if one.path == event.path), event.at)
         again_at = retry_at or event.at
@@ -202,16 +200,16 @@ class Connection:
         if self.link is Link.LIVE and not failing._is_whole(trouble, event):
             return failing
         if self.link is Link.LOST and link is Link.RETRYING:
-            link = Link.LOST  # one more round of tries says nothing new
+            link = Link.LOST  # Another round of attempts is no news.
         first = self.failing_since or failing.unanswered_since
         return replace(failing, link=link, failing_since=first, retry_at=retry_at, reason=event.reason)
 
     def _is_whole(self, trouble: Trouble, event: RequestEvent) -> bool:
-        """Whether it is the server that fails, as far as can be told, and not this route alone."""
+        """Return True if the whole server appears to be failing, not just this route."""
         if self.answered_at is not None and trouble.since < self.answered_at:
-            return False  # others have been answered since
+            return False  # Other routes have been answered since.
         if event.status is None and event.attempt > 1:
-            return True  # there is no getting through
+            return True  # The server is unreachable.
         may_be_a_blip = event.status is None or event.status >= 500 or event.status in _NOT_NOW
         if not may_be_a_blip or (trouble.at - trouble.since).total_seconds() >= CALM_S:
             return True
@@ -221,5 +219,4 @@ class Connection:
         )
 
     def _lasting(self, now: datetime) -> tuple[Trouble, ...]:
-        """Troubles with what is still being asked for."""
         return tuple(one for one in self.troubles if (now - one.again_at).total_seconds() < FORGOTTEN_S)

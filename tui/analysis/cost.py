@@ -1,7 +1,8 @@
-"""What a run costs: GPU-hours always, money where a price is known. Estimates, and said to be.
+"""The cost of a run: GPU-hours always, money where a price is known. All of it is labeled as an estimate.
 
 A node is billed by the minute while it is up; waiting, pulling and draining are free (API facts, 2.3).
-The API names neither the start nor the end of a run: the status history does, where one may read it.
+The API reports neither the start nor the end of a run; both come from the status history where it is
+readable.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SECONDS_PER_HOUR = 3600.0
 class RunningTime:
     """Seconds that a job has run, since when, and whether the status history says so.
 
-    Without the history it is the time since the job was created: too much by what it waited.
+    Without the history it is the time since the job was created: too much by its queue time.
     """
 
     seconds: float
@@ -32,10 +33,10 @@ class RunningTime:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """GPU-hours and money so far, to the expected end, and for each checkpoint.
+    """GPU-hours and money so far, up to the expected end, and per checkpoint.
 
-    ``None`` is what cannot be told: money without a price, an end without an ETA. ``price_per_minute``
-    is USD for one node; ``of`` says what the money is an estimate of.
+    ``None`` means unknown: money without a price, an end without an ETA. ``price_per_minute`` is USD for
+    one node; ``of`` says what the money is an estimate of.
     """
 
     gpu_hours: float | None = None
@@ -51,9 +52,9 @@ class Cost:
 
 
 def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime) -> RunningTime:
-    """How long a job has run, by its own changes of status (oldest first, empty if unreadable).
+    """Return how long a job has run, based on its status changes (oldest first, empty if unreadable).
 
-    ``now`` is aware. A job that was stopped and started again counts each time that it ran.
+    ``now`` is timezone-aware. A job that was stopped and restarted counts each of its runs.
     """
     own = [event for event in history if event.created is not None and event.training_job_id == job.id]
     finished = job.updated_at if job.is_finished else None
@@ -76,14 +77,13 @@ def running_time(job: TrainingJob, history: Sequence[QueueEvent], now: datetime)
 def price_of(
     job: TrainingJob, listed: Mapping[str, float], overrides: Mapping[str, float] | None = None
 ) -> float | None:
-    """USD a minute for one node: the user's own price, else the listed one, by instance id or name."""
+    """Return USD per minute for one node: the user's price, else the listed one, by instance id or name."""
     machine = job.instance_type
     own = listed_price(machine.id, machine.name, overrides or {})
     return own if own is not None else listed_price(machine.id, machine.name, listed)
 
 
 def listed_price(machine_id: str, machine_name: str, prices: Mapping[str, float]) -> float | None:
-    """USD a minute for one such machine, by its id, else by its name."""
     for name in (machine_id, machine_name):
         if name and name in prices:
             return prices[name]
@@ -99,7 +99,7 @@ def cost_of(
     left_s: tuple[float, float, float] | None = None,
     checkpoints: int = 0,
 ) -> Cost:
-    """The cost of one run on ``node_count`` nodes; ``left_s`` is what is left: low, likely and high."""
+    """Return the cost of a run on ``node_count`` nodes; ``left_s`` is the low, likely, and high time left."""
     gpus = max(0, job.instance_type.gpu_count or 0) * node_count
     gpu_hours = gpus * ran.seconds / _SECONDS_PER_HOUR if gpus else None
     usd_per_s = None if price_per_minute is None else price_per_minute * node_count / _SECONDS_PER_MINUTE
@@ -130,7 +130,7 @@ def _of(ran: RunningTime, node_count: int, price_per_minute: float | None) -> st
 
 @dataclass(frozen=True, slots=True)
 class TotalCost:
-    """Of several jobs. ``unpriced`` jobs ran without a known price: ``usd`` leaves them out."""
+    """The cost of several jobs. ``usd`` leaves out ``unpriced`` jobs, which ran without a known price."""
 
     jobs: int = 0
     gpu_hours: float = 0.0
@@ -139,7 +139,7 @@ class TotalCost:
 
 
 class Machine(NamedTuple):
-    """A kind of instance: what a price is found by, and how many GPUs one has."""
+    """An instance type: the key for its price, and its GPUs per instance."""
 
     id: str
     name: str
@@ -147,14 +147,14 @@ class Machine(NamedTuple):
 
 
 Charge = tuple[Machine, float]
-"""A job's machine, and the seconds of all its nodes together."""
+"""A job's machine, and its running seconds summed over all nodes."""
 
 
 def charge(job: TrainingJob, now: datetime) -> Charge | None:
-    """What a job has used so far, at most; None if it has not run yet.
+    """Return an upper bound on a job's usage so far; None if it has not run yet.
 
-    A list of jobs does not tell when they began to run, so that the time since each was created counts, to
-    its last change if it has ended: too much by what it waited.
+    A job list does not say when jobs started, so the time counts from creation until the last change of
+    an ended job: too much by its queue time.
     """
     lives = job.current_status in RUNNABLE_STATUSES
     if job.created_at is None or (lives and job.current_status != JobStatus.RUNNING):
@@ -166,9 +166,10 @@ def charge(job: TrainingJob, now: datetime) -> Charge | None:
 
 
 def charges_cost(charges: Iterable[Charge | None], prices: Mapping[str, float]) -> TotalCost:
-    """GPU-hours and money of all these charges: at most so much; see ``charge``.
+    """Sum up the GPU-hours and money of all charges; an upper bound, see ``charge``.
 
-    Summed up by machine, as there may be ten thousand jobs. Jobs that have not run yet, None, count nothing.
+    Charges are grouped by machine, because there may be ten thousand jobs. None, a job that has not run
+    yet, counts as nothing.
     """
     machines: defaultdict[Machine, list[float]] = defaultdict(list)
     for charged in charges:

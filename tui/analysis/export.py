@@ -1,8 +1,8 @@
-"""Tables for files: CSV that spreadsheets read without running anything in it, and JSON that is JSON.
+"""Exports tables as CSV that is safe to open in spreadsheets, and as strictly valid JSON.
 
-Controls and escape sequences are text there too: somebody will read the file with ``cat``, and JSON has the
-exact text. A cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end would be run as a
-formula by spreadsheets: an apostrophe before it makes it text. Numbers stay as they are.
+CSV escapes control characters and escape sequences as well, since somebody will read the file with
+``cat``; JSON has the exact text. Spreadsheets would run a text cell that begins with ``=``, ``+``, ``-``,
+``@``, a tab or a line break as a formula, so an apostrophe is put before it. Numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from tui.analysis.series import Series
 from tui.text.sanitize import inert
 
 Value = str | int | float | bool | datetime | None
-"""What a cell of a table can be."""
 
 FORMULA_SIGNS = "=+-@\t\r\n"
 METRIC_UNITS = frozenset({"fraction", "bytes", "cores"})
-"""Units of what the platform samples, where NaN stands for a gap."""
+"""Units of platform metrics, where NaN marks a gap."""
 _DELETE = "\x7f"
 
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
-    """A table by the names of its columns; ``name`` says what it is."""
+    """A table as rows and column names; ``name`` identifies it."""
 
     name: str
     columns: tuple[str, ...]
@@ -37,14 +36,14 @@ class ExportTable:
 
 
 def harmless(text: str) -> str:
-    """The text as a spreadsheet shows it, without running it."""
+    """Escape text so that a spreadsheet shows it instead of running it."""
     return (
         f"'{text}" if text[:1] and (text[0] in FORMULA_SIGNS or text.lstrip()[:1] in tuple("=+-@")) else text
     )
 
 
 def iso_time(moment: datetime | float) -> str:
-    """A moment, or epoch seconds, as UTC in ISO 8601 with milliseconds where there are any."""
+    """Format a datetime or epoch seconds as UTC in ISO 8601, with milliseconds if there are any."""
     if not isinstance(moment, datetime):
         moment = datetime.fromtimestamp(moment, UTC)
     moment = moment.astimezone(UTC)
@@ -54,7 +53,7 @@ def iso_time(moment: datetime | float) -> str:
 
 
 def json_number(value: float | None) -> float | str | None:
-    """A number as JSON can hold it: ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are texts there."""
+    """Convert a float for JSON, where ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are strings."""
     if value is None or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
@@ -79,19 +78,17 @@ def _json_cell(value: Value) -> str | int | float | bool | None:
 
 
 def csv_lines(rows: Iterable[Sequence[Value]]) -> str:
-    """Rows as CSV, every line ended by a line feed."""
+    """Format rows as CSV, each line ending in a line feed."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows([_csv_cell(value) for value in row] for row in rows)
     return buffer.getvalue()
 
 
 def csv_text(tables: Sequence[ExportTable]) -> str:
-    """One table with its heading; several with an empty line between them."""
     return "\n".join(csv_lines([table.columns, *table.rows]) for table in tables)
 
 
 def records(table: ExportTable) -> list[dict[str, object]]:
-    """A table's rows as objects, ready for JSON."""
     return [
         {name: _json_cell(value) for name, value in zip(table.columns, row, strict=True)}
         for row in table.rows
@@ -99,7 +96,7 @@ def records(table: ExportTable) -> list[dict[str, object]]:
 
 
 def json_text(tables: Sequence[ExportTable]) -> str:
-    """An object with a list of objects for each table, by its name; one table alone is that list."""
+    """Return an object that maps each table's name to a list of rows; for a single table, just the list."""
     value: object = {table.name: records(table) for table in tables}
     if len(tables) == 1:
         value = records(tables[0])
@@ -107,10 +104,10 @@ def json_text(tables: Sequence[ExportTable]) -> str:
 
 
 def table_of_series(name: str, charts: Iterable[tuple[str, str, str, Sequence[Series]]]) -> ExportTable:
-    """Charts as one long table: chart, series, time or step, value, unit.
+    """Return charts as one long table: chart, series, time or step, value, unit.
 
-    A chart is its title, its unit, "time" (epoch seconds) or "step", and its lines. The NaN of a metric is a
-    gap and left out; a loss that is NaN was printed so, and stays.
+    A chart is its title, its unit, "time" (epoch seconds) or "step", and its lines. The NaN of a metric
+    is a gap and is left out; the NaN of a loss was printed by the trainer, and stays.
     """
     return ExportTable(name, ("chart", "series", "time", "step", "value", "unit"), tuple(_samples(charts)))
 

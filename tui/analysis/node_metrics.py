@@ -1,4 +1,4 @@
-"""Samples that lie closer than asked for: a server may not know the distance that it was asked for."""
+"""Reduces samples that are denser than requested: a server may ignore the requested interval."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from tui.text.names import natural_key
 
 Point = tuple[float, float | None]
 
-_REGULAR = 0.75  # samples at such a part of the distance asked for are as asked for
+_REGULAR = 0.75  # Samples at this fraction of the requested interval or more count as requested.
 
 Reduction = Literal["extremes", "mean"]
-"""What stands for samples that are too many: the lowest and highest, to be seen; the mean, to judge by."""
+"""The reduction of excess samples: the lowest and highest, for charts; or the mean, for health checks."""
 
 
 def as_far_apart(points: Sequence[Point], step_s: float, reduction: Reduction) -> Sequence[Point]:
-    """The points (in the order of time), at most one a step on average; as they are where they are no more.
+    """Return the points (in time order) reduced to at most one per step on average; unchanged if sparser.
 
-    Two steps make a part, of which its extremes are kept, or its mean. Parts lie on a grid of their own, so
-    that overlapping answers are reduced alike. A gap within a part is lost, one as long as a part stays.
+    Each part of two steps is reduced to its extremes or to its mean. Parts are aligned to a fixed grid,
+    so that overlapping responses are reduced alike. A gap within a part is lost; a gap as long as a part
+    stays.
     """
     width_s = 2 * step_s
     if step_s <= 0 or not _is_dense(points, step_s):
         return points
-    points = tuple(dict(points).items())  # the last said of a moment holds
+    points = tuple(dict(points).items())  # The last value for a time wins.
     if not _is_dense(points, step_s):
         return points
     parts: dict[int, list[Point]] = {}
@@ -38,7 +39,7 @@ def as_far_apart(points: Sequence[Point], step_s: float, reduction: Reduction) -
     kept: dict[float, float | None] = {}
     for number, part in parts.items():
         values = _reduced([value for _, value in part], reduction)
-        # Where in the part they were is lost: at regular times no false gap comes between them.
+        # Their exact times are lost; regular spacing avoids false gaps.
         for place, value in enumerate(values):
             kept[min(newest, (number + (2 * place + 1) / (2 * len(values))) * width_s)] = value
     return tuple(kept.items())
@@ -49,7 +50,6 @@ def _is_dense(points: Sequence[Point], step_s: float) -> bool:
 
 
 def _reduced(values: Sequence[float | None], reduction: Reduction) -> Sequence[float | None]:
-    """What stands for the values of a part, in their order."""
     known = [value for value in values if value is not None and value == value]
     if not known:
         return (None, None)
@@ -60,31 +60,31 @@ def _reduced(values: Sequence[float | None], reduction: Reduction) -> Sequence[f
 
 
 LEADER = "leader"
-"""Name of the only node of an answer that names none (API facts, 2.2: its series are the leader's)."""
+"""Name for a node that the API leaves unnamed (API facts, 2.2: its series are the leader's)."""
 
 MAX_POINTS = 1500
-"""Samples kept of each series."""
+"""Maximum number of samples kept per series."""
 
 FRESH_S = 90.0
-"""A series without a sample for longer than that, while others have some, says nothing about now …"""
+"""A series without a sample for this long, while others have some, has no current value."""
 
 FRESH_STEPS = 4.0
-"""… unless its samples are usually further apart: then after so many of their distances."""
+"""The same limit in the series' own sampling intervals; the longer of the two applies."""
 
 ALIGNED_S = 10.0
-"""GPUs sampled within that time of each other count as sampled together in their mean."""
+"""GPUs sampled within this time of each other are averaged as one sample."""
 
 
 TakePoints = Callable[[Iterable[MetricSample]], Sequence[Point]]
-"""Samples as points in the order of time, no more than wanted."""
+"""Converts samples to points in time order, reduced to the number wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSnapshot:
-    """One node: its series, and what is true now (``None`` where nothing recent is known).
+    """A node: its series, and its current values (``None`` if none is recent).
 
-    GPU tuples are in the order of GPU ranks, whose names are in ``gpus``. Utilisations are fractions
-    0–1, CPU use is in cores, memory and disk use in bytes.
+    GPU tuples are in the order of GPU ranks, whose names are in ``gpus``. Utilizations are fractions 0–1,
+    CPU use is in cores, memory and disk use in bytes.
     """
 
     name: str
@@ -109,9 +109,9 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """All nodes in natural order, the job's cache, and ``at``: when the newest sample was taken (epoch s).
+    """All nodes in natural order, the job's cache, and ``at``, the time of the newest sample (epoch s).
 
-    ``step_s`` is the distance of the newest samples.
+    ``step_s`` is the interval between the newest samples.
     """
 
     nodes: tuple[NodeSnapshot, ...] = ()
@@ -123,16 +123,15 @@ class MetricsSnapshot:
     step_s: float = 0.0
 
     def node(self, name: str) -> NodeSnapshot | None:
-        """The node of that name."""
         return next((node for node in self.nodes if node.name == name), None)
 
 
 class MetricsFold:
-    """Folds answers of the metrics route, which may overlap, come unordered and change their nodes.
+    """Accumulates responses of the metrics route, which may overlap, be unordered, and change their nodes.
 
-    A node whose samples did not change is the same object in the next snapshot; a node that vanished
-    keeps its history and has nothing to say about now. Of samples that lie closer than ``step_s`` no more are
-    kept than were asked for (``as_far_apart``).
+    A node whose samples did not change is the same object in the next snapshot; a node that disappeared
+    keeps its history but has no current values. Samples denser than ``step_s`` are reduced to the
+    requested density (``as_far_apart``).
     """
 
     def __init__(
@@ -146,14 +145,13 @@ class MetricsFold:
 
     @property
     def snapshot(self) -> MetricsSnapshot:
-        """The newest snapshot."""
         return self._snapshot
 
     def fold(self, metrics: JobMetrics) -> MetricsSnapshot:
-        """Take an answer. Returns the new snapshot, or the same one when nothing changed."""
+        """Add a response. Return the new snapshot, or the same one if nothing changed."""
         changed = False
         if metrics.per_node_metrics:
-            # The top-level series are the leader's: once nodes are named they would show it twice.
+            # The top-level series are the leader's: once nodes are named, they would show it twice.
             changed = self._nodes.pop(LEADER, None) is not None
             for named in metrics.per_node_metrics:
                 changed |= self._node(named.node_id).take(named.metrics)
@@ -194,7 +192,7 @@ def _newest_step_s(nodes: Iterable[NodeSnapshot]) -> float:
 
 
 def value_now(series: Series, at: float | None) -> float | None:
-    """The newest value, unless it is too old at the time ``at`` (epoch seconds) to stand for now."""
+    """Return the newest value, None if it is too old at ``at`` (epoch seconds) to be current."""
     if at is None or not series.times:
         return None
     value = series.values[-1]
@@ -209,14 +207,13 @@ def value_now(series: Series, at: float | None) -> float | None:
 
 
 def mean_known(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are known."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def _points(samples: Iterable[MetricSample], *, step_s: float, reduction: Reduction) -> Sequence[Point]:
     points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
-    points.sort(key=_time_of)  # stable: of a repeated moment the last said holds
+    points.sort(key=_time_of)  # The sort is stable: the last value for a repeated time wins.
     return as_far_apart(points, step_s, reduction)
 
 
@@ -236,7 +233,7 @@ def _has_samples(series: NodeSeries) -> bool:
 
 
 class _Storage:
-    """A volume's two series."""
+    """The two series of a volume."""
 
     def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
         self._points = points
@@ -244,7 +241,6 @@ class _Storage:
         self.utilization = SeriesBuffer(f"{name} utilization", max_points=max_points)
 
     def take(self, storage: StorageMetrics | None) -> bool:
-        """Returns whether anything changed."""
         if storage is None:
             return False
         usage = self.usage.extend(self._points(storage.usage_bytes))
@@ -253,7 +249,7 @@ class _Storage:
 
 
 class _Gpus:
-    """One measure of every GPU of a node, and its mean."""
+    """A single metric of every GPU of a node, and its mean."""
 
     def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
         self._points = points
@@ -262,7 +258,6 @@ class _Gpus:
         self.mean = SeriesBuffer(name, max_points=max_points)
 
     def take(self, series: dict[str, list[MetricSample]]) -> bool:
-        """Returns whether anything changed."""
         changed: set[float] = set()
         for gpu, samples in series.items():
             buffer = self.buffers.get(gpu)
@@ -276,14 +271,14 @@ class _Gpus:
         return bool(changed)
 
     def shown(self, names: Iterable[str]) -> tuple[Series, ...]:
-        """The series of these GPUs; an empty one for a GPU without this measure."""
+        """Return the series of these GPUs; an empty one for a GPU without this metric."""
         return tuple(
             self.buffers[name].snapshot() if name in self.buffers else Series(f"GPU {name}") for name in names
         )
 
 
 class _Node:
-    """The buffers of one node."""
+    """The buffers of a node."""
 
     def __init__(self, name: str, max_points: int, points: TakePoints) -> None:
         self._name = name
@@ -297,7 +292,6 @@ class _Node:
         self.newest: float | None = None
 
     def take(self, series: NodeSeries) -> bool:
-        """Returns whether anything changed."""
         changed = self._utilization.take(series.gpu_utilization)
         changed |= self._memory.take(series.gpu_memory_usage_bytes)
         changed |= bool(self._cpu.extend(self._points(series.cpu_usage)))
@@ -311,7 +305,7 @@ class _Node:
         return changed
 
     def snapshot(self, at: float | None) -> NodeSnapshot:
-        """The node as of ``at``; the same object while neither its samples nor what is recent changed."""
+        """Return the node as of ``at``; the same object until its samples or its current values change."""
         held = self._snapshot
         if held is not None:
             fresh = self._build(at)

@@ -1,4 +1,4 @@
-"""What is done to samples before they are drawn: smoothing, and the logarithm."""
+"""Transforms samples before they are drawn: smoothing and logarithm."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from math import isinf, log10, nan
 
 
 def smoothed(series: Series, weight: float) -> Series:
-    """The exponential mean of the samples so far, without the pull to zero at its beginning.
+    """Return the exponential moving average, corrected for its bias toward zero at the beginning.
 
-    Each sample counts ``1 - weight``, what was before it ``weight``. Gaps stay gaps and infinities
-    stay where they are; neither moves the mean.
+    Each sample has the weight ``1 - weight``, the previous mean ``weight``. Gaps and infinities stay
+    where they are; neither changes the mean.
     """
     if weight <= 0:
         return series
@@ -31,20 +31,20 @@ def smoothed(series: Series, weight: float) -> Series:
 
 
 def logarithmic(series: Series) -> Series:
-    """The decimal logarithms of the samples; a value up to zero has none and is a gap."""
+    """Return the decimal logarithms of the samples; values of zero or less become gaps."""
     return Series(
         series.name, series.times, tuple(log10(value) if value > 0 else nan for value in series.values)
     )
 
 
 class Shaper:
-    """Shapes series, and remembers the result while it is asked for the same objects again."""
+    """Transforms series, caching the results for the same objects."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[Series, float, bool, Series]] = {}
 
     def shape(self, series: Series, *, smoothing: float = 0.0, log: bool = False) -> Series:
-        """The series smoothed, then in logarithms, as wanted."""
+        """Return the series smoothed, then as logarithms, as requested."""
         if not smoothing and not log:
             return series
         key = id(series) * 2 + (smoothing > 0)
@@ -57,17 +57,16 @@ class Shaper:
         return shaped
 
     def forget_all_but(self, series: Sequence[Series]) -> None:
-        """Let go of what was remembered of other series."""
         if self._held:
             kept = {id(one) for one in series}
             self._held = {key: held for key, held in self._held.items() if key // 2 in kept}
 
 
 GAP_FACTOR = 4.0
-"""A distance this many times the usual one of its neighbourhood is a gap."""
+"""An interval this many times the usual one nearby is a gap."""
 
-_NEIGHBOURS = 3  # distances on each side that say what is usual where a distance lies
-_TRIM_TO = 7 / 8  # a full buffer drops an eighth at once, so that dropping is rare
+_NEIGHBOURS = 3  # Intervals on each side that determine the usual interval around a position.
+_TRIM_TO = 7 / 8  # A full buffer drops an eighth at once, so that dropping is rare.
 
 Range = tuple[float, float]
 """The lowest and the highest value."""
@@ -86,14 +85,13 @@ class Series:
 
 
 EMPTY = Series("")
-"""A series of nothing."""
 
 
 class SeriesBuffer:
-    """Gathers samples that may come unordered and repeated; the last value said of a moment holds.
+    """Collects samples that may be unordered and repeated; the last value for a time wins.
 
-    Holds at most ``max_points``, dropping the oldest. ``snapshot`` depends on what is held alone, not
-    on the order it came in, and is the same object until something changes.
+    Holds at most ``max_points``, dropping the oldest. ``snapshot`` depends only on the samples held, not
+    on their order of arrival, and is the same object until something changes.
     """
 
     __slots__ = (
@@ -115,7 +113,8 @@ class SeriesBuffer:
         self._max_points = max(2, max_points)
         self._times: list[float] = []
         self._values: list[float] = []
-        # What is shown has gaps put in; appending does not change it for the first `_settled` samples.
+        # The displayed series includes gaps; appending leaves the part for the first `_settled` samples
+        # unchanged.
         self._shown_times: list[float] = []
         self._shown_values: list[float] = []
         self._settled = 0
@@ -126,11 +125,10 @@ class SeriesBuffer:
 
     @property
     def newest(self) -> float | None:
-        """The time of the newest sample."""
         return self._times[-1] if self._times else None
 
     def add(self, time: float, value: float | None) -> bool:
-        """Take a sample (``None`` is a gap). Returns whether it changed anything."""
+        """Add a sample (``None`` is a gap). Return True if it changed anything."""
         number = math.nan if value is None else float(value)
         times = self._times
         if not times or time > times[-1]:
@@ -145,7 +143,7 @@ class SeriesBuffer:
                 self._values[position] = number
             else:
                 if position == 0 and len(times) >= self._max_points:
-                    return False  # older than all of a full buffer
+                    return False  # older than everything in a full buffer
                 times.insert(position, time)
                 self._values.insert(position, number)
             if position < self._settled + _NEIGHBOURS:
@@ -159,11 +157,11 @@ class SeriesBuffer:
         return True
 
     def extend(self, samples: Iterable[tuple[float, float | None]]) -> list[float]:
-        """Take many samples in any order. Returns the times that changed."""
+        """Add samples in any order. Return the times that changed."""
         return [time for time, value in samples if self.add(time, value)]
 
     def value_near(self, time: float, tolerance_s: float) -> float | None:
-        """The newest value at or up to ``tolerance_s`` before a time; ``None`` where there is none."""
+        """Return the newest value within ``tolerance_s`` up to a time; ``None`` if there is none."""
         position = bisect_right(self._times, time) - 1
         if position < 0 or self._times[position] < time - tolerance_s:
             return None
@@ -171,7 +169,7 @@ class SeriesBuffer:
         return None if value != value else value
 
     def snapshot(self) -> Series:
-        """The series as it is now, with a NaN put into each gap."""
+        """Return the current series, with a NaN in each gap."""
         if self._snapshot is None:
             self._show_rest()
             self._snapshot = Series(self.name, tuple(self._shown_times), tuple(self._shown_values))
@@ -183,9 +181,8 @@ class SeriesBuffer:
         self._shown_values.clear()
 
     def _show_rest(self) -> None:
-        """Bring what is shown up to date: only the newest few samples, unless older ones changed."""
         times, values = self._times, self._values
-        # Whether there is a gap before a sample is known for good once enough distances follow it.
+        # A gap before a sample is certain once enough intervals follow it.
         settled = max(self._settled, len(times) - _NEIGHBOURS - 1)
         cut = bisect_right(self._shown_times, times[self._settled - 1]) if self._settled else 0
         del self._shown_times[cut:]
@@ -199,9 +196,10 @@ class SeriesBuffer:
         self._settled = settled
 
     def _is_gap(self, position: int) -> bool:
-        """Whether the distance after the sample is far beyond what is usual around it.
+        """Return True if the interval after the sample is far longer than usual nearby.
 
-        The neighbourhood decides, not the whole: old samples are often coarser than new ones.
+        The neighborhood counts, not the whole series, because old samples are often sparser than new
+        ones.
         """
         times, factor = self._times, self.gap_factor
         distance = times[position + 1] - times[position]
@@ -220,10 +218,10 @@ class SeriesBuffer:
 
 
 def value_range(values: Sequence[float]) -> Range | None:
-    """The lowest and highest of the values, NaN left out; ``None`` when nothing is left."""
+    """Return the lowest and highest value, ignoring NaN; ``None`` if no value is left."""
     if not values:
         return None
-    if math.isnan(sum(values)):  # a NaN, or infinities of both signs: sort it out the slow way
+    if math.isnan(sum(values)):  # A NaN, or infinities of both signs: filter them out the slow way.
         values = [value for value in values if value == value]
         if not values:
             return None
@@ -231,9 +229,10 @@ def value_range(values: Sequence[float]) -> Range | None:
 
 
 def reduce_columns(series: Series, start: float, end: float, columns: int) -> tuple[Range | None, ...]:
-    """The exact lowest and highest value of each of ``columns`` equal parts of ``start`` … ``end``.
+    """Return the exact lowest and highest value of each of ``columns`` equal parts of ``start`` … ``end``.
 
-    A part holds its own start but not its end, the last one both. ``None`` where there is no value.
+    A part includes its start but not its end; the last one includes both. ``None`` if a part has no
+    value.
     """
     if columns <= 0:
         return ()
@@ -253,7 +252,7 @@ def reduce_columns(series: Series, start: float, end: float, columns: int) -> tu
 
 
 def extent(series: Iterable[Series], start: float = -math.inf, end: float = math.inf) -> Range | None:
-    """The lowest and highest value of all series between two times, both included."""
+    """Return the lowest and highest value of all series between two times, both inclusive."""
     found: list[float] = []
     for one in series:
         between = value_range(one.values[bisect_left(one.times, start) : bisect_right(one.times, end)])
@@ -263,7 +262,7 @@ def extent(series: Iterable[Series], start: float = -math.inf, end: float = math
 
 
 def latest(series: Series) -> float | None:
-    """The newest value that is not a gap."""
+    """Return the newest value that is not a gap."""
     for value in reversed(series.values):
         if value == value:
             return value
@@ -271,13 +270,12 @@ def latest(series: Series) -> float | None:
 
 
 def mean_between(series: Series, start: float, end: float) -> float | None:
-    """The mean of the values between two times (both included), gaps left out."""
+    """Return the mean of the values between two times (both inclusive), ignoring gaps."""
     values = series.values[bisect_left(series.times, start) : bisect_right(series.times, end)]
     kept = [value for value in values if value == value]
     return sum(kept) / len(kept) if kept else None
 
 
 def spread(values: Iterable[float | None]) -> float | None:
-    """The distance between the highest and the lowest value; ``None`` without a value."""
     between = value_range([value for value in values if value is not None])
     return None if between is None else between[1] - between[0]

@@ -1,6 +1,6 @@
-"""How a job's status is shown: a word, a sign, a tone and a place in the order.
+"""The display of a job's status: a word, a sign, a tone and a sort order.
 
-The tone is a name that the theme turns into a colour; the sign says the same without any colour.
+The tone is a name that the theme maps to a color; the sign conveys the same without color.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from api_client.models.status import JobStatus, short_status
 from tui.text.sanitize import inert
 
 Tone = Literal["running", "starting", "waiting", "good", "bad", "muted", "caution", "unknown"]
-"""What a status feels like; the theme gives each a colour."""
+"""The meaning of a status; the theme has a color for each."""
 
 
 class StatusView(NamedTuple):
-    """What is shown of a status: ``order`` sorts running first, finished last; ``name`` is the API's."""
+    """The display of a status: ``order`` sorts running first, finished last; ``name`` is the API's."""
 
     word: str
     sign: str
@@ -41,7 +41,7 @@ _VIEWS: dict[str, StatusView] = {
 
 
 def status_view(status: str) -> StatusView:
-    """The view of a status; one that nobody has heard of is shown by its own name, as finished."""
+    """Return the display of a status; an unknown one is shown by its own name, as finished."""
     known = _VIEWS.get(status)
     if known is not None:
         return known

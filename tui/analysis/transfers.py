@@ -1,4 +1,4 @@
-"""What is being downloaded, as of now: the facts behind the footer's indicator and the list of downloads."""
+"""The current state of all downloads, for the footer's indicator and the list of downloads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from tui.text.units import bytes_iec, count, duration, percent
 
 
 class TransferState(StrEnum):
-    """Where a download stands."""
-
-    PLANNING = "planning"  # the server is asked what there is
+    PLANNING = "planning"  # Asking the server which files exist.
     WAITING = "waiting"
     ACTIVE = "active"
     DONE = "done"
@@ -43,19 +41,19 @@ FILE_STATE_VIEWS: dict[FileState, tuple[str, str, str]] = {
     FileState.SKIPPED: ("=", "was there", "muted"),
     FileState.FAILED: ("✗", "failed", "bad"),
 }
-"""The same for one file of it."""
+"""Sign, word and tone of each state of a single file."""
 
 
 STALLED = "stalled"
-"""In the place of a speed, where nothing arrives."""
+"""Shown instead of a speed if nothing arrives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a person wants to have downloaded of a job.
+    """A user's request to download data of a job.
 
     Either the ``archive`` of its source code, or ``checkpoints``; with ``files`` only those of their
-    files. ``size_bytes`` is None where it is not known before asking.
+    files. ``size_bytes`` is None if the size is not known in advance.
     """
 
     job: TrainingJob
@@ -66,7 +64,7 @@ class Wanted:
 
     @property
     def title(self) -> str:
-        """What to call it, inert."""
+        """Display name, sanitized."""
         name = inert(self.job.name or self.job.id)
         if self.archive:
             return f"source of {name}"
@@ -83,10 +81,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One download: what one request of a person became.
+    """A download, created by one request of a user.
 
-    ``speed`` is bytes per second over the last seconds; ``eta_s`` None while it cannot be told;
-    ``stalled_s`` is for how long nothing has arrived, if that is long. ``note`` tells of a wait or a renewal.
+    ``speed`` is bytes per second over the last seconds; ``eta_s`` is None while unknown; ``stalled_s`` is
+    the time without any data, if that is long. ``note`` mentions a wait or a renewal.
     """
 
     id: str
@@ -104,30 +102,25 @@ class Transfer:
 
     @property
     def fraction(self) -> float | None:
-        """How much has arrived, 0 to 1."""
         if self.state is TransferState.DONE:
             return 1.0
         return min(1.0, self.done_bytes / self.size_bytes) if self.size_bytes else None
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it goes on by itself."""
         return self.state not in ENDED
 
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """All downloads of this session, oldest first."""
-
     items: tuple[Transfer, ...] = ()
 
     @property
     def under_way(self) -> tuple[Transfer, ...]:
-        """Those that have not ended."""
         return tuple(item for item in self.items if item.is_under_way)
 
     def indicator(self) -> str:
-        """The footer's words while something is under way: ``↓ 2 files 43 % 112 MiB/s``; else empty."""
+        """The footer text while downloads are active: ``↓ 2 files 43 % 112 MiB/s``; otherwise empty."""
         going = self.under_way
         if not going:
             return ""
@@ -149,17 +142,17 @@ class Transfers:
 
 
 def files_words(number: int) -> str:
-    """``1 file``, ``1,204 files``."""
+    """Return ``1 file``, ``1,204 files``."""
     return f"{count(number)} file{'' if number == 1 else 's'}"
 
 
 def speed_words(bytes_per_s: float | None) -> str:
-    """``112 MiB/s``; a dash while it is not known."""
+    """Return ``112 MiB/s``; a dash while unknown."""
     return f"{bytes_iec(bytes_per_s)}/s" if bytes_per_s else "–"
 
 
 def outcome_words(item: Transfer) -> str:
-    """What became of a download that has ended, in a sentence, and what can be done."""
+    """Describe the outcome of an ended download, and the possible next step."""
     if item.state is TransferState.CANCELLED:
         return f"{item.title}: stopped. What has arrived is kept; t on the list of downloads (T) goes on."
     if item.state is TransferState.FAILED:
@@ -172,5 +165,4 @@ def outcome_words(item: Transfer) -> str:
 
 
 def time_left(item: Transfer) -> str:
-    """The time to the end of a download that is under way."""
     return duration(item.eta_s) if item.state is TransferState.ACTIVE and item.eta_s is not None else ""

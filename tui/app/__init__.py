@@ -1,7 +1,7 @@
-"""The shell of the dashboard: it owns the session, shows screens, and does what they ask for.
+"""The dashboard app: it owns the session, shows screens, and carries out their requests.
 
-``shell`` is the app itself; the other modules are what it keeps: downloads, alerts, comparisons, jobs done
-something to together, files for a browser, the remote.
+``shell`` is the app itself; the other modules are its parts: downloads, alerts, comparisons, batch
+actions, files for a browser, remotes.
 """
 
 from tui.app.shell import BtTuiApp, run_dashboard

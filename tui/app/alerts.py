@@ -1,4 +1,4 @@
-"""What the app does about notifying: notices, bell, title, the terminal's own, and the user's ways."""
+"""Alerts of the app: notices, bell, terminal title and notifications, and the user's command or webhook."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from tui.text.units import duration
 
 TOAST_S = 12.0
 AWAY_AFTER_S = 180.0
-"""Terminals that do not tell of their focus count as left alone after so long without a key or the mouse."""
+"""Idle time after which the user counts as away, for terminals that do not report their focus."""
 SNOOZE_LOOK_S = 10.0
 _TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "info": "information"}
 
 
 class AlertKeeper(App[WelcomeChoice]):
-    """The part of the app that hears what was found, and tells what is new; ``_settings`` are the app's."""
+    """App mixin that collects findings and reports new ones; the app sets ``_settings``."""
 
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
     _settings: Loaded
@@ -63,13 +63,13 @@ class AlertKeeper(App[WelcomeChoice]):
 
     @property
     def alert_book(self) -> AlertBook:
-        """What was told before."""
+        """The record of alerts that were reported before."""
         if self._book is None:
             self._book = AlertBook(_now())
         return self._book
 
     def on_mount(self) -> None:
-        """Begin: nothing is news yet."""
+        """Start the record of alerts, so that existing findings are not reported as new."""
         self._used_at = time.monotonic()
         _ = self.alert_book
         wanted = self._wanted
@@ -85,12 +85,11 @@ class AlertKeeper(App[WelcomeChoice]):
         self.set_interval(SNOOZE_LOOK_S, self._look_at_snoozes)
 
     async def on_unmount(self) -> None:
-        """Leave the terminal's title as it was."""
         if self._title_shown:
             self.write_to_terminal(title_sequence("") + RESTORE_TITLE)
 
     async def on_event(self, event: events.Event) -> None:
-        """Notice whether anybody is there."""
+        """Track the terminal's focus and the time of the last input."""
         if isinstance(event, events.AppFocus | events.AppBlur):
             self._knows_focus = True
         elif isinstance(event, events.InputEvent):
@@ -99,18 +98,18 @@ class AlertKeeper(App[WelcomeChoice]):
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether the terminal has not the focus; where it does not tell, whether nobody uses it."""
+        """True if the terminal has no focus, or, if it never reports focus, after a while without input."""
         if self._knows_focus:
             return not self.app_focus
         return time.monotonic() - self._used_at > AWAY_AFTER_S
 
     def write_to_terminal(self, sequence: str) -> None:
-        """Send an escape sequence as it is."""
+        """Write an escape sequence unchanged; do nothing if the app is headless."""
         if sequence and self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
             self._driver.flush()
 
-    # What was found
+    # New findings
 
     @on(RunJudged)
     def _take_run(self, message: RunJudged) -> None:
@@ -128,9 +127,10 @@ class AlertKeeper(App[WelcomeChoice]):
         looked, self._looked = self._looked, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
             if looked.get(id(row)) is row and not row.findings:
-                continue  # nothing can be new of most of ten thousand
+                # an unchanged row without findings cannot have alerts, which skips most of ten thousand rows
+                continue
             if row.id not in watched:  # the job's own screen knows more, and sooner
-                source = "glance" if row.judged else "list"  # to be listed is not to be looked at
+                source = "glance" if row.judged else "list"  # a listed job has not been inspected yet
                 self._tell(self.alert_book.look(row.job, row.findings, _now(), source=source))
         if isinstance(self._front, HomeScreen):
             rows = message.fleet.jobs
@@ -139,7 +139,7 @@ class AlertKeeper(App[WelcomeChoice]):
 
     @property
     def _front(self) -> Screen[Any] | None:
-        """The screen that is seen; none any more while the app is being left."""
+        """The screen on top; None while the app is exiting."""
         return self.screen_stack[-1] if self.screen_stack else None
 
     def _show_title(self, title: str) -> None:
@@ -147,7 +147,7 @@ class AlertKeeper(App[WelcomeChoice]):
             self._title_shown = title
             self.write_to_terminal(title_sequence(title))
 
-    # Telling
+    # Reporting
 
     def _tell(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
@@ -160,7 +160,7 @@ class AlertKeeper(App[WelcomeChoice]):
         return SEVERITIES.index(alert.severity) <= SEVERITIES.index(self._wanted.min_severity)
 
     def tell_alert(self, alert: Alert) -> None:
-        """Tell it in every way that is wanted."""
+        """Report an alert in every way that the settings enable."""
         wanted = self._wanted
         if wanted.toast:
             self.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
@@ -195,7 +195,6 @@ class AlertKeeper(App[WelcomeChoice]):
         self.snoozed = self.alert_book.snoozed(_now())
 
     def watch_snoozed(self, snoozed: frozenset[tuple[str, str]]) -> None:
-        """Hand it on to the screens that show it."""
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen):
                 screen.snoozed = snoozed

@@ -1,4 +1,4 @@
-"""What the app does about files where it is a page of a browser."""
+"""Delivery of files to the browser, if the dashboard is served as a web page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class OutboxKeeper(App[WelcomeChoice]):
-    """The part of the app that hands saved files to the browser; in a terminal it has nothing to do."""
+    """App mixin that delivers saved files to the browser; in a terminal it does nothing."""
 
     outbox: Outbox
     _leaving: dict[str, Path]
@@ -56,14 +56,13 @@ class OutboxKeeper(App[WelcomeChoice]):
             self.deliver_all(message.paths, message.paths[0].parent, Path(delivered_as(message.paths)).stem)
 
     def _deliver(self, path: Path) -> None:
-        """Give one file of the outbox to the browser."""
         key = self.deliver_binary(path, save_filename=safe_name(path.name))
         if key is not None:
             self._leaving[key] = path
 
     @work(group="pack", exit_on_error=False)
     async def deliver_all(self, files: Sequence[Path], folder: Path, title: str) -> None:
-        """Give files that lie in ``folder`` to the browser, several as one archive."""
+        """Deliver files from ``folder`` to the browser; several files are packed into one archive."""
         archive = self.outbox.place(f"{title}.zip")
         try:
             path = await asyncio.to_thread(packed, files, folder, archive)
@@ -92,21 +91,23 @@ _TONES = {TransferState.DONE: "information", TransferState.FAILED: "error"}
 
 
 class DownloadKeeper(OutboxKeeper):
-    """The part of the app that asks, downloads and tells; ``_session`` is the app's."""
+    """App mixin that asks for the folder of a download, starts it and reports its end.
+
+    The app sets ``_session``.
+    """
 
     downloads: var[Transfers] = var(Transfers())
     _session: Session | None
     _keys: Mapping[str, str] = {}
-    """Other keys for actions, by their ids."""
+    """Changed keys by action id."""
 
     _downloads_feed: DownloadsFeed | None = None
 
     def push_app_screen(self, screen: AppScreen, place: Place | None = None) -> None:
-        """Show a screen, with what every screen shows; ``place`` if it is one to come back to."""
+        """Push a screen after setting its shared state; add it to the history if ``place`` is given."""
         raise NotImplementedError
 
     def watch_downloads(self, downloads: Transfers) -> None:
-        """Hand them on to the screens that show them."""
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen) and screen.is_running:
                 screen.downloads = downloads
@@ -139,7 +140,7 @@ class DownloadKeeper(OutboxKeeper):
             return
         self.notify(outcome_words(item), severity=severity, timeout=10)  # type: ignore[arg-type]
 
-    # What screens ask for
+    # Requests from screens
 
     @on(DownloadRequested)
     def _ask_where(self, message: DownloadRequested) -> None:
@@ -148,7 +149,7 @@ class DownloadKeeper(OutboxKeeper):
 
     @work(group="ask about a download")
     async def _download(self, session: Session, wanted: Wanted) -> None:
-        if self.is_web:  # the folder would be one of the server's: what is complete goes to the browser
+        if self.is_web:  # the folder would be on the server, so completed files go to the browser
             feed = self._feed_of_downloads(session)
             await self._plan_and_start(feed, feed.begin(wanted, self.outbox.folder()))
             return
@@ -168,7 +169,7 @@ class DownloadKeeper(OutboxKeeper):
         await self._plan_and_start(feed, feed.begin(wanted, folder))
 
     async def _plan_and_start(self, feed: DownloadsFeed, transfer_id: str) -> None:
-        """Ask about whatever is in the way, then let it wait for its turn."""
+        """Ask about conflicts, then queue the download."""
         from api_client.transfers import Existing
         from tui.screens.downloads import ExistingScreen
 
@@ -222,7 +223,7 @@ class DownloadKeeper(OutboxKeeper):
     # Actions
 
     def action_show_downloads(self) -> None:
-        """The list of downloads; back again if it is shown."""
+        """Show the list of downloads, or close it if it is shown."""
         if shows(self.screen, Scope.DOWNLOADS):
             self.pop_screen()
         elif isinstance(self.screen, AppScreen):
@@ -234,7 +235,7 @@ class DownloadKeeper(OutboxKeeper):
         self.push_app_screen(DownloadsScreen(), Place(("downloads",), self._open_downloads))
 
     async def action_quit(self) -> None:
-        """Leave; with downloads under way, only after asking."""
+        """Quit; ask first if downloads are under way."""
         going = self.downloads.under_way
         if not going:
             self.exit()

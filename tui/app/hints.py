@@ -1,4 +1,4 @@
-"""A tip for newcomers over the footer: a key and what it does. A click sends it away."""
+"""A tip for new users above the footer: a key and what it does; a click dismisses it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tui.widgets.tones import tone_styles
 
 
 class HintLine(WrappedText):
-    """Shows ``keys`` and ``words``; nothing, and takes no room, without words."""
+    """Shows the tip in ``shown`` (keys and words); hidden while the words are empty."""
 
     DEFAULT_CSS = """
     HintLine { padding: 0 1; display: none; }
@@ -38,16 +38,14 @@ class HintLine(WrappedText):
     shown: var[tuple[str, str]] = var(("", ""))
 
     class Dismissed(Message):
-        """Somebody wants to see this hint no more."""
+        """The user dismissed this hint."""
 
     def watch_shown(self, shown: tuple[str, str]) -> None:
-        """Other words, or none."""
         self.set_class(bool(shown[1]), "-visible")
         self.refresh(layout=True)
 
     @property
     def text(self) -> Text:
-        """The hint."""
         tones = tone_styles(self.app)
         keys, words = self.shown
         return Text.assemble(
@@ -57,17 +55,16 @@ class HintLine(WrappedText):
         )
 
     def on_click(self) -> None:
-        """Send it away."""
         self.post_message(self.Dismissed())
 
 
 MOST_TIMES_SHOWN = 4
-"""After so many starts a hint is not shown again, done or not."""
+"""Number of starts after which a hint is no longer shown, even if its action was never used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """``words`` follow the key of the action ``scope.id``."""
+    """A hint; ``words`` follow the key of the action ``scope.id``."""
 
     scope: Scope
     id: str
@@ -75,7 +72,7 @@ class Hint:
 
     @property
     def name(self) -> str:
-        """The action's full id, by which it is remembered."""
+        """The full id of the action, under which the hint is remembered."""
         return f"{self.scope}.{self.id}"
 
 
@@ -88,11 +85,10 @@ HINTS: tuple[Hint, ...] = (
     Hint(Scope.JOB, "deploy", "deploys a checkpoint, step by step"),
     Hint(Scope.APP, "help", "shows all keyboard shortcuts"),
 )
-"""In the order in which they are shown."""
+"""All hints, in the order in which they are shown."""
 
 
 def next_hint(scopes: Collection[Scope], gone: Collection[str]) -> Hint | None:
-    """The first that fits where one is and has not gone."""
     return next((hint for hint in HINTS if hint.scope in scopes and hint.name not in gone), None)
 
 
@@ -101,25 +97,25 @@ LOOK_S = 1.0
 
 
 class HintKeeper(App[WelcomeChoice]):
-    """The part of the app that tells newcomers what they have not done yet."""
+    """App mixin that shows hints about actions that the user has not used yet."""
 
     _hints: bool
     _memory: Memory
     _keys: Mapping[str, str]
     _told: frozenset[str] = frozenset()
-    """Names of the hints that were shown since the start."""
+    """Names of the hints shown since the start."""
 
     def on_mount(self) -> None:
-        """Tabs and screens change what fits: look now and then, as that costs next to nothing."""
+        """Poll for a suitable hint, because tabs and screens change; this costs next to nothing."""
         if self._hints:
             self.set_interval(LOOK_S, self.show_hint)
 
     def show_hint(self) -> None:
-        """Show what fits the screen that is seen, or nothing."""
+        """Show the hint that suits the current screen, or none."""
         screen = self.screen if self.screen_stack else None
         if not (isinstance(screen, HomeScreen) or is_job_screen(screen)) or not screen.is_mounted:
             return
-        # The hints of Home are about jobs: without any, only help is left to be told of.
+        # Hints on Home are about jobs; if there are none, show only hints for the whole app.
         empty = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
         hint = next_hint((Scope.APP,) if empty else (*screen.scopes, Scope.APP), self._gone())
         line = self._line_of(screen)
@@ -135,9 +131,10 @@ class HintKeeper(App[WelcomeChoice]):
             return found
         for footer in screen.query(StatusFooter):
             screen.mount(HintLine(), before=footer)
-        return None  # it is there at the next look
+        return None  # it is mounted by the next poll
 
-    # What is remembered: how often each was shown; those done count as shown often enough
+    # Stored: the number of starts each hint was shown in; hints that were followed count as shown often
+    # enough
 
     def _times(self, name: str) -> int:
         times = self._memory.table(HINT_MEMORY).get(name)
@@ -147,19 +144,19 @@ class HintKeeper(App[WelcomeChoice]):
         self._memory.put(HINT_MEMORY, {name: count for name, count in times.items() if count})
 
     def _gone(self) -> set[str]:
-        """Shown in enough starts before this one, or done."""
+        """Return the names of the hints that were followed, or shown in enough earlier starts."""
         return {
             one.name for one in HINTS if self._times(one.name) - (one.name in self._told) >= MOST_TIMES_SHOWN
         }
 
     def hint_done(self, name: str) -> None:
-        """Nobody needs that hint any more."""
+        """Mark a hint as followed, so that it is not shown again."""
         if self._hints and name in {one.name for one in HINTS} and name not in self._gone():
             times = {one.name: self._times(one.name) for one in HINTS}
             self._put({**times, name: MOST_TIMES_SHOWN + 1})
             self.call_after_refresh(self.show_hint)
 
-    # When one is done
+    # Followed hints
 
     async def run_action(
         self,
@@ -167,7 +164,7 @@ class HintKeeper(App[WelcomeChoice]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Do it as textual does, and notice that its hint is needed no more."""
+        """Run the action as Textual does, and mark its hint as followed."""
         screen = self.screen if self.screen_stack else None
         scopes = (*screen.scopes, Scope.APP) if isinstance(screen, AppScreen) else (Scope.APP,)
         done = await super().run_action(action, default_namespace, namespaces)

@@ -1,4 +1,4 @@
-"""The screens that were visited, in order, with a place among them: back and forward as in a browser."""
+"""History of the visited screens with a current position: back and forward as in a browser."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tui.screens.base import AppScreen
 from tui.screens.welcome import WelcomeChoice
 
 LONGEST = 100
-"""Older visits are forgotten."""
+"""Maximum number of visits in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A screen that can be come back to: what it shows, and how to show that again."""
+    """An entry in the history: the key of a screen, and a function that shows it again."""
 
     key: tuple[str, ...]
     show: Callable[[], object] = field(compare=False, repr=False)
 
 
 class Trail:
-    """Visits, the present one among them. Visiting anew forgets those that were ahead."""
+    """The visits with a current position; a new visit removes the entries ahead of it."""
 
     def __init__(self) -> None:
         self._visits: list[Place] = []
@@ -34,11 +34,11 @@ class Trail:
 
     @property
     def present(self) -> Place | None:
-        """Where one is; None before the first visit."""
+        """The current place; None before the first visit."""
         return self._visits[self._at] if self._visits else None
 
     def visit(self, place: Place) -> None:
-        """Go to a place; the present one again changes nothing."""
+        """Add a place and go to it; do nothing if it is the current one."""
         if place == self.present:
             return
         self._visits[self._at + 1 :] = [place]
@@ -46,7 +46,7 @@ class Trail:
         self._at = len(self._visits) - 1
 
     def fall_back(self, place: Place) -> None:
-        """A screen was left for the one below it: a step back if it was visited before, else a visit."""
+        """Go back to a place after the screen above it was closed; add it if it was not visited before."""
         for at in range(self._at, -1, -1):
             if self._visits[at] == place:
                 self._at = at
@@ -54,7 +54,7 @@ class Trail:
         self.visit(place)
 
     def step(self, by: int) -> Place | None:
-        """Move that many visits on, or back; the place there, None (and no move) where there is none."""
+        """Move by that many visits and return the place there; return None at either end."""
         at = self._at + by
         if not 0 <= at < len(self._visits):
             return None
@@ -66,14 +66,14 @@ HOME = "home"
 
 
 class VisitKeeper(App[WelcomeChoice]):
-    """The part of the app that goes back and forward through the screens that were visited."""
+    """App mixin that goes back and forward through the history of screens."""
 
     _trail: Trail
     _keys: Mapping[str, str] = {}
     _places: dict[Screen[Any], Place]
 
     def begin_trail(self, first: Screen[None]) -> None:
-        """Begin anew on that screen, which stays below all others."""
+        """Start a new history with the first screen, which stays below all others."""
         self._trail = Trail()
         self._places = {}
         if isinstance(first, AppScreen):
@@ -81,15 +81,15 @@ class VisitKeeper(App[WelcomeChoice]):
             self._trail.visit(self._places[first])
 
     def note_visit(self, screen: AppScreen, place: Place | None) -> None:
-        """A screen is about to be shown; without a place it is none to come back to."""
-        if place is None or place != self._trail.present:  # else one has stepped there just now
+        """Record a screen before it is shown; without a place it is not added to the history."""
+        if place is None or place != self._trail.present:  # otherwise the history has just moved there
             self._catch_up()
         if place is not None:
             self._places[screen] = place
             self._trail.visit(place)
 
     def _catch_up(self) -> None:
-        """Screens may have been left since by other ways: where one is now is the present visit."""
+        """Update the current position, because screens may have been closed in other ways."""
         there = set(self.screen_stack)
         self._places = {screen: place for screen, place in self._places.items() if screen in there}
         for screen in reversed(self.screen_stack):
@@ -100,15 +100,13 @@ class VisitKeeper(App[WelcomeChoice]):
     # Actions
 
     async def action_go_back(self) -> None:
-        """The screen that was visited before."""
         screen = self.screen
         if isinstance(screen, AppScreen) and screen not in self._places:
-            await self.run_action("screen.back")  # it may have to ask, and has answers to keep
+            await self.run_action("screen.back")  # the screen may ask first, because it has answers to keep
             return
         await self._travel(-1, "This is where you began; ")
 
     async def action_go_forward(self) -> None:
-        """The screen that was gone back from."""
         await self._travel(1, "There is nothing further on; ")
 
     async def _travel(self, by: int, nowhere: str) -> None:

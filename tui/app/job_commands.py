@@ -1,4 +1,4 @@
-"""What the app does to several jobs at once, and what it keeps of them: bookmarks."""
+"""Actions of the app on several jobs at once, and bookmarks."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FAILURE_SHOWN_S = 20.0
 
 
 class BatchKeeper(DownloadKeeper):
-    """The part of the app that asks about several jobs, acts on one after the other, and tells of each."""
+    """App mixin that confirms an action on several jobs, runs it job by job, and reports the results."""
 
     _read_only_by: str
-    """The setting that forbids changes, in words; empty where they are allowed."""
+    """Description of the setting that forbids changes; empty if changes are allowed."""
 
     def _may_change(self) -> bool:
-        """Whether changes are allowed; tells the person where they are not, and what forbids them."""
+        """Return True if changes are allowed; otherwise notify the user of the setting that forbids them."""
         if self._read_only_by:
             self.notify(f"This dashboard is read-only, by {self._read_only_by}.", severity="warning")
         return not self._read_only_by
@@ -73,7 +73,7 @@ class BatchKeeper(DownloadKeeper):
 
 
 async def act(session: Session, verb: Verb, job: TrainingJob) -> None:
-    """Do it to one job; raises the client's errors."""
+    """Apply the action to one job; raises the client's errors."""
     match verb:
         case Verb.STOP:
             await session.stop_job(job)
@@ -89,7 +89,7 @@ Change = Callable[[Session], Awaitable[TrainingJob]]
 
 
 class ChangeKeeper(BatchKeeper):
-    """The part of the app that asks before it changes a job, and tells what came of it."""
+    """App mixin that confirms a change of a job and reports its result."""
 
     @on(StopJobRequested)
     def _ask_to_stop(self, message: StopJobRequested) -> None:
@@ -128,7 +128,7 @@ class ChangeKeeper(BatchKeeper):
         done: Callable[[TrainingJob], str],
         no: str = "Cancel",
     ) -> None:
-        """Confirm, then act; refused when the dashboard is read-only."""
+        """Confirm, then act; refuse if the dashboard is read-only."""
         if not self._may_change():
             return
 

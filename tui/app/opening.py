@@ -1,4 +1,4 @@
-"""What the app does about comparing, capacity and saving tables."""
+"""Comparison, capacity and export in the app."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class InsightKeeper(DownloadKeeper):
-    """The part of the app that compares runs, shows capacity and saves tables."""
+    """App mixin that opens the comparison and the capacity screen, and exports tables."""
 
     _settings: Loaded
     _runs_read: RunMemory | None = None
@@ -124,13 +124,13 @@ class InsightKeeper(DownloadKeeper):
 
 JOB_MEMORY = "job"
 KNOWN_FOR = timedelta(minutes=2)
-"""What Home found is handed to the screen of a job; behind another screen Home grows old."""
+"""Maximum age of Home's findings to pass to a job screen; Home polls less often while it is hidden."""
 FIND_AGAIN_S = 5.0
-"""Between two tries to find the job that was asked for, while the server is unreachable."""
+"""Delay between attempts to find the requested job while the server is unreachable."""
 
 
 class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
-    """The part of the app that opens screens on what people ask for."""
+    """App mixin that opens screens on request."""
 
     _memory: Memory
     _tab: str | None
@@ -141,7 +141,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
     snoozed: var[frozenset[tuple[str, str]]]
 
     def push_app_screen(self, screen: AppScreen, place: Place | None = None) -> None:
-        """Show a screen, with what every screen shows; ``place`` if it is one to come back to."""
+        """Push a screen after setting its shared state; add it to the history if ``place`` is given."""
         screen.connection, screen.downloads = self.connection, self.downloads
         screen.snoozed = self.snoozed
         screen.change_keys(self._keys)
@@ -223,12 +223,12 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
             )
             settled = frozenset(name for name in asdict(log) if self._settings.is_given(f"logs.{name}"))
             layout = JobLayout(log=log).recalled(self._memory.table(JOB_MEMORY), settled)
-            tab, self._tab = self._tab, None  # asked for once; afterwards as it was left
+            tab, self._tab = self._tab, None  # requested once; afterwards the remembered tab applies
             screen = JobScreen(job, feed_with, tab=tab, layout=layout, remember=self._remember_layout)
             self.push_app_screen(screen, Place(("job", job.id), partial(self._show_job, job)))
 
     def _known_findings(self, job: TrainingJob) -> tuple[Finding, ...]:
-        """Return what Home found wrong with the job, if that was a moment ago."""
+        """Return Home's findings for the job, if they are recent."""
         fleet = self._fleet
         if fleet is None or datetime.now(UTC) - fleet.at > KNOWN_FOR:
             return ()
@@ -239,7 +239,7 @@ class ScreenKeeper(ChangeKeeper, InsightKeeper, VisitKeeper):
 
     @work(group="find job", exclusive=True)
     async def _open_by_id(self, job_id: str) -> None:
-        """Open a job by its id; an unreachable server is asked again."""
+        """Open a job by its id, retrying while the server is unreachable."""
         assert self._session is not None
         while True:
             try:

@@ -1,6 +1,6 @@
-"""The command palette's live objects: projects, jobs and checkpoints by a few letters of their names.
+"""Live objects in the command palette: fuzzy search for projects, jobs and checkpoints.
 
-They come from what the screens show already: nothing is asked of the server while somebody types.
+Searches only what the screens already show: typing sends no requests to the server.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from tui.screens.job.screen import JobScreen
 
 OBJECTS_AT_ONCE = 200
-"""Names that are looked at before others get their turn: some milliseconds."""
+"""Number of names to match before yielding to other tasks: takes some milliseconds."""
 SHORTEST_ID_PART = 3
-"""Fewer characters are part of too many ids."""
+"""Minimum length of a query to match in ids; shorter ones match too many."""
 BELOW_ACTIONS = 0.999
-"""An action of the same likeness comes first."""
+"""Score factor that ranks an equally good action first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class _Object:
 
 
 class LiveObjects(Provider):
-    """Finds what is on the server, as the dashboard knows it."""
+    """Finds server objects known to the dashboard."""
 
     async def search(self, query: str) -> Hits:
-        """Find the objects with the letters of ``query`` in their names, or all of it in their ids."""
+        """Yield objects that match ``query`` in their name fuzzily, or in their id exactly."""
         matcher = self.matcher(query)
         for number, found in enumerate(self._objects()):
             if number % OBJECTS_AT_ONCE == OBJECTS_AT_ONCE - 1:
@@ -109,14 +109,14 @@ def _checkpoints(screen: JobScreen) -> Iterator[_Object]:
 
 THEME_MEMORY = "theme"
 MARK = "● "
-"""Stands before the theme in use."""
+"""Prefix of the current theme."""
 
 
 class Palette(CommandPalette):
-    """A command palette that chooses once and closes itself alone.
+    """A command palette that accepts one choice and closes only itself.
 
-    Enter typed twice chooses a second time in Textual's before the first has closed it: that runs the
-    command again, and closes the screen below, or the app with its last one.
+    In Textual's palette, a second Enter typed before the first one has closed it chooses again: it runs
+    the command twice, and closes the screen below or, if it is the last one, the app.
     """
 
     @on(Input.Submitted)
@@ -130,23 +130,22 @@ class Palette(CommandPalette):
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:
         gather = cast(Any, CommandPalette._gather_commands).__wrapped__
-        with suppress(NoMatches):  # its list is gone: it was closed while somebody typed
+        with suppress(NoMatches):  # the list is gone if the palette was closed while the user typed
             await gather(self, search_value)
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close; nothing, if this is not the screen on top (any more)."""
+        """Close; do nothing if this screen is no longer on top."""
         if self.app.screen is not self:
             return AwaitComplete()
         return super().dismiss(result)
 
 
 class ThemePalette(Palette):
-    """The themes, the current one first and marked; each is tried on while the cursor is on it."""
+    """The themes, with the current one first and marked; highlighting a theme previews it."""
 
     _current = ""
 
     def on_mount(self) -> None:
-        """Remember what to go back to."""
         self._current = self.app.theme
 
     @on(OptionList.OptionHighlighted)
@@ -155,31 +154,30 @@ class ThemePalette(Palette):
             self.app.theme = (event.option.hit.text or "").removeprefix(MARK)
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close, and go back to the current theme unless another was chosen."""
+        """Close, and restore the previous theme unless one was chosen."""
         if self._selected_command is None:
             self.app.theme = self._current
         return super().dismiss(result)
 
 
 class PaletteKeeper(App[WelcomeChoice]):
-    """The part of the app that opens palettes."""
+    """App mixin that opens palettes."""
 
     _settings: Loaded
     _memory: Memory
 
     def action_command_palette(self) -> None:
-        """Every command that works here."""
         if not isinstance(self.screen, CommandPalette):
             self.push_screen(Palette(id="--command-palette"))
 
     def search_commands(
         self, commands: Sequence[CommandListItem], placeholder: str = "Search for commands…"
     ) -> AwaitMount:
-        """Choose among these commands."""
+        """Open a palette with these commands."""
         return self._search(commands, placeholder, Palette)
 
     def search_themes(self) -> None:
-        """Choose among the themes."""
+        """Open a palette with the themes."""
         others = sorted(name for name in self.available_themes if name != self.theme)
         themes = [(f"{MARK}{self.theme}", partial(self._choose_theme, self.theme))]
         themes += [(name, partial(self._choose_theme, name)) for name in others]
@@ -189,11 +187,11 @@ class PaletteKeeper(App[WelcomeChoice]):
         self, commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette]
     ) -> AwaitMount:
         provider = SimpleProvider(self.screen, list(commands))
-        # A provider that is ready does as well as a class of them; Textual's own call is the same.
+        # A provider instance works as well as a class; Textual makes the same call.
         return self.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))
 
     def _choose_theme(self, name: str) -> None:
-        """Use a theme from now on, in later starts, too, unless the settings name one."""
+        """Switch to a theme; later starts use it too, unless the settings name one."""
         self.theme = name
         self._memory.put(THEME_MEMORY, {"name": name})
         if self._settings.is_given("theme.name"):
@@ -201,7 +199,7 @@ class PaletteKeeper(App[WelcomeChoice]):
             self.notify(f"{name} until you quit: {origin} names the theme to start with.")
 
     def theme_to_start_with(self) -> str:
-        """The settings' theme if they name one, else the one that was chosen last."""
+        """Return the theme from the settings if they name one, else the one chosen last."""
         wanted = self._settings.configuration.theme.name
         chosen = self._memory.table(THEME_MEMORY).get("name")
         known = isinstance(chosen, str) and chosen in self.available_themes

@@ -1,4 +1,4 @@
-"""What the app does about teams and projects: Home shows one of them alone, or all."""
+"""Teams and projects: Home shows one of them, or all."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ Publish = Callable[[FleetSnapshot], object]
 
 
 class TeamKeeper(ScreenKeeper):
-    """The part of the app that shows a team's or a project's jobs alone."""
+    """App mixin that restricts Home to the jobs of one team or project."""
 
     _fleet: FleetSnapshot | None = None
-    """Everything that was listed last, of whatever team."""
+    """The newest listing, including all teams."""
     _publish_fleet: Publish | None = None
     _team = ALL_TEAMS
     _demo: bool
 
     def first_screen(self) -> Screen[None]:
-        """Home of the session, with the team that was chosen the last time."""
+        """Return Home of the session, with the team chosen last."""
         assert self._session is not None
         kept = self._memory.table(TEAM_MEMORY).get(self._session.place)
         self._team = kept if isinstance(kept, str) else ALL_TEAMS
@@ -51,7 +51,7 @@ class TeamKeeper(ScreenKeeper):
         return HomeScreen(self._feed_fleet, self._place_words(), self._memory)
 
     def _place_words(self) -> str:
-        """What Home calls the place: the remote, the team if one is chosen, and whether it is a demo."""
+        """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
         assert self._session is not None
         words = (self._session.place, self._team, "demo data" if self._demo else "")
         return " · ".join(word for word in words if word)
@@ -72,14 +72,13 @@ class TeamKeeper(ScreenKeeper):
     def _take_fleet_of_all(self, fleet: FleetSnapshot) -> None:
         self._fleet = fleet
         if self._team and self._team not in {team.name for team in teams_of(fleet.projects)}:
-            self._choose_team(ALL_TEAMS)  # one of another time, or that has no project any more
+            self._choose_team(ALL_TEAMS)  # the remembered team no longer exists, or has no projects
         elif self._publish_fleet is not None:
             self._publish_fleet(of_team(fleet, self._team))
 
-    # What people ask for
+    # User requests
 
     async def action_switch_project(self) -> None:
-        """Choose among the teams and projects."""
         fleet = self._fleet
         if fleet is None:
             self.notify("The projects are not known yet.")
@@ -126,7 +125,7 @@ class TeamKeeper(ScreenKeeper):
             self._publish_fleet(of_team(self._fleet, team))
 
     async def _go_home(self, project_id: str) -> None:
-        """Go back to Home, wherever one is, and show that project there."""
+        """Close all screens above Home, and select the project there."""
         if not any(isinstance(screen, HomeScreen) for screen in self.screen_stack):
             return
         while not isinstance(self.screen, HomeScreen):
@@ -137,17 +136,17 @@ class TeamKeeper(ScreenKeeper):
 LOCAL = "local"
 NO_OTHERS = "No remote is configured; bt-tui login adds one."
 ASKING_S = 1.0
-"""A server that takes longer to answer is said to be asked."""
+"""Notify the user that the server is being asked if it takes longer than this."""
 NOT_SWITCHED_S = 15.0
 OWN_GROUPS = ("downloads", "ask about a download", "find job", "compare", "act", "batch")
-"""The app's workers that belong to a session."""
+"""Groups of the app's workers that belong to a session."""
 
 
 class RemoteKeeper(TeamKeeper):
-    """The part of the app that goes to another remote."""
+    """App mixin that switches to another remote."""
 
     _own_emulator: Callable[[], Remote] | None = None
-    """Starts the emulator on this machine, if it does not run; blocks. None: there is none to be had."""
+    """Starts the local emulator if it is not running, and blocks until then; None if it is not available."""
 
     def _connection_changed(self, connection: Connection) -> None:
         self.connection = connection
@@ -157,7 +156,7 @@ class RemoteKeeper(TeamKeeper):
 
     @work(group="list remotes", exclusive=True, exit_on_error=False)
     async def action_switch_remote(self) -> None:
-        """Choose among the remotes of environment and files."""
+        """Choose among the remotes from the environment and the configuration files."""
         listing = await asyncio.to_thread(list_remotes, environ=os.environ)
         commands: list[tuple[str, Callable[[], object], str]] = []
         for one in listing.remotes:
@@ -177,14 +176,14 @@ class RemoteKeeper(TeamKeeper):
 
     @work(group="start emulator", exclusive=True, exit_on_error=False)
     async def _switch_to_own_emulator(self) -> None:
-        """Start the emulator on this machine, if it does not run, and go there."""
+        """Start the local emulator if it is not running, and switch to it."""
         assert self._own_emulator is not None
         self.notify("Asking the emulator on this machine…")
         self._switch_to(await asyncio.to_thread(self._own_emulator))
 
     @work(group="switch remote", exclusive=True, exit_on_error=False)
     async def _switch_to(self, remote: Remote) -> None:
-        """Open Home on that remote if it is there and takes the key; else say why not, and stay."""
+        """Switch to a remote if it answers and accepts the key; otherwise report the error and stay."""
         if self._has_downloads_under_way():
             return
         try:
@@ -208,7 +207,7 @@ class RemoteKeeper(TeamKeeper):
                 await self._go_on_with(session)
 
     async def _checked(self, session: Session) -> None:
-        """Return if the session's server answers; raises the client's errors."""
+        """Return once the session's server answers; raises the client's errors."""
         checking = asyncio.create_task(session.check())
         try:
             done, _ = await asyncio.wait({checking}, timeout=ASKING_S)
@@ -219,7 +218,7 @@ class RemoteKeeper(TeamKeeper):
             checking.cancel()
 
     def _has_downloads_under_way(self) -> bool:
-        """Whether leaving this remote would end downloads; says so."""
+        """Return True if switching would end downloads, and notify the user of it."""
         if self.downloads.under_way:
             key = key_for("app.show_downloads", self._keys)
             self.notify(f"Downloads are under way; they would end. {key} shows them.", severity="warning")
@@ -235,7 +234,7 @@ class RemoteKeeper(TeamKeeper):
         )
 
     async def _go_on_with(self, session: Session) -> None:
-        """Open Home on that session's remote; everything of the one before is closed."""
+        """Open Home for the session, and close everything that belongs to the previous one."""
         before = self._session
         if before is not None:
             before.say_no_more()

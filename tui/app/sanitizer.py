@@ -1,7 +1,7 @@
-"""The last barrier between text and terminal: no segment of any widget holds what a terminal would obey.
+"""The last barrier between text and terminal: removes control characters from the output of all widgets.
 
-Texts of servers and files pass ``inert`` where widgets take them, which leaves visible stand-ins. Whatever
-slips by loses here what has no width, so that the layout that was made with it stays right.
+Widgets sanitize text from servers and files with ``inert``, which leaves visible placeholders. This
+filter catches the rest and keeps the width of each line, so that the layout stays valid.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tui.text.sanitize import REPLACEMENT
 
 
 class Sanitizer(LineFilter):
-    """Takes controls, invisible characters and lone surrogates out of lines, their width unchanged."""
+    """Replaces control characters, invisible characters and lone surrogates without changing the width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the same segments if there is nothing to take out, as nearly always."""
+        """Return the same segments if there is nothing to replace, which is nearly always the case."""
         if all(segment.text.isprintable() for segment in segments):
             return segments
         return [Segment(_printable(text), style, control) for text, style, control in segments]
@@ -31,7 +31,7 @@ def _printable(text: str) -> str:
 
 
 def _stand_in(character: str) -> str:
-    # Private use characters are what icon fonts are made of.
+    # Keep private-use characters, because icon fonts use them.
     if character.isprintable() or unicodedata.category(character) == "Co":
         return character
     sign = " " if character.isspace() else REPLACEMENT

@@ -1,7 +1,7 @@
-"""What is said of an error that nobody expected, when it ends the dashboard.
+"""The crash report of the dashboard.
 
-Textual prints a traceback with the values of local variables: of a client, keys are among them, and of a
-server's text, escape sequences in the error's own words. Ours has neither.
+Textual prints a traceback with the values of local variables, which may include API keys and, in text
+from a server, escape sequences. This report has neither.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ from tui.text.sanitize import clip, crash_text, inert, inert_lines
 
 
 class CrashTeller(App[WelcomeChoice]):
-    """The part of the app that tells of its own end."""
+    """App mixin that reports a crash."""
 
     _session: Session | None
 
     def _fatal_error(self) -> None:
-        """Leave, with a traceback that holds no values of variables, no key and no control sequence."""
+        """Exit with a traceback without values of variables, API keys or control sequences."""
         error = self._exception
         if error is None:
             super()._fatal_error()
@@ -78,11 +78,11 @@ PROBLEMS_SHOWN = 3
 PROBLEMS_SHOWN_S = 30.0
 REMEMBER_EVERY_S = 2.0
 COPIED_CELLS = 160
-"""No more of a copied text is repeated in the notice."""
+"""Maximum width of the copied text that the notice repeats."""
 
 
 class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper):
-    """The dashboard on one remote; without a remote, the welcome screen."""
+    """The dashboard for one remote; without a remote, it shows the welcome screen."""
 
     TITLE = "bt-tui"
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -131,30 +131,30 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         self._session = self._session_with(remote) if remote else None
 
     def get_css_variables(self) -> dict[str, str]:
-        """The theme's variables, legible on every background."""
+        """Return the theme's variables, adjusted to be legible on every background."""
         self.theme_variables = legible(super().get_css_variables())
         return self.theme_variables
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What every line of every widget passes on its way to the terminal."""
+        """Add the sanitizer to the filters that every line passes on its way to the terminal."""
         return (*super().get_line_filters(), self._sanitizer)
 
     def get_driver_class(self) -> type[Driver]:
-        """Return the driver that the environment names (pages), else one that accepts any keyboard input."""
+        """Return the driver named by the environment (for web pages), else one that accepts any input."""
         if constants.DRIVER is not None or sys.platform == "win32":
             return super().get_driver_class()
-        from tui.system.keyboard import TerminalDriver  # imports what Windows lacks
+        from tui.system.keyboard import TerminalDriver  # needs modules that Windows lacks
 
         return TerminalDriver
 
     def first_screen(self) -> Screen[None]:
-        """Home; or the welcome screen, if there is nobody to talk to."""
+        """Return Home, or the welcome screen if there is no session."""
         if self._session is None:
             return WelcomeScreen(self._why_no_remote)
         return super().first_screen()
 
     def on_mount(self) -> None:
-        """Show the first screen, and go on to the job that was asked for, if one was."""
+        """Show the first screen, then open the requested job, if any."""
         self.animation_level = "none"
         first = self.first_screen()
         if isinstance(first, AppScreen):
@@ -172,26 +172,24 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         self.run_worker(load_the_rest, name="load the rest", group="later", thread=True, exit_on_error=False)
 
     async def on_unmount(self) -> None:
-        """Close the client's connections, and keep what is to be remembered."""
         self._memory.save()
         if self._session is not None:
             await self._session.aclose()
 
-    # The connection is shown by every screen
+    # Every screen shows the connection
 
     def watch_connection(self, connection: Connection) -> None:
-        """Hand it on to the screens that show it."""
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen):
                 screen.connection = connection
 
     @on(TerminalGone)
     def _leave_alone(self) -> None:
-        """Nobody is there to be asked whether downloads may end."""
+        """Exit without asking about downloads, because nobody is there to answer."""
         self.exit()
 
     def _tell_problems(self, problems: Sequence[Problem]) -> None:
-        """The settings are broken: say where, and that the defaults are in force."""
+        """Report errors in the settings, and that the defaults apply."""
         shown = "\n".join(str(problem) for problem in problems[:PROBLEMS_SHOWN])
         rest = len(problems) - PROBLEMS_SHOWN
         more = f"\n… and {rest} more" if rest > 0 else ""
@@ -221,10 +219,10 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
             self.notify(f"No browser here; the link was copied: {link}", markup=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A feed or an action that broke says so; what it had shown stays."""
+        """Report a worker that failed; what it has shown stays on the screen."""
         if event.state is WorkerState.ERROR:
             error = event.worker.error
-            # A group of tasks wraps what one of them raised.
+            # A task group wraps the errors of its tasks.
             while isinstance(error, BaseExceptionGroup):
                 error = error.exceptions[0]
             self.log.error(f"{event.worker.name}: {error!r}")
@@ -246,15 +244,14 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a notice; names and a server's words are in it, so it is never read as markup."""
+        """Show a notice, always without markup, because it may contain names and text from servers."""
         super().notify(
             inert_lines(message), title=inert_lines(title), severity=severity, timeout=timeout, markup=False
         )
 
-    # Actions that work everywhere
+    # Actions that work on all screens
 
     def action_help(self) -> None:
-        """The keys that work here."""
         self.push_screen(
             HelpScreen(self._scopes(self.screen), self._keys, read_only=bool(self._read_only_by))
         )
@@ -265,7 +262,7 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
         return (*own, Scope.SCREEN, Scope.APP)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: every action that works here, and the themes."""
+        """Yield every action that works on the screen, the themes, and the screenshot."""
         for scope in self._scopes(screen):
             for action in actions_of(scope):
                 if action.id == "command_palette":
@@ -282,8 +279,8 @@ class BtTuiApp(CrashTeller, HintKeeper, AlertKeeper, PaletteKeeper, RemoteKeeper
 
     @work(group="picture", exit_on_error=False)
     async def save_screen(self) -> None:
-        """Save the screen as SVG where the terminal's user keeps downloads, else in the working directory."""
-        # Few servers have such a folder.
+        """Save the screen as SVG in the user's downloads folder, else in the working directory."""
+        # Servers often have no downloads folder.
         downloads = platformdirs.user_downloads_path()
         name = f"{self.title} {datetime.now(UTC).astimezone():%Y-%m-%d %H.%M.%S}.svg"
         path = landing(self, (downloads if downloads.is_dir() else Path.cwd()) / name)
@@ -308,10 +305,10 @@ def run_dashboard(
     settings: Loaded | None = None,
     own_emulator: Callable[[], Remote] | None = None,
 ) -> WelcomeChoice | None:
-    """Run the dashboard until it is left; returns what a newcomer chose on the welcome screen, if so.
+    """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
-    ``settings`` are the environment's and the file's if none are given; ``own_emulator`` starts the emulator
-    on this machine, for those who want to go there. A demo forgets how it was left.
+    Without ``settings``, those of the environment and the file apply. ``own_emulator`` starts the local
+    emulator, if the user switches to it. A demo does not remember its state.
     """
     keep_pauses_short()
     app = BtTuiApp(
@@ -330,4 +327,5 @@ def run_dashboard(
         with drawn_on_stdout(), watched_terminal(partial(app.post_message, TerminalGone())):
             return app.run()
     finally:
-        app.outbox.close()  # not before its threads have ended: one that downloads would make its folder anew
+        # only after its threads have ended, because a running download would create its folder again
+        app.outbox.close()

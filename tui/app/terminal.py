@@ -1,4 +1,4 @@
-"""What is imported once Home is on the terminal, while nobody waits: the other screens and their feeds."""
+"""Background import of the other screens and their feeds, once Home is on the terminal."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ LATER = (
     "tui.feeds.submission",
     "tui.screens.submit",
 )
-"""What people open first comes first."""
+"""Modules to import, in the order in which users are likely to need them."""
 
 LATER_S = 0.5
-"""From the first screen on; by then Home's own requests are under way."""
+"""Delay after the first screen; by then Home's own requests are in progress."""
 
 
 def load_the_rest() -> None:
-    """Import them; in a thread, so that a key is answered meanwhile."""
+    """Import the modules. Run this in a thread, to keep the app responsive to keys."""
     for name in LATER:
         import_module(name)
 
 
 LAST_WORDS_S = 10.0
-"""So long the app has to close its session after the terminal is gone."""
+"""Time in seconds to close the session after the terminal is gone."""
 EXIT_HUNG_UP = 129
-"""As a shell tells of a process that ended by SIGHUP."""
+"""Exit status that shells report for a process ended by SIGHUP."""
 
 
 class TerminalGone(Message):
-    """Nobody sees the dashboard any more."""
+    """The terminal is gone."""
 
 
 @contextmanager
 def drawn_on_stdout() -> Iterator[None]:
-    """Draw on standard output where standard error leads elsewhere, as in ``bt-tui 2>log``.
+    """Draw on standard output if standard error is redirected, as in ``bt-tui 2>log``.
 
-    textual draws on ``sys.__stderr__``, and would fill that file with escape sequences. What is written to
+    Textual draws on ``sys.__stderr__`` and would fill that file with escape sequences. Output to
     ``sys.stderr`` still goes there.
     """
     kept = sys.__stderr__
@@ -73,10 +73,11 @@ def drawn_on_stdout() -> Iterator[None]:
 
 @contextmanager
 def watched_terminal(leave: Callable[[], object], *, last_words_s: float = LAST_WORDS_S) -> Iterator[None]:
-    """Call ``leave``, from another thread, when the terminal on standard input is gone.
+    """Call ``leave`` from another thread when the terminal on standard input is gone.
 
-    Without SIGHUP (nohup, a container's exec) nobody else tells: textual would read an end of file again and
-    again, and its writer would wait for ever. A process that has not ended ``last_words_s`` later is ended.
+    Without SIGHUP (nohup, a container's exec) nothing else reports this: Textual would read end-of-file
+    in an endless loop, and its writer would block forever. If the process has not ended ``last_words_s``
+    seconds later, it is killed.
     """
     if sys.__stdin__ is None or not sys.__stdin__.isatty() or sys.platform == "win32":
         yield
@@ -87,7 +88,7 @@ def watched_terminal(leave: Callable[[], object], *, last_words_s: float = LAST_
 
     def watch() -> None:
         poll = select.poll()
-        poll.register(terminals[0], 0)  # that it hangs up is told without being asked for
+        poll.register(terminals[0], 0)  # POLLHUP is reported without being requested
         poll.register(awake, select.POLLIN)
         if not dict(poll.poll()).get(terminals[0], 0) & select.POLLHUP:
             return
@@ -109,13 +110,16 @@ def watched_terminal(leave: Callable[[], object], *, last_words_s: float = LAST_
 
 
 def _terminals() -> list[int]:
-    """Descriptors that lead to the terminal, standard input first; afterwards nothing tells which did."""
+    """Return the descriptors of the terminal, standard input first.
+
+    Call this early: once the terminal is gone, ``isatty`` no longer recognizes them.
+    """
     streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
     return [stream.fileno() for stream in streams if stream is not None and stream.isatty()]
 
 
 def _silence(terminals: Sequence[int]) -> None:
-    """Let what is still drawn go nowhere: a write to a terminal that is gone would fail, and stay stuck."""
+    """Redirect output to the null device, because writing to a terminal that is gone fails and blocks."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in terminals:
         os.dup2(nowhere, descriptor)

@@ -1,7 +1,7 @@
-"""Two calm themes of our own, and the choice for terminals without colour.
+"""Two calm themes of our own, and the theme for terminals without color.
 
-Series and node colours come from the Okabe–Ito set, which people with the common colour-vision
-deficiencies can tell apart.
+Series and node colors come from the Okabe–Ito set, which people with common color-vision deficiencies can
+tell apart.
 """
 
 from __future__ import annotations
@@ -85,17 +85,18 @@ LIGHT = Theme(
     },
 )
 
-_MUTED, _CURSOR, _CURSOR_BLURRED = 0.62, 0.25, 0.12  # parts of ink, or of the first colour, over the paper
+# blend factors of the foreground or primary color over the background
+_MUTED, _CURSOR, _CURSOR_BLURRED = 0.62, 0.25, 0.12
 
 THEMES = (DARK, LIGHT)
 NO_COLOR_THEME = "ansi-dark"
-"""With NO_COLOR textual turns colours into greys, unless the theme uses the terminal's own."""
+"""With NO_COLOR textual turns colors into grays unless the theme uses the terminal's own."""
 
 
 def legible(variables: Mapping[str, str]) -> dict[str, str]:
-    """A theme's variables; with greys, keys and a cursor of ours where it leaves those to each background.
+    """Return a theme's variables, replacing automatic grays, key colors and cursor colors with fixed ones.
 
-    textual's "auto" is white over whatever has no background of its own: headings in a light theme.
+    textual's "auto" is white over anything without its own background, such as headings in a light theme.
     """
     paper, ink = Color.parse(variables["background"]), Color.parse(variables["foreground"])
     if not variables["text-muted"].startswith("auto") or paper.ansi is not None or ink.ansi is not None:

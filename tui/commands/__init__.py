@@ -1,1 +1,1 @@
-"""The headless twins of the screens. Nothing here imports textual at module level."""
+"""Headless counterparts of the screens. Nothing here imports textual at module level."""

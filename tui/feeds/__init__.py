@@ -1,1 +1,1 @@
-"""Tasks that turn the client's streams into frozen snapshots. No widgets here."""
+"""Background tasks that turn the client's streams into frozen snapshots. No widgets here."""

@@ -1,4 +1,4 @@
-"""The cache screen's feed: what a project's cache holds, read once and again when asked."""
+"""The cache screen's feed: the files in a project's cache, read once and on each refresh."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tui.readers.session import Session
 from tui.text.sanitize import inert
 
 AGAIN_S = 10.0
-"""Until something that could not be read is asked for again."""
+"""Delay before retrying after an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSnapshot:
-    """What is known of a cache.
+    """A snapshot of a cache.
 
-    ``entries`` is None until an answer came; ``exists`` False says that the project has no cache.
-    ``captured_s`` (epoch seconds) is when the server took stock, ``asked_at`` when it last answered.
-    ``error`` is set while the last try failed; the entries before it are kept.
+    ``entries`` is None until the first response; ``exists`` is False if the project has no cache.
+    ``captured_s`` (epoch seconds) is when the server listed the cache, ``asked_at`` when it last
+    responded. ``error`` is set while the last attempt failed; the previous entries are kept.
     """
 
     is_loading: bool = True
@@ -36,7 +36,7 @@ class CacheSnapshot:
 
 
 class CacheFeed:
-    """Publishes ``CacheSnapshot``s of one project until cancelled; what could not be read is tried again."""
+    """Publishes ``CacheSnapshot``s of a project until cancelled; retries after errors."""
 
     def __init__(
         self, session: Session, project_id: str, *, publish: Callable[[CacheSnapshot], object]
@@ -48,15 +48,13 @@ class CacheFeed:
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
-        """Read it now, and again at every ``refresh``."""
         while True:
             self._asked.clear()
             await self._read()
-            # What failed may pass: that is seen without being asked.
+            # An error may be temporary, so retry without waiting for a refresh.
             await rest(self._session.clock, self._asked, AGAIN_S if self._snapshot.error else None)
 
     def refresh(self) -> None:
-        """Read it again."""
         self._asked.set()
 
     async def _read(self) -> None:
@@ -70,7 +68,7 @@ class CacheFeed:
         if summary is None:
             self._tell(CacheSnapshot(is_loading=False, exists=False, asked_at=now))
             return
-        # A hundred thousand paths take a while to convert: beside the event loop.
+        # Converting a hundred thousand paths takes a while, so do it outside the event loop.
         entries = await asyncio.to_thread(cache_entries, summary.file_summaries)
         self._tell(CacheSnapshot(False, True, entries, epoch_s(summary.timestamp), now))
 

@@ -1,4 +1,4 @@
-"""The capacity screen's feed: limits and use, and who waits for GPUs."""
+"""The capacity screen's feed: limits, utilization, and the queue for GPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_ROUTE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTP
 
 
 class CapacityFeed:
-    """Publishes ``CapacityView``s until cancelled; what was known stays while the server does not answer."""
+    """Publishes ``CapacityView``s until cancelled; keeps the last data while the server does not respond."""
 
     def __init__(self, session: Session, *, publish: Callable[[CapacityView], object]) -> None:
         self._session = session
@@ -27,7 +27,6 @@ class CapacityFeed:
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
-        """Ask now, and again and again."""
         while True:
             await self._ask_jobs()
             await self._ask_capacity()
@@ -36,7 +35,6 @@ class CapacityFeed:
             self._asked.clear()
 
     def refresh(self) -> None:
-        """Ask now."""
         self._asked.set()
 
     async def _ask_jobs(self) -> None:
@@ -61,7 +59,7 @@ class CapacityFeed:
             forbidden = error.status == HTTPStatus.FORBIDDEN
             self._view = replace(view, state="forbidden" if forbidden else "failed", error=str(error))
         except RequestError as error:
-            # A route that has answered before is not one that the server does not have.
+            # If the route has responded before, the server has it.
             absent = not view.rows and isinstance(error, ErrorAnswer) and error.status in _NO_ROUTE
             self._view = replace(view, state="absent" if absent else "failed", error=str(error))
         else:

@@ -1,4 +1,4 @@
-"""What checkpoints are judged by: the losses in the log, and the trainer's record beside the newest."""
+"""The data for checking checkpoints: the losses in the log, and the trainer's record with the newest one."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tui.text.units import count
 
 RECORD_NAME = "trainer_state.json"
 MOST_FILES_LOOKED_AT = 5000
-"""A job may have many more: a mark in a table is not worth listing them all."""
+"""Files to scan for the record. A job may have many more, too many to list for a mark in a table."""
 MOST_LINES = 100_000
-"""Of a longer log a command does not read the losses: that would take minutes."""
+"""Commands do not read the losses of longer logs, because that would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A run with its checkpoints judged; ``problem`` says why they could not be, if so (not inert)."""
+    """A run with its checkpoints checked; ``problem`` says why they could not be (not sanitized)."""
 
     run: RunSnapshot
     problem: str = ""
@@ -45,7 +45,7 @@ async def evidence_of(
     on_part: OnPart | None = None,
     most_lines: int = MOST_LINES,
 ) -> Evidence:
-    """Read the log of a job to judge its checkpoints. A log that cannot be read leaves them unjudged."""
+    """Read the log of a job to check its checkpoints. If it cannot be read, they stay unchecked."""
     now = datetime.now(UTC)
     fold = ProgressFold(patterns=patterns)
     run = RunSnapshot(job, now, now, checkpoints=tuple(checkpoints), history_known=True)
@@ -68,10 +68,10 @@ async def evidence_of(
 
 
 async def kept_losses_of(client: TrainingClient, job: TrainingJob, found: Sequence[Checkpoint]) -> KeptLosses:
-    """The losses beside the newest finished checkpoint. What cannot be read counts as not kept."""
+    """Return the losses stored with the newest complete checkpoint. Unreadable ones count as not stored."""
     finished = [one.checkpoint for one in checkpoint_facts(found) if one.sync != "uploading"]
     if len(finished) < 2:
-        return KeptLosses()  # it takes two to have a best one
+        return KeptLosses()  # It takes at least two checkpoints to have a best one.
     try:
         file = await _newest_record(client, job, finished)
         if file is None:

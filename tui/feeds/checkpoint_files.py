@@ -1,4 +1,4 @@
-"""A look into one file of a checkpoint by reading a little of it."""
+"""Previews a file of a checkpoint by reading a little of it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tui.readers.session import Session
 from tui.text.sanitize import inert
 
 TEXT_BYTES = 256 * 1024
-"""So much of a text is read; more of it is downloaded rather than read here."""
+"""Bytes to read of a text file; for the rest, download it."""
 STATE_BYTES = 16 * 1024 * 1024
-"""A trainer's record is read up to this size, as its curves need all of it."""
+"""Maximum size of a trainer's record to read, since its curves need the whole file."""
 PEEK_BYTES = 512
-"""So much is read of what is no text, or may be none."""
+"""Bytes to read of files that are not, or may not be, text."""
 TEXT_ENDINGS = frozenset(
     (".json", ".jsonl", ".md", ".txt", ".yaml", ".yml", ".py", ".toml", ".jinja", ".log")
 )
@@ -34,12 +34,12 @@ LENGTH_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class FileLook:
-    """What a look told.
+    """A preview of a file.
 
-    ``header`` is of safetensors, ``state`` of a trainer_state.json. ``text`` is what was read of a text
-    (``is_cut``: there is more); ``peek`` the first bytes of anything else. ``read_bytes`` says how much
-    crossed the network. ``problem`` is why the file is not what its name says, ``error`` why nothing could
-    be read; neither is inert.
+    ``header`` is set for safetensors, ``state`` for a trainer_state.json. ``text`` is the beginning of a
+    text file (``is_cut``: there is more); ``peek`` the first bytes of any other file. ``read_bytes`` is
+    the number of bytes transferred. ``problem`` says why the file does not match its name, ``error`` why
+    nothing could be read; ``problem`` is not sanitized.
     """
 
     file: CheckpointFile
@@ -54,7 +54,7 @@ class FileLook:
 
 
 async def look_into(client: TrainingClient, job: TrainingJob, file: CheckpointFile) -> FileLook:
-    """Read a little of the file; never raises what the server or the network may do."""
+    """Read a little of the file; request errors are returned in ``error``."""
     try:
         if is_safetensors(file.relative_file_name) and file.size_bytes:
             return await _weights(client, job, file)
@@ -103,20 +103,20 @@ async def _content(
 
 
 PAGE_FILES = 1000
-"""So many new files are shown at a time while the listing goes on."""
+"""Publish each time this many new files have been listed."""
 SYNCING_INTERVAL_S = 15.0
-"""How often the listing of a checkpoint that is still being uploaded is read again."""
+"""Interval for listing a checkpoint again while it is being uploaded."""
 
 AGAIN_S = 10.0
-"""Until a listing that failed is tried again."""
+"""Delay before retrying a failed listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesSnapshot:
     """The files of a checkpoint.
 
-    ``files`` is None until the first page came, and has only a part of them while ``is_loading``.
-    ``error`` is set while the last try failed; the files before it are kept.
+    ``files`` is None until the first page arrives, and incomplete while ``is_loading``. ``error`` is set
+    while the last attempt failed; the previous files are kept.
     """
 
     is_loading: bool = True
@@ -126,7 +126,7 @@ class FilesSnapshot:
 
 
 class CheckpointFilesFeed:
-    """Publishes ``FilesSnapshot``s until cancelled; ``look`` reads a little of one file."""
+    """Publishes ``FilesSnapshot``s until cancelled; ``look`` previews a file."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class CheckpointFilesFeed:
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
-        """List now, at every ``refresh``, and now and then while the checkpoint is being uploaded."""
+        """List the files now, on each ``refresh``, and periodically while the checkpoint is written."""
         while True:
             self._asked.clear()
             await self._list()
@@ -153,15 +153,14 @@ class CheckpointFilesFeed:
             await rest(self._session.clock, self._asked, pause_s)
 
     def refresh(self) -> None:
-        """List again."""
         self._asked.set()
 
     async def look(self, file: CheckpointFile) -> FileLook:
-        """What can be told of a file by reading a little of it; trouble is told in its ``error``."""
+        """Read a little of a file to preview it; errors are returned in ``error``."""
         return await look_into(self._session.client, self._job, file)
 
     async def weigh(self, files: Sequence[CheckpointFile]) -> Weights | str:
-        """The headers of these files of weights together; or why they cannot be read, inert."""
+        """Return the combined headers of these weight files, or the sanitized error of reading them."""
         try:
             return await self._session.client.checkpoint_contents.weights(
                 self._job.project_id, self._job.id, files
@@ -197,5 +196,5 @@ class CheckpointFilesFeed:
 
 
 async def list_files(session: Session, job: TrainingJob, checkpoint_id: str) -> list[CheckpointFile]:
-    """All files of a checkpoint. Raises RequestError."""
+    """Return all files of a checkpoint. Raises RequestError."""
     return await session.client.checkpoints.files_of(job.project_id, job.id, checkpoint_id)

@@ -1,4 +1,4 @@
-"""The compare screen's feed: each run's log read once, those that go on followed."""
+"""The compare screen's feed: reads each run's log once, and follows runs that have not ended."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from tui.readers.run import (
 from tui.readers.session import Session
 
 RUNS_AT_ONCE = 2
-"""Logs read at the same time; a log may itself be read in several parts at once."""
+"""Logs read at the same time; each may itself be read by several concurrent readers."""
 POINTS = 5000
-"""Points kept of each curve."""
+"""Maximum number of points per curve."""
 PUBLISH_INTERVAL_S = 0.5
 LOOK_INTERVAL_S = 20.0
-"""Between two looks at the checkpoints and the status of a run that goes on."""
+"""Polling interval for the checkpoints and the status of an unfinished run."""
 
 AGAIN_S = 10.0
-"""Until a run that could not be read is tried again."""
+"""Delay before retrying a run that could not be read."""
 
 
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
-    """The newest job of the same project that is older than this one. Raises RequestError."""
+    """Return the newest older job of the same project. Raises RequestError."""
     jobs = await session.client.jobs.list(job.project_id)
     dated = [(one.created_at, one) for one in jobs if one.created_at is not None and one.id != job.id]
     older = [pair for pair in dated if job.created_at is None or pair[0] < job.created_at]
@@ -48,7 +48,7 @@ async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
 
 
 class RunMemory:
-    """Finished runs that were read, the latest used of them: nothing about them will change."""
+    """A cache of finished runs, the most recently used ones, since they no longer change."""
 
     def __init__(self, most: int = 16) -> None:
         self._most = most
@@ -58,14 +58,13 @@ class RunMemory:
         return len(self._held)
 
     def recall(self, job_id: str) -> ComparedRun | None:
-        """What was read of a job."""
         found = self._held.get(job_id)
         if found is not None:
             self._held.move_to_end(job_id)
         return found
 
     def keep(self, run: ComparedRun) -> None:
-        """Remember a run if it has ended and was read without a gap."""
+        """Store a run if it has ended and was read without gaps."""
         if run.job.is_finished and run.state == "read" and not run.gap_count:
             self._held[run.job.id] = run
             self._held.move_to_end(run.job.id)
@@ -74,7 +73,7 @@ class RunMemory:
 
 
 class ComparisonFeed:
-    """Publishes the runs, in the order given, after every change until cancelled."""
+    """Publishes the runs, in the given order, after every change until cancelled."""
 
     def __init__(
         self,
@@ -98,18 +97,16 @@ class ComparisonFeed:
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
-        """Feed until cancelled."""
         self._publisher.touch()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publisher.run())
-            with suppress(RequestError):  # without prices there is no money to show, and all the rest
+            with suppress(RequestError):  # Prices are optional; everything else is shown without them.
                 self._prices = await listed_prices(self._session.client)
             for run in list(self._runs.values()):
                 if run.state != "read":
                     tasks.create_task(self._keep(run.job))
 
     def refresh(self) -> None:
-        """Try again what failed."""
         self._asked.set()
         self._asked.clear()
 
@@ -121,10 +118,10 @@ class ComparisonFeed:
         self._publisher.touch()
 
     async def _keep(self, job: TrainingJob) -> None:
-        """Read one run; after an error again, at once when that is asked for."""
+        """Read a run, retrying after errors; ``refresh`` retries at once."""
         while True:
             try:
-                # What Home knew of it may be old.
+                # Home's data may be outdated.
                 job = await self._session.client.jobs.get(job.project_id, job.id)
                 if job.is_finished:
                     async with self._free:
@@ -161,7 +158,6 @@ class ComparisonFeed:
         self._change(run)
 
     async def _follow(self, job: TrainingJob) -> None:
-        """A run that goes on: what there is, then what comes, until its end."""
         price = price_of(job, self._prices, self._own_prices)
         live = _LiveRun(self._session, job, price, self._patterns, self._change)
         watching = asyncio.create_task(live.keep_looking())
@@ -175,7 +171,7 @@ class ComparisonFeed:
 
 
 class _LiveRun:
-    """One run that goes on."""
+    """A run that has not ended."""
 
     def __init__(
         self,
@@ -199,7 +195,6 @@ class _LiveRun:
         self._gaps = 0
 
     async def follow(self) -> None:
-        """Read the log to the job's end."""
         logs = self._session.client.logs
         start = beginning_of(self._job, self._session.clock.now())
         async with aclosing(logs.follow(self._job.project_id, self._job.id, start=start)) as stream:
@@ -216,7 +211,6 @@ class _LiveRun:
                 self._change(self.compared())
 
     async def keep_looking(self) -> None:
-        """Look at what is beside the log, once in a while."""
         while True:
             with suppress(RequestError):
                 await self.look()
@@ -224,7 +218,7 @@ class _LiveRun:
             await self._session.clock.sleep(LOOK_INTERVAL_S)
 
     async def look(self) -> None:
-        """Status, checkpoints, history; and how many nodes there are, where the job does not say."""
+        """Poll status, checkpoints, and history, and metrics where the job lacks a node count."""
         client, now = self._session.client, self._session.clock.now()
         vitals = None
         if not self._job.node_count:
@@ -240,7 +234,6 @@ class _LiveRun:
         self._job = self._run.job
 
     def compared(self) -> ComparedRun:
-        """The run as of now."""
         now = self._session.clock.now()
         run = replace(self._run, job=self._job, at=now, seen_at=now, progress=self._fold.snapshot())
         state: State = "read" if self._caught_up or self._job.is_finished else "reading"

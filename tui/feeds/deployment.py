@@ -1,4 +1,4 @@
-"""The deploy wizard's feed: what the server knows, where the person is, and what becomes of it."""
+"""The deploy wizard's feed: the server's data, the user's progress, and the deployment."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from tui.wizard.walk import Walk
 
 READING = "the log is still being read"
 AGAIN_S = 10.0
-"""Until facts that could not be had are asked for again."""
+"""Delay before requesting failed data again."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeploySnapshot:
-    """Where the wizard stands.
+    """The state of the wizard.
 
-    ``error`` is why the last step did not succeed; the answers are all there still. ``note`` is what was
-    done besides, such as a file that was written. ``status`` is the deployment's, as the server spells it.
+    ``error`` is why the last step failed; all answers are kept. ``note`` reports other actions, such as a
+    saved file. ``status`` is the deployment's, in the server's spelling.
     """
 
     stage: Stage = "loading"
@@ -61,10 +61,10 @@ class DeploySnapshot:
 
 
 class DeployFeed:
-    """Each step publishes a new snapshot; ``on_log`` is given the deployment's log lines as they come.
+    """Publishes a new snapshot after each step; ``on_log`` receives the deployment's log lines.
 
-    Checkpoints are judged by their run's losses: by ``known``, if that is their run and read to its end, else
-    by its log, which is read while questions are asked already.
+    Checkpoints are checked using the losses of ``known`` if that is their run and its log has been read
+    completely, otherwise using the job's log, which is read while the user answers questions.
     """
 
     def __init__(
@@ -94,17 +94,16 @@ class DeployFeed:
 
     @property
     def truss_config(self) -> str:
-        """What the dry run returned, as YAML."""
         result = self.snapshot.result
         return truss_config_yaml(result.truss_config) if result is not None else ""
 
     @property
     def serves_nothing(self) -> bool:
-        """Whether this is an emulator: it walks a deployment through its states and serves nothing."""
+        """True for an emulator, which goes through the states of a deployment but serves nothing."""
         return serves_nothing(self._session.remote)
 
     def how_to_call(self) -> tuple[str, str] | None:
-        """A curl command and a Python script that call what serves; None while nothing does."""
+        """Return a curl command and a Python script that call the deployment; None until it serves."""
         result, walk = self.snapshot.result, self.snapshot.walk
         if not self.snapshot.is_serving or result is None or walk is None or not walk.state.chosen:
             return None
@@ -123,9 +122,9 @@ class DeployFeed:
         return self.snapshot.walk
 
     async def begin(self) -> None:
-        """Ask the server what there is until it says so, then show the first question.
+        """Request the server's data, retrying until it arrives, then show the first question.
 
-        ``error`` says what it said instead; called again meanwhile, it begins anew at once.
+        ``error`` is the last failure. Calling it again in the meantime restarts it at once.
         """
         self._change(stage="loading", error="")
         while not await self._read_facts():
@@ -133,7 +132,6 @@ class DeployFeed:
         await self._judge()
 
     async def _read_facts(self) -> bool:
-        """Whether the facts are there, and the first question shown."""
         now, client = self._session.clock.now(), self._session.client
         wanted = (self._given.job_id,) if self._given.job_id else ()
         try:
@@ -148,11 +146,11 @@ class DeployFeed:
         return True
 
     async def answer(self, answer: Answer) -> None:
-        """Take an answer and go on. Raises ValueError for one that has a problem."""
+        """Record an answer and continue. Raises ValueError if it is invalid."""
         await self._go(self._walk.answered(answer))
 
     def back(self) -> bool:
-        """The question before, also that of checkpoints chosen on another screen; whether there was one."""
+        """Go back to the previous question, preselected ones included; return False if there is none."""
         before = self._walk.back_into_given()
         if before is self._walk:
             return False
@@ -160,15 +158,15 @@ class DeployFeed:
         return True
 
     def change(self, step_id: str) -> None:
-        """Back to one question, from the review."""
+        """Go back from the review to one question."""
         self._change(stage="asking", walk=self._walk.at(step_id), error="", note="")
 
     def review_again(self) -> None:
-        """Back to the review, from the result of a dry run."""
+        """Go back from the result of a dry run to the review."""
         self._change(stage="asking", error="", note="")
 
     async def _go(self, walk: Walk) -> None:
-        """Show the walk's question; first fetch the checkpoints of a newly chosen job."""
+        """Show the current question; first request the checkpoints of a newly selected job."""
         job = walk.state.job
         if walk.state.needs_checkpoints and job is not None:
             before = self._walk
@@ -178,7 +176,7 @@ class DeployFeed:
                     await checkpoint_facts(self._session.client, walk.state.facts, (job,))
                 )
             except RequestError as error:
-                # The job is asked for again: another one may tell its checkpoints.
+                # Ask for the job again: the checkpoints of another one may be readable.
                 self._change(stage="asking", walk=before, error=str(error))
                 return
             walk = replace(walk, state=replace(walk.state, facts=facts)).started()
@@ -186,7 +184,6 @@ class DeployFeed:
         await self._judge()
 
     def _with_known(self, facts: Facts) -> Facts:
-        """The facts with what is known of the chosen job's losses; else that its log is being read."""
         if not facts.checkpoints:
             return facts
         run = self._known
@@ -195,7 +192,6 @@ class DeployFeed:
         return replace(facts, not_judged=READING)
 
     async def _judge(self) -> None:
-        """Read the log of the chosen job, and judge its checkpoints by it."""
         state = self._walk.state
         job = state.job
         if job is None or state.facts.not_judged != READING or job.id in self._judging:
@@ -217,7 +213,7 @@ class DeployFeed:
             self._change(walk=replace(walk, state=replace(walk.state, facts=facts)))
 
     def save(self, review: Review, path: Path) -> None:
-        """Write the config as a Python file; an existing file is not overwritten."""
+        """Write the config to a Python file, never overwriting an existing one."""
         try:
             write_file(path, review.python.encode(), replace=False)
         except FileExistsError:
@@ -228,11 +224,10 @@ class DeployFeed:
             self._change(error="", note=f"saved as {path}")
 
     async def dry_run(self) -> None:
-        """Have the truss config rendered and write it down; nothing is created."""
+        """Render the truss config and write it to a file; nothing is created on the server."""
         await self._deploy(dry_run=True)
 
     async def deploy(self) -> None:
-        """Deploy, then follow the deployment until it serves or has failed."""
         await self._deploy(dry_run=False)
         result = self.snapshot.result
         if self.snapshot.stage == "following" and result is not None:

@@ -1,4 +1,4 @@
-"""The dashboard's downloads: one after the other, each several files at once; they outlive the screens."""
+"""The dashboard's download queue: one download at a time, several files at once. It outlives the screens."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LONGEST_NAME = 80
 
 
 def proposed_folder(wanted: Wanted) -> Path:
-    """Where a download goes unless told otherwise: a folder of the job's own, below where one is.
+    """Return the default folder of a download: a subfolder for the job in the working directory.
 
-    The archive of a job makes a folder of its own. Where the working directory cannot be written to, it
-    is the platform's folder of downloads.
+    The archive of a job creates its own folder. If the working directory is not writable or is the file
+    system's root, the platform's download folder is used.
     """
     here = Path.cwd()
     if not os.access(here, os.W_OK) or here == Path(here.anchor):
@@ -43,7 +43,7 @@ def proposed_folder(wanted: Wanted) -> Path:
 
 @dataclass(slots=True)
 class _Order:
-    """What was asked for, and how it is to be done."""
+    """A requested download with its folder and options."""
 
     wanted: Wanted
     folder: Path
@@ -54,8 +54,8 @@ class _Order:
 class DownloadsFeed:
     """Plans and runs downloads, and publishes ``Transfers`` after every change.
 
-    ``begin`` → ``plan`` → ``start``; what must be asked in between (files of other content, no room) is in
-    the plan. ``on_end`` hears of each that has ended.
+    Call ``begin``, ``plan``, then ``start``; the plan contains the questions to ask in between (files
+    with different content, not enough space). ``on_end`` is called for each download that has ended.
     """
 
     def __init__(
@@ -76,13 +76,11 @@ class DownloadsFeed:
 
     @property
     def transfers(self) -> Transfers:
-        """All of them, as of now."""
         return Transfers(tuple(self._items.values()))
 
-    # What people ask for
+    # User requests
 
     def begin(self, wanted: Wanted, folder: Path) -> str:
-        """Put it on the list; returns its id."""
         transfer_id = str(next(self._ids))
         self._orders[transfer_id] = _Order(wanted, folder)
         self._items[transfer_id] = Transfer(
@@ -92,7 +90,7 @@ class DownloadsFeed:
         return transfer_id
 
     async def plan(self, transfer_id: str) -> DownloadPlan | None:
-        """Ask the server what there is; None if that failed (it says so on the list) or was cancelled."""
+        """Ask the server for the files; None if that failed (the list shows the error) or was cancelled."""
         order = self._orders[transfer_id]
         self._change(transfer_id, state=TransferState.PLANNING, error="", speed=None, eta_s=None)
         downloads, wanted = self._session.client.downloads, order.wanted
@@ -116,7 +114,7 @@ class DownloadsFeed:
         return plan
 
     def start(self, transfer_id: str, existing: Existing | None = None) -> None:
-        """Fetch what was planned as soon as it is its turn; ``existing`` None keeps what was answered."""
+        """Queue a planned download; if ``existing`` is None, the earlier choice applies."""
         order = self._orders[transfer_id]
         if existing is not None:
             order.existing = existing
@@ -124,17 +122,15 @@ class DownloadsFeed:
         self._queue.put_nowait(transfer_id)
 
     def drop(self, transfer_id: str) -> None:
-        """Take it off the list."""
         self._items.pop(transfer_id, None)
         self._orders.pop(transfer_id, None)
         self._tell()
 
     def fail(self, transfer_id: str, reason: str) -> None:
-        """It cannot be done, for this reason."""
         self._end(transfer_id, TransferState.FAILED, reason)
 
     def cancel(self, transfer_id: str) -> None:
-        """Stop it; what has arrived is kept."""
+        """Cancel a download; files received so far are kept."""
         if self._state(transfer_id) in ENDED:
             return
         if self._running is not None and self._running[0] == transfer_id:
@@ -143,25 +139,22 @@ class DownloadsFeed:
             self._end(transfer_id, TransferState.CANCELLED)
 
     def can_retry(self, transfer_id: str) -> bool:
-        """Whether it has stopped before its end."""
         return self._state(transfer_id) in RESUMABLE
 
     def answered(self, transfer_id: str) -> bool:
-        """Whether it is known already what becomes of files that are there."""
+        """Return True if it has been decided what to do with existing files."""
         return self._orders[transfer_id].existing is not Existing.ASK
 
     def clear(self) -> None:
-        """Forget those that have ended."""
         for item in list(self._items.values()):
             if item.state in ENDED:
                 self._items.pop(item.id)
                 self._orders.pop(item.id)
         self._tell()
 
-    # Doing it
+    # Running downloads
 
     async def run(self) -> None:
-        """Fetch one after the other, until cancelled."""
         while True:
             transfer_id = await self._queue.get()
             order = self._orders.get(transfer_id)
@@ -193,7 +186,8 @@ class DownloadsFeed:
                 note=progress.note,
             )
 
-        # Without conflicts nothing is asked, and none may be overwritten that comes in between.
+        # Nothing is asked if there are no conflicts, and files created in the meantime must not be
+        # overwritten.
         chosen = Existing.SKIP if existing is Existing.ASK else existing
         return await self._session.client.downloads.run(plan, on_progress=note, existing=chosen)
 
@@ -222,7 +216,7 @@ class DownloadsFeed:
             self._change(transfer_id, files=report.files, folder=folder, size_bytes=size)
             self._end(transfer_id, state, "; ".join(problems))
 
-    # Telling
+    # Publishing
 
     def _state(self, transfer_id: str) -> TransferState:
         item = self._items.get(transfer_id)

@@ -1,4 +1,4 @@
-"""Home's feed: lists of projects and jobs, and a quick look at each running job in turn."""
+"""Home's feed: lists of projects and jobs, and previews of the running jobs, polled in turn."""
 
 from __future__ import annotations
 
@@ -27,33 +27,34 @@ if TYPE_CHECKING:
     from tui.feeds.previews import Glancer
 
 LIST_INTERVAL_S = 5.0
-"""How often the lists are asked for."""
+"""Polling interval of the lists."""
 FULL_LIST_EVERY = 6
-"""With many jobs, only the unfinished ones are asked for in between."""
+"""With many jobs, only every nth request lists all of them; the others list the unfinished ones."""
 FEW_JOBS = 300
-"""Up to so many jobs, everything is asked for every time."""
+"""Up to this many jobs, every request lists all of them."""
 MANY_JOBS = 1000
-"""With more, everything is asked for more seldom, and shown anew a little slower: in proportion."""
+"""With more jobs, full lists are requested and snapshots published less often, in proportion."""
 SELDOMER_AT_MOST = SLOWER_AT_MOST = 10.0
 UNAUTHORISED_INTERVAL_S = 10.0
 FAILED_INTERVAL_S = 2.0
-"""After the client has given up for now: what comes back should be seen within seconds."""
+"""Retry interval after the client has given up, so that a recovery shows within seconds."""
 UNWATCHED_INTERVAL_S = 10.0
-"""While another screen is in front; nothing is glanced at then, but the connection is still watched."""
+"""Polling interval while another screen is in front; previews stop, but the connection is still monitored."""
 PUBLISH_INTERVAL_S = 1.0
 GLANCE_PAUSE_S = 0.25
-"""Between two looks; a look is two requests."""
+"""Pause between two previews; each takes two requests."""
 FIRST_GLANCE_PAUSE_S = 0.05
-"""… before which nothing was known of the job: whoever opens Home waits for these."""
+"""The same for jobs without a preview, because users who open Home wait for these."""
 GLANCES_AT_ONCE = 2
 GLANCE_IDLE_S = 1.0
-"""While none is due."""
+"""Pause while no preview is due."""
 
 
 class FleetFeed:
-    """Publishes a ``FleetSnapshot`` after every change, until its task is cancelled.
+    """Publishes a ``FleetSnapshot`` after every change until cancelled.
 
-    ``prices`` are the user's own (USD a minute and node, by instance id or name), before the listed ones.
+    ``prices`` are the user's own (USD per minute and node, by instance id or name) and take precedence
+    over the listed ones.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class FleetFeed:
         self._publisher = Publisher(self._publish, session.clock, interval_s=PUBLISH_INTERVAL_S)
         self._projects: list[TrainingProject] = []
         self._jobs: dict[str, TrainingJob] = {}
-        self._live: dict[str, TrainingJob] = {}  # the unfinished, and those that ended since all were listed
+        # Unfinished jobs, and those that have ended since the last full list.
+        self._live: dict[str, TrainingJob] = {}
         self._unfinished: list[TrainingJob] = []
         self._fold = FleetFold()
         self._was_asked = False
@@ -90,7 +92,7 @@ class FleetFeed:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody sees what this feed publishes."""
+        """True if this feed's data is on screen."""
         return self._watched.is_set()
 
     @watched.setter
@@ -100,10 +102,9 @@ class FleetFeed:
             self._asked.set()
         elif not watched:
             self._watched.clear()
-            self._session.got(LISTS)  # another screen's data does not come from the lists
+            self._session.got(LISTS)  # Other screens do not show data from the lists.
 
     async def run(self) -> None:
-        """Feed until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._publisher.run())
             tasks.create_task(self._keep_listing())
@@ -114,20 +115,19 @@ class FleetFeed:
             tasks.create_task(self._read_prices())
 
     def refresh(self) -> None:
-        """Ask for everything now."""
         self._rounds = 0
         self._was_asked = True
         self._asked.set()
 
     async def _load_glancer(self) -> None:
-        """In a thread, while the first lists are on their way: reading logs takes a hundred expressions."""
+        """Import the log patterns in a thread during the first requests: compiling them takes a while."""
         self._glancer = await asyncio.to_thread(self._glancer_made)
         await self._listed.wait()
         self._glancer.watch(self._unfinished)
         self._may_glance.set()
 
     async def _read_prices(self) -> None:
-        """Once: without prices there are GPU-hours all the same."""
+        """Read the prices once; without them, GPU-hours are still shown."""
         await self._listed.wait()
         with suppress(RequestError):
             self._prices = await listed_prices(self._session.client, self._own_prices)
@@ -140,7 +140,7 @@ class FleetFeed:
             try:
                 await self._list()
             except RequestError as error:
-                # The connection's state says so on every screen; the last lists stay.
+                # Every screen shows the connection's state, and the last lists stay.
                 if self.watched:
                     self._session.asked_in_vain(LISTS, error)
                 if isinstance(error, Unauthorized):
@@ -192,12 +192,13 @@ class FleetFeed:
             self._glancer.watch(self._unfinished)
         self._listed.set()
         if asked:
-            self._publish()  # whoever has asked does not wait until a large account's turn comes
+            # After a manual refresh, publish at once, whatever the interval for large accounts.
+            self._publish()
         else:
             self._publisher.touch()
 
     async def _all_jobs(self) -> list[TrainingJob]:
-        """Every job, by search; a server without the search route is asked project by project."""
+        """Return every job by search, or project by project if the server has no search route."""
         client = self._session.client
         try:
             return await client.jobs.search(retry=self._session.polling)
@@ -226,7 +227,6 @@ class FleetFeed:
             await clock.sleep(pause_s)
 
     async def _keep_reading_older(self) -> None:
-        """Beside the looks: the older logs, one job after the other."""
         await self._may_glance.wait()
         assert self._glancer is not None
         while True:

@@ -1,6 +1,7 @@
-"""The log of one running job as Home reads it: the newest page at once, the rest in the background.
+"""Reads the log of one running job for Home: the newest page first, the rest in the background.
 
-Only what the lines tell is kept, never the lines. Both parts meet exactly, so that no line counts twice.
+Only the progress found in the lines is kept, never the lines. Both parts meet exactly, so that no line
+counts twice.
 """
 
 from __future__ import annotations
@@ -41,31 +42,32 @@ from tui.readers.run import (
 from tui.readers.session import Session
 
 GLANCE_POINTS = 2000
-"""Points kept of each curve: Home draws none, but judges the loss by them."""
+"""Maximum number of points per curve: Home draws none, but checks the loss."""
 MOST_LINES = 50_000
-"""Of a longer log only the newest so many lines are read: Home has many jobs."""
+"""Read at most this many of the newest lines, since Home has many jobs."""
 PAUSE_S = 0.05
-"""Between two pages of the older log: whoever uses the dashboard goes first …"""
+"""Minimum pause between two pages of the older log, so that the UI stays responsive."""
 PAUSE_PER_SPENT = 2.0
-"""… and in proportion to the time that a page took to read: the older logs get a third of a core at most."""
+"""The pause also grows with the CPU time per page, limiting older logs to a third of a core."""
 FLOOD_LINES = 5_000
-"""More lines than that between two looks are a flood: of it only the newest page is taken each time."""
+"""If more lines arrive between two polls, only the newest page is read each time."""
 LOOK_EVERY_S = 30.0
-"""Looks are no closer together; with ``OVERLAP_MS`` that is the time whose lines one look reads."""
+"""Minimum polling interval; with ``OVERLAP_MS`` it is the time range that a poll reads."""
 WINDOW = timedelta(days=7)
-"""The longest window of the API; a first page reaches back no further."""
+"""The API's longest time range; the first page reaches back no further."""
 OVERLAP_MS = 60_000
-"""Lines may arrive that late: every look begins so long before the newest line."""
+"""Late lines may arrive this much later: each poll starts this long before the newest line."""
 MOST_REMEMBERED = 50_000
-"""Lines of the overlap that are remembered (a number each), to tell them when they come again."""
+"""Number of lines in the overlap to remember (one number each), to recognize them when they are read again.
+"""
 PAGE_LINES = 1000
 FURTHEST_AHEAD = timedelta(days=1)
-"""A clock may be off, not by more: a line of the year 9999 must not have Home look only for later ones."""
+"""Clocks may be off by at most this much: a line from the year 9999 must not hide all later ones."""
 NO_STAMP = -1
 
 
 class GlanceLog:
-    """Folds a job's log: ``read_newest`` whenever one looks, ``read_older`` once."""
+    """Folds a job's log: ``read_newest`` on every poll, ``read_older`` once."""
 
     def __init__(
         self, client: TrainingClient, clock: Clock, job: TrainingJob, patterns: Sequence[ProgressPattern] = ()
@@ -73,7 +75,7 @@ class GlanceLog:
         self.fold = ProgressFold(max_points=GLANCE_POINTS, patterns=patterns)
         self.is_read = False
         self.spent_s = 0.0
-        """CPU time that the last ``read_newest`` has spent on folding."""
+        """CPU time spent on folding in the last ``read_newest``."""
         self._floods = False
         self._client = client
         self._clock = clock
@@ -84,7 +86,7 @@ class GlanceLog:
         self._recent: deque[tuple[int, int]] = deque(maxlen=MOST_REMEMBERED)
 
     async def read_newest(self) -> None:
-        """Take the lines that are new since the last time; the first time, or of a flood, the newest page.
+        """Read the lines that are new since the last poll, or the newest page if first or flooded.
 
         Raises RequestError.
         """
@@ -93,7 +95,7 @@ class GlanceLog:
             self._first_ms = self._older_until_ms = await self._read_page(self._reaching_back())
             return
         if self._floods:
-            # Its lines are too many to be read for a look; what it tells now stands in the newest.
+            # There are too many lines to read on each poll; the newest ones have the current progress.
             await self._read_page(_moment(self._newest_ms + 1))
             return
         start_ms = max(self._first_ms, self._newest_ms - OVERLAP_MS)
@@ -120,7 +122,7 @@ class GlanceLog:
                 break
 
     async def read_older(self, resume: asyncio.Event) -> None:
-        """Take what is before the first page, the newest first; waits while ``resume`` is not set.
+        """Read the lines before the first page, newest first; pauses while ``resume`` is not set.
 
         Raises RequestError.
         """
@@ -139,7 +141,7 @@ class GlanceLog:
             spent_s = await self._fold(new)
             lines += len(new)
             if new:
-                # Should the next page fail for good, another try goes on from here.
+                # If the next page fails for good, another attempt resumes here.
                 self._older_until_ms = min(self._older_until_ms, new[0].timestamp_ns // NS_PER_MS)
             if lines >= (FLOOD_LINES if self._floods else MOST_LINES):
                 break
@@ -152,7 +154,7 @@ class GlanceLog:
         return max(beginning_of(self._job, now), now - WINDOW + timedelta(minutes=5))
 
     async def _read_page(self, start: datetime) -> int:
-        """Take the newest page of the lines since then; the millisecond from which on it has all of them."""
+        """Read the newest page since ``start``; return the millisecond from which on it is complete."""
         records = await self._client.logs.page(
             self._job.project_id,
             self._job.id,
@@ -167,7 +169,8 @@ class GlanceLog:
         first_ms = _millis(start)
         full = len(records) >= PAGE_LINES
         if full and lines:
-            # The millisecond that the page ends in may go on before it: the older part takes all of it.
+            # The millisecond in which the page ends may have earlier lines, so the older part reads all of
+            # it.
             first_ms = lines[0].timestamp_ns // NS_PER_MS + 1
             lines = [line for line in lines if line.timestamp_ns // NS_PER_MS >= first_ms]
         self._newest_ms = max(self._newest_ms, first_ms)
@@ -190,7 +193,7 @@ class GlanceLog:
             self._recent.popleft()
 
     async def _fold(self, lines: Sequence[LogLine]) -> float:
-        """Fold lines in slices, so that others have a turn; the CPU seconds spent."""
+        """Fold lines in slices, yielding to the event loop between them; return the CPU seconds spent."""
         spent_s = 0.0
         for start in range(0, len(lines), LINES_AT_ONCE):
             begun_s = thread_time()
@@ -229,34 +232,34 @@ def _millis(moment: datetime) -> int:
 
 
 GLANCE_MIN_AGE_S = LOOK_EVERY_S
-"""No job is looked at more often …"""
+"""Minimum polling interval of a job."""
 GLANCE_APART_S = 2.5
-"""… and where many run, the less often: so far are the looks apart, on average …"""
+"""Minimum average interval between polls of any two jobs, which limits the rate with many jobs."""
 GLANCE_SHARE = 1 / 60
-"""… and where reading a job's new lines has taken long: the looks at one job get so much of a core."""
+"""Maximum share of a core for folding one job's new lines; slower logs are polled less often."""
 FAILED_GLANCE_AGE_S = 5.0
-"""… but where a look has failed."""
+"""Retry interval after a failed poll."""
 GLANCED_JOBS = 24
-"""At most so many running jobs are looked at, the newest first."""
+"""Maximum number of running jobs to poll, the newest first."""
 TRACE_SPAN_S = 1800.0
-"""The curve of GPU use beside a job shows so much."""
+"""Time range of the GPU utilization curve next to a job."""
 INCREMENT = timedelta(minutes=5)
-"""Samples may be late: every look asks for so much that is known already."""
+"""Samples may be late, so every poll requests this much known time again."""
 CHECKPOINTS_AGE_S = 300.0
-"""A job's checkpoints are listed no more often: one request more in ten looks."""
+"""Minimum interval for listing a job's checkpoints: one additional request in ten polls."""
 
 
 @dataclass(slots=True)
 class _Watched:
-    """What is known of one running job."""
+    """The data collected for one running job."""
 
     log: GlanceLog
     metrics: MetricsFold
     metrics_at: datetime | None = None
-    """When they were last answered."""
+    """The time of the last response with metrics."""
     has_earlier: bool = False
     due_at: float | None = None
-    """When it is to be looked at next (monotonic); None: at once."""
+    """The time of the next poll (monotonic); None: at once."""
     checkpoints: tuple[Checkpoint, ...] | None = None
     checkpoints_at: float | None = None
     queue: QueueContext | None = None
@@ -266,7 +269,7 @@ class _Watched:
 
 
 class Glancer:
-    """Looks at the running jobs of a list, one after the other."""
+    """Polls the running jobs of a list, one after the other."""
 
     def __init__(
         self,
@@ -283,7 +286,7 @@ class Glancer:
         self._running: list[TrainingJob] = []
 
     def watch(self, jobs: Iterable[TrainingJob]) -> None:
-        """Look at the running ones of these jobs from now on, and let go of what was known of others."""
+        """Poll the running jobs among these from now on, and drop the data of all others."""
         running = [job for job in jobs if job.current_status == JobStatus.RUNNING]
         running.sort(key=lambda job: job.created_at.timestamp() if job.created_at else 0.0, reverse=True)
         self._running = running[:GLANCED_JOBS]
@@ -291,7 +294,7 @@ class Glancer:
         self._watched = {job_id: known for job_id, known in self._watched.items() if job_id in kept}
 
     def next_due(self) -> TrainingJob | None:
-        """The running job that has waited longest for a look; None while none is due."""
+        """Return the running job whose poll has been due longest; None if none is due."""
         now = self._session.clock.monotonic()
         chosen: TrainingJob | None = None
         longest_s = 0.0
@@ -305,7 +308,7 @@ class Glancer:
         return chosen
 
     def next_unread(self) -> TrainingJob | None:
-        """The job whose older log is to be read next: first one that may have stalled, by what is known."""
+        """Return the next job whose older log to read, starting with those that may have stalled."""
         unread = [
             job
             for job in self._running
@@ -316,20 +319,20 @@ class Glancer:
         return min(unread, key=lambda job: not self._watched[job.id].may_stall, default=None)
 
     async def read_older(self, job: TrainingJob, resume: asyncio.Event) -> None:
-        """Read the older part of a job's log, and have it looked at again. Raises RequestError."""
+        """Read the older part of a job's log, then make its next poll due. Raises RequestError."""
         watched = self._watched[job.id]
         await watched.log.read_older(resume)
         watched.due_at = None
 
     async def look(self, job: TrainingJob) -> Glance:
-        """Look at a job. Raises RequestError."""
+        """Poll a job. Raises RequestError."""
         client, clock = self._session.client, self._session.clock
         watched = self._watched.get(job.id)
         if watched is None:
             log = GlanceLog(client, clock, job, self._patterns)
             watched = self._watched[job.id] = _Watched(log, vitals_fold(job))
         now = clock.now()
-        watched.due_at = clock.monotonic() + FAILED_GLANCE_AGE_S  # unless all of it succeeds
+        watched.due_at = clock.monotonic() + FAILED_GLANCE_AGE_S  # Applies unless every request succeeds.
         _, metrics, _, _ = await asyncio.gather(
             watched.log.read_newest(),
             self._read_metrics(watched, job),
@@ -363,14 +366,14 @@ class Glancer:
         return watched.glance
 
     async def _read_metrics(self, watched: _Watched, job: TrainingJob) -> MetricsSnapshot:
-        """The samples that are known, with the new ones unless the server fails: the log tells too."""
+        """Return the samples, with new ones unless the server fails: the log has information too."""
         with suppress(ErrorAnswer, InvalidAnswer):
             await self._read_new_metrics(watched, job)
             watched.metrics_at = self._session.clock.now()
         return watched.metrics.snapshot
 
     async def _read_new_metrics(self, watched: _Watched, job: TrainingJob) -> None:
-        """The last hour and what was before it; then what is new."""
+        """Read the last hour and everything before it once, then only new samples."""
         client, now = self._session.client, self._session.clock.now()
         if not watched.has_earlier:
             earlier = await read_earlier(client, job, now)
@@ -387,7 +390,7 @@ class Glancer:
         await asyncio.to_thread(watched.metrics.fold, recent)
 
     async def _read_checkpoints(self, watched: _Watched, job: TrainingJob) -> None:
-        """Listed anew once in a while: to see one that is overdue."""
+        """List the checkpoints from time to time, to notice an overdue one."""
         now = self._session.clock.monotonic()
         if watched.checkpoints_at is None or now - watched.checkpoints_at >= CHECKPOINTS_AGE_S:
             with suppress(ErrorAnswer):
@@ -395,7 +398,7 @@ class Glancer:
             watched.checkpoints_at = now
 
     async def _read_queue(self, watched: _Watched, job: TrainingJob) -> None:
-        """The history of statuses tells of restarts: asked for again when the job has changed."""
+        """Read the status history, which shows restarts, whenever the job has changed."""
         changed = f"{job.current_status} {job.updated_at}"
         if watched.queue_of != changed:
             watched.queue = await history_of(self._session.client, job)
@@ -403,7 +406,7 @@ class Glancer:
 
 
 def _trace(metrics: MetricsSnapshot) -> tuple[float | None, ...]:
-    """Mean GPU use over all nodes in the last while, a value a step; CPU-only jobs have none."""
+    """Return the mean GPU utilization over all nodes, one value per step; empty for CPU-only jobs."""
     since = (metrics.at or 0.0) - TRACE_SPAN_S
     recent = []
     for node in metrics.nodes:

@@ -38,40 +38,40 @@ from tui.readers.session import Session
 
 STATUS_INTERVAL_S = 3.0
 STATUSES_MISSED = 3
-"""After so many of them that did not come, what was seen is stale."""
+"""Number of missed status updates after which the data is stale."""
 METRICS_INTERVAL_S = 2.0
-"""Or half the distance of the samples, if that is longer; all of it where there are many of them."""
+"""Polling interval, unless half the sampling interval is longer; with many nodes, the whole interval."""
 CHECKPOINTS_INTERVAL_S = 10.0
 RETRY_INTERVAL_S = 3.0
-"""After an error that may pass, or an answer that makes no sense …"""
+"""Retry interval after a temporary error or an invalid response."""
 REFUSED_INTERVAL_S = 10.0
-"""… and after one that says no."""
+"""Retry interval after a refusal."""
 PUBLISH_INTERVAL_S = 0.5
-"""Between two snapshots: each is drawn, and nothing in them is read faster. The log comes beside them."""
+"""Interval between snapshots, each of which is drawn; nothing in them changes faster. The log is separate."""
 HEALTH_INTERVAL_S = 2.0
-"""Between two looks for what is wrong …"""
+"""Interval between health checks."""
 HEALTH_INTERVAL_OF_MANY_S = 5.0
-"""… with a run of more than ``FEW_NODES`` nodes, each of whose GPUs is looked at."""
+"""The same for a run of more than ``FEW_NODES`` nodes, since every GPU is checked."""
 POINTS_ACROSS = 240
-"""Metric samples wanted across the span shown; a chart has no more columns to show them."""
+"""Metric samples to request across the displayed time range; charts do not have more columns."""
 SHORTEST_STEP_S = 5
 MOST_POINTS = 1400
-"""Samples read of each series at most, when a short window lies far back …"""
+"""Maximum number of samples read per series, which matters if a short window is far in the past."""
 MOST_POINTS_OF_MANY = 480
-"""… of a job with more than ``FEW_NODES`` nodes."""
+"""The same for a job with more than ``FEW_NODES`` nodes."""
 FEW_NODES = 8
 POINTS_KEPT = 1.25
-"""So many times as many are kept while a run is watched on: the window moves, and the oldest fall off."""
+"""Factor of additional samples to keep while following, because the window moves and the oldest drop out."""
 
 
 class RunFeed:
-    """Publishes a ``RunSnapshot`` after changes and every part of the log, until cancelled.
+    """Publishes a ``RunSnapshot`` after changes, and every part of the log, until cancelled.
 
-    ``on_gone`` is called once if the server does not know the job; it is asked for on and on all the same,
-    for whoever says so may be a proxy. ``rules`` say what counts as sick,
-    ``patterns`` how lines of the user's own trainers are read, and ``prices`` (USD a minute and node, by
-    instance id or name) come before the listed ones. ``findings`` are what is known of the job already:
-    they stay until its own log and metrics were judged.
+    ``on_gone`` is called once if the server does not know the job; polling continues, since the response
+    may come from a proxy. ``rules`` are the thresholds of the health checks, ``patterns`` parse the lines
+    of custom trainers, and ``prices`` (USD per minute and node, by instance id or name) take precedence
+    over the listed ones. ``findings`` are those already known: they stay until the job's own log and
+    metrics have been checked.
     """
 
     def __init__(
@@ -123,7 +123,6 @@ class RunFeed:
         self._asked = asyncio.Event()
 
     async def run(self) -> None:
-        """Feed until cancelled."""
         self._publisher.touch()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -141,18 +140,18 @@ class RunFeed:
                 self._session.got(what)
 
     def refresh(self) -> None:
-        """Ask for checkpoints and metrics now."""
         self._asked.set()
         self._span_changed.set()
 
     async def retry(self, gap: LogGap) -> None:
-        """Read a gap of the log again; what that brings comes as a part of it. Raises RequestError."""
+        """Read a gap of the log again and publish the result as a part. Raises RequestError."""
         await self._log.retry(gap)
 
     def set_span(self, span: timedelta, shown: timedelta | None = None) -> None:
-        """Show metrics over another time; they are read anew at a fitting resolution.
+        """Show metrics of another time range, read again at a suitable resolution.
 
-        ``shown`` is the length of the window if it is only a part of that time: then it is read finer.
+        ``shown`` is the length of the window if it is only a part of that time range; the resolution is
+        then finer.
         """
         self._span, self._shown = span, shown or span
         self._span_changed.set()
@@ -173,7 +172,7 @@ class RunFeed:
         self._ask_for_judgement()
 
     def _ask_for_judgement(self) -> None:
-        """Have it looked what is wrong: not with every change, for much of it takes minutes to show."""
+        """Request a health check if one is due: problems take minutes to show, so not on every change."""
         now = self._session.clock.monotonic()
         run = self._snapshot
         of = (run.job.current_status, run.log_read, run.vitals is not None, run.failing)
@@ -183,7 +182,7 @@ class RunFeed:
             self._judging.set()
 
     async def _judge(self) -> None:
-        """Look for what is wrong when asked to; in a thread, for 64 nodes take longer than a key may wait."""
+        """Run health checks on request; in a thread, since 64 nodes take longer than a key press may wait."""
         while True:
             await self._judging.wait()
             self._judging.clear()
@@ -200,7 +199,7 @@ class RunFeed:
                 self._publisher.touch()
 
     async def _judge_checkpoints(self, run: RunSnapshot) -> None:
-        """Judge them again when there are others, or the loss broke, came back or began again."""
+        """Check the checkpoints again if there are new ones, or the loss broke, recovered or restarted."""
         restarts = run.progress.restarts if run.progress is not None else ()
         broken = [(one.kind, one.since) for one in run.findings if one.kind in LOSS_KINDS]
         newest = max(run.checkpoints or (), key=_created, default=None)
@@ -221,9 +220,10 @@ class RunFeed:
             self._change(failing=self._snapshot.failing - {part})
 
     async def _keep(self, feed: Callable[[], Awaitable[None]], what: str = "", part: str = "") -> None:
-        """Run a feed to its end, again after an error.
+        """Run a feed to its end, restarting it after errors.
 
-        ``what`` names it for people, if they miss it; ``part`` is what health is judged by, if it is that.
+        ``what`` is its display name, for data that users see; ``part`` is the data's name for health
+        checks, if they use it.
         """
         while True:
             try:
@@ -237,14 +237,14 @@ class RunFeed:
                 if what == STATUS and isinstance(error, NotFound) and not self._was_gone:
                     self._was_gone = True
                     self._on_gone()
-                # A page that stands in for the API, as in a hotel, may redirect as well as answer.
+                # A captive portal (as in a hotel) may redirect as well as respond.
                 may_pass = error.retryable or isinstance(error, InvalidAnswer | RedirectRefused)
                 await self._session.clock.sleep(RETRY_INTERVAL_S if may_pass else REFUSED_INTERVAL_S)
             else:
                 return
 
     async def _tick(self) -> None:
-        """Ages and elapsed times move on, even when nothing else does."""
+        """Publish every second, since ages and elapsed times change even if nothing else does."""
         while True:
             await self._session.clock.sleep(1.0)
             self._publisher.touch()
@@ -263,7 +263,7 @@ class RunFeed:
                 await self._read_queue()
 
     async def _read_queue(self) -> None:
-        """The history of statuses; only org admins may read it, and not every server has it."""
+        """Read the status history; only organization admins may, and not every server has it."""
         with suppress(ErrorAnswer, InvalidAnswer):
             self._change(queue=await self._session.client.jobs.queue_context(self._job.id))
         self._change(history_known=True)
@@ -281,7 +281,7 @@ class RunFeed:
         await self._log.read(self._job)
 
     def _restart_progress(self) -> None:
-        """The log comes anew: what it tells is told anew, and what was found stays until then."""
+        """Start over because the log is read again; findings stay until then."""
         self._known_before = self._snapshot.findings
         self._progress = ProgressFold(patterns=self._patterns)
 
@@ -296,7 +296,7 @@ class RunFeed:
         self._publisher.touch()
 
     async def _keep_metrics(self) -> None:
-        """Follow the metrics; a new span begins anew, the old picture staying until it has data."""
+        """Follow the metrics; restart for a new time range, keeping the old data until new data arrives."""
         while True:
             self._span_changed.clear()
             following = asyncio.create_task(self._keep(self._follow_metrics, METRICS))
@@ -304,7 +304,8 @@ class RunFeed:
             try:
                 await asyncio.wait({following, changed}, return_when=asyncio.FIRST_COMPLETED)
                 if following.done():
-                    following.result()  # what went wrong beyond a failed request ends the feed, not silently
+                    # Errors other than failed requests must end the feed, not pass silently.
+                    following.result()
                 await changed
             finally:
                 changed.cancel()
@@ -327,7 +328,8 @@ class RunFeed:
             interval_s=max(self._metrics_interval_s, step_s if self._has_many_nodes else step_s / 2),
         )
         async for answer in stream:
-            await asyncio.to_thread(fold.fold, answer)  # the first answer of a large job takes half a second
+            # The first response of a large job takes half a second to process.
+            await asyncio.to_thread(fold.fold, answer)
             self._session.got(METRICS)
             self._metrics = fold
             now, shown = self._session.clock.now(), fold.snapshot
@@ -353,12 +355,12 @@ class RunFeed:
         return MOST_POINTS_OF_MANY if self._has_many_nodes else MOST_POINTS
 
     def _step_s(self, whole: timedelta) -> int:
-        """The distance of samples that shows enough of the window, and is not too many in all."""
+        """Return a sampling interval fine enough for the window without too many samples in total."""
         wanted_s = min(whole, self._shown).total_seconds() / POINTS_ACROSS
         return max(SHORTEST_STEP_S, int(wanted_s), int(whole.total_seconds() / self._most_points))
 
     async def _read_kept_losses(self, found: tuple[Checkpoint, ...]) -> None:
-        """What the trainer kept beside the newest checkpoint: read again when there are others."""
+        """Read the trainer's record of the newest checkpoint again if there are new checkpoints."""
         if found != self._kept_of:
             kept = await kept_losses_of(self._session.client, self._job, found)
             self._kept_of = found

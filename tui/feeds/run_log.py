@@ -1,4 +1,4 @@
-"""The log of one run for a viewer: its newest part first, then on from there and back to the beginning."""
+"""Reads the log of one run for display: its newest part first, then both newer and older lines."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ TAIL_SPAN = timedelta(minutes=10)
 """The newest part of the log, read first."""
 CLOCK_SKEW = timedelta(minutes=5)
 PAUSE_S = 0.005
-"""Between two pages of the older log: keys and paints go first."""
+"""Pause between two pages of the older log, to give priority to keys and repaints."""
 UNKNOWN_AGE = timedelta(days=7)
-"""How far back to read for a job whose creation time the server does not tell."""
+"""Time range to read if the server does not provide the job's creation time."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
     """Log entries in time order: new ones for the end, or ``older`` ones for the beginning.
 
-    ``restarted`` asks to forget all parts before: the log is read anew after an error. ``filled`` is a gap
-    that was read again: the entries take its place. ``read_part`` (0 to 1) tells of an ``older`` part how
-    much of the older log has been read by now, by time; it is 1 in the last one. ``ended``: the job has
-    ended; a few lines may come all the same.
+    ``restarted`` asks to discard all earlier parts, because the log is read again after an error.
+    ``filled`` is a gap that was read again: the entries replace it. ``read_part`` (0 to 1) of an
+    ``older`` part is the fraction of the older log read so far, by time; it is 1 in the last one.
+    ``ended``: the job has ended, though a few more lines may arrive.
     """
 
     entries: tuple[LogEntry, ...]
@@ -41,10 +41,10 @@ class LogPart:
 
 
 class RunLog:
-    """Reads a job's log once through; ``take`` gets the lines, ``tell`` the parts, ``end`` the ended job.
+    """Reads a job's log once; calls ``take`` with lines, ``tell`` with parts, ``end`` with the ended job.
 
-    ``restart`` is called before the first of them, and again when the log comes anew after an error: until
-    it does, what was read before stays.
+    ``restart`` is called before the first of them, and again if the log is read again after an error;
+    until then, the earlier data stays.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class RunLog:
 
     @property
     def is_read(self) -> bool:
-        """Whether all that there was has been read."""
+        """True if everything logged so far has been read."""
         return not self._unread
 
     async def read(self, job: TrainingJob) -> None:
-        """Read it all until the job has ended. Raises RequestError; call again to begin anew."""
+        """Read the log until the job has ended. Raises RequestError; call it again to start over."""
         self._job = job
         seam = self._seam(job)
         self._begun.clear()
@@ -87,7 +87,7 @@ class RunLog:
             await asyncio.gather(*parts, return_exceptions=True)
 
     async def retry(self, gap: LogGap) -> None:
-        """Try a gap again; what it brings comes as a part that has the gap as ``filled``.
+        """Retry a gap; the result is published as a part with the gap as ``filled``.
 
         What still cannot be read is a gap among its entries. Raises RequestError.
         """
@@ -98,7 +98,7 @@ class RunLog:
         self._tell_part(LogPart(entries, filled=gap))
 
     def _begin(self) -> None:
-        """The first answer is here: from now on this reading counts, and no other before it."""
+        """Discard the previous reading once the first response arrives."""
         if not self._begun.is_set():
             self._begun.set()
             self._unread = {"history", "newest"}
@@ -110,14 +110,13 @@ class RunLog:
         self._tell_part(part)
 
     def _seam(self, job: TrainingJob) -> datetime:
-        """Where history ends and following begins; the two meet there exactly."""
+        """Return the time at which history ends and following begins, without overlap or gap."""
         now = self._session.clock.now()
         newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
         start = newest - TAIL_SPAN
         return max(start, self._beginning(job))
 
     def _beginning(self, job: TrainingJob) -> datetime:
-        """From when on the job may have lines."""
         if job.created_at is None:
             return self._session.clock.now() - UNKNOWN_AGE
         return job.created_at - CLOCK_SKEW
@@ -127,7 +126,8 @@ class RunLog:
             if isinstance(part, LogEnd):
                 self._tell_end(part.job)
             elif part.finished_job is not None:
-                self._tell_end(part.finished_job)  # stragglers may come for a minute, but why wait for them
+                # Late lines may arrive for a minute, but there is no need to wait for them.
+                self._tell_end(part.finished_job)
             else:
                 await self._take(part, older=False)
                 if part.caught_up:
@@ -146,10 +146,10 @@ class RunLog:
             async with aclosing(history) as batches:
                 async for batch in batches:
                     await self._take(batch, older=True)
-                    # Meanwhile the stream reads ahead, but only so far.
+                    # The stream reads ahead in the meantime, up to a limit.
                     await self._session.clock.sleep(PAUSE_S)
         else:
-            await self._begun.wait()  # nothing to read here: the stream's first answer decides
+            await self._begun.wait()  # There is nothing to read here: wait for the stream's first response.
         self._begin()
         self._unread.discard("history")
         self._take_lines(())
@@ -160,5 +160,5 @@ class RunLog:
         lines = [entry for entry in batch.entries if isinstance(entry, LogLine)]
         for start in range(0, max(1, len(lines)), LINES_AT_ONCE):
             self._take_lines(lines[start : start + LINES_AT_ONCE])
-            await asyncio.sleep(0)  # keys and pictures come between, a page at once would hold them up
+            await asyncio.sleep(0)  # Yield for keys and repaints, which a whole page at once would delay.
         self._tell(LogPart(batch.entries, older=older, read_part=batch.read_part if older else None))

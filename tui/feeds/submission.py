@@ -1,4 +1,4 @@
-"""Which config files there are to choose from: recent ones, then those near at hand. Runs none."""
+"""Lists the config files to choose from, recent ones first, then nearby ones. Does not run any."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tui.readers.session import Session
 REMEMBERED = 20
 FOUND_AT_MOST = 50
 DEEPEST = 3
-"""Folders below the working directory that are looked into."""
+"""Levels of subfolders of the working directory to search."""
 SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 FILE_NAME = "recent-configs.json"
 PROJECT = b"TrainingProject"
 READ_BYTES = 65_536
-"""Of a file near at hand, to see whether it names a project."""
+"""Bytes of a nearby file to search for a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,14 @@ class ConfigChoice:
 
 
 def recent_configs_file() -> Path:
-    """Where the recent ones are remembered."""
     return platformdirs.user_state_path("bt-tui") / FILE_NAME
 
 
 def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
-    """Recent configs that still exist, newest first, then every ``config.py`` below a folder.
+    """Return recent configs that still exist, newest first, then every ``config.py`` below a folder.
 
-    Those that name a TrainingProject precede the others, as many programs have a ``config.py`` of their own;
-    one may also import its project.
+    Those that contain a TrainingProject come first, since many programs have their own ``config.py``. The
+    others are kept, because a config may import its project.
     """
     recent = [path for path in _remembered(memory) if path.is_file()]
     near = (path for path in _walk(below) if path not in recent)
@@ -66,7 +65,7 @@ def find_configs(below: Path, memory: Path) -> tuple[ConfigChoice, ...]:
 
 
 def remember_config(path: Path, memory: Path) -> None:
-    """Put a config first among the recent ones. A memory that cannot be written is done without."""
+    """Move a config to the top of the recent ones. Write errors are ignored."""
     kept = [str(other) for other in _remembered(memory) if other != path][: REMEMBERED - 1]
     try:
         memory.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
@@ -84,7 +83,7 @@ def _remembered(memory: Path) -> list[Path]:
 
 
 def _names_a_project(path: Path) -> bool:
-    if not path.is_file():  # a pipe of that name would be waited for
+    if not path.is_file():  # Opening a pipe of that name would block.
         return False
     try:
         with path.open("rb") as file:
@@ -107,10 +106,10 @@ Stage = Literal["choosing", "loading", "reviewing", "submitting", "submitted"]
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSnapshot:
-    """Where a submission stands.
+    """The state of a submission.
 
-    ``project`` is what would be sent, overrides applied; ``error`` why the last step did not succeed.
-    Nothing is lost by an error: the stage before it is shown again.
+    ``project`` is what would be sent, with overrides applied; ``error`` is why the last step failed.
+    After an error, the previous stage is shown again and nothing is lost.
     """
 
     stage: Stage = "choosing"
@@ -126,12 +125,11 @@ class SubmissionSnapshot:
 
     @property
     def can_submit(self) -> bool:
-        """Whether nothing stands in the way."""
         return self.stage == "reviewing" and all(found.severity != "error" for found in self.findings)
 
 
 class SubmissionFeed:
-    """Each step publishes a new snapshot; steps are awaited one at a time."""
+    """Publishes a new snapshot after each step; await the steps one at a time."""
 
     def __init__(
         self,
@@ -142,7 +140,7 @@ class SubmissionFeed:
         memory: Path | None = None,
         team: str = "",
     ) -> None:
-        """``team`` is for projects that name none themselves; empty: as the remote has it."""
+        """Use ``team`` for projects that do not name one; if empty, the remote's default applies."""
         self._session = session
         self._team = team
         self._publish = publish
@@ -157,16 +155,16 @@ class SubmissionFeed:
         self._publish(self.snapshot)
 
     async def look_around(self) -> None:
-        """Find configs to choose from; none of them is run."""
+        """Find configs to choose from, without running any."""
         self._change(choices=await asyncio.to_thread(find_configs, self._below, self._memory))
 
     async def load(self, config: Path) -> None:
-        """Run the config, then review what it says."""
+        """Run the config, then review the result."""
         config = await asyncio.to_thread(_whole_path, config)
         self._change(stage="loading", config=config, error="")
-        stop = Event()  # nobody would wait for it, but the end of the program would
+        stop = Event()  # Otherwise the program could not exit while the config runs.
         try:
-            # In a process of its own: what a config prints or asks must not reach this terminal.
+            # Run it in a separate process: its output and prompts must not reach this terminal.
             loaded = await asyncio.to_thread(
                 load_training_project, config, python=Path(sys.executable), stop=stop
             )
@@ -181,7 +179,7 @@ class SubmissionFeed:
         await self.review(Overrides())
 
     async def review(self, overrides: Overrides) -> None:
-        """Say what would be sent with these overrides, and what is to be said about it."""
+        """Review the project with these overrides, and run the preflight checks."""
         if self._loaded is None or self.snapshot.config is None:
             return
         try:
@@ -198,7 +196,7 @@ class SubmissionFeed:
         )
 
     async def submit(self) -> None:
-        """Archive, upload, create; progress is published as it goes."""
+        """Archive, upload, and create the job, publishing progress."""
         config, loaded = self.snapshot.config, self._loaded
         if config is None or loaded is None or not self.snapshot.can_submit:
             return
@@ -219,7 +217,6 @@ class SubmissionFeed:
         self._change(stage="submitted", job=made.training_job)
 
     def choose_again(self) -> None:
-        """Back to the choice of a config."""
         self._loaded = None
         self._change(stage="choosing", project=None, plan=None, findings=(), warnings=(), error="")
 

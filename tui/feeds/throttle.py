@@ -1,4 +1,4 @@
-"""The pause between two readings, which whoever looks may cut short."""
+"""A pause that a refresh can cut short."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from api_client.clock import Clock
 
 
 async def rest(clock: Clock, asked: asyncio.Event, pause_s: float | None) -> None:
-    """Return when ``asked`` is set, at the latest after ``pause_s`` seconds by the clock; None: no sooner."""
+    """Return when ``asked`` is set, or after ``pause_s`` seconds by the clock; None waits without limit."""
     waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(asked.wait())]
     if pause_s is not None:
         waiting.append(asyncio.ensure_future(clock.sleep(pause_s)))
@@ -23,7 +23,7 @@ async def rest(clock: Clock, asked: asyncio.Event, pause_s: float | None) -> Non
 
 
 PUBLISH_INTERVAL_S = 0.25
-"""The least time between two snapshots, unless told otherwise; faster than that nobody reads."""
+"""Default minimum time between two snapshots; nobody reads faster."""
 
 
 class Publisher:
@@ -38,11 +38,9 @@ class Publisher:
         self._touched = asyncio.Event()
 
     def touch(self) -> None:
-        """Something changed."""
         self._touched.set()
 
     async def run(self) -> None:
-        """Publish until cancelled."""
         while True:
             await self._touched.wait()
             self._touched.clear()

@@ -1,4 +1,4 @@
-"""What machines cost, as the server and the user tell it."""
+"""Instance prices from the server and from the user."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tui.wizard.state import Facts
 
 
 async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None = None) -> dict[str, float]:
-    """USD a minute and node by instance id; empty where the server tells none. Raises RequestError.
+    """Return USD per minute and node by instance id; empty if the server has none. Raises RequestError.
 
-    ``own`` prices, by id or name, come before the listed ones.
+    ``own`` prices, by id or name, take precedence over the listed ones.
     """
     known = dict(own or {})
     try:
         priced = await client.account.instance_type_prices()
     except Unauthorized as error:
-        if error.status == 401:  # the key itself is refused
+        if error.status == 401:  # The key itself is invalid.
             raise
         return known
     except (ErrorAnswer, InvalidAnswer) as error:
@@ -42,7 +42,7 @@ async def listed_prices(client: TrainingClient, own: Mapping[str, float] | None 
 
 
 FILES_READ_AT_MOST = 20_000
-"""Files of one job; of more than that the kinds of its checkpoints are taken on the server's word."""
+"""Files of one job. Above this limit, checkpoint kinds are taken from the server's own field."""
 
 DEFAULT_TEAM = None
 
@@ -56,9 +56,9 @@ async def account_facts(
     job_ids: Iterable[str] = (),
     project_id: str | None = None,
 ) -> Facts:
-    """The jobs to choose from and the machines to deploy on.
+    """Return the selectable jobs and the available instance types.
 
-    ``job_ids``: these jobs and no others. Raises RequestError, NotFound for an unknown job.
+    ``job_ids`` limits the result to these jobs. Raises RequestError; NotFound for an unknown job.
     """
     wanted = tuple(job_ids)
     jobs, instances = await asyncio.gather(_jobs(client, wanted, project_id), _instances(client))
@@ -66,9 +66,9 @@ async def account_facts(
 
 
 async def checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable[TrainingJob]) -> Facts:
-    """The facts with the checkpoints of these jobs, the first being the chosen one, and its team's secrets.
+    """Add the checkpoints of these jobs, the first of which is selected, and its team's secrets.
 
-    Raises RequestError where the checkpoints cannot be listed; files and secrets may stay unknown.
+    Raises RequestError if the checkpoints cannot be listed; files and secrets may stay unknown.
     """
     chosen = tuple(jobs)
     listed, files, secrets = await asyncio.gather(
@@ -81,7 +81,7 @@ async def checkpoint_facts(client: TrainingClient, facts: Facts, jobs: Iterable[
         for job, of_job in zip(chosen, listed, strict=True)
         for each in of_job
     ]
-    # Names may repeat from job to job, and the files do not say whose they are.
+    # Names may repeat between jobs, and the files do not tell which job they belong to.
     known_files = files[0] if len(chosen) == 1 else None
     told = facts.with_checkpoints(chosen[0].id if chosen else "", checkpoints, known_files)
     return replace(told, secret_names=secrets)
@@ -96,7 +96,7 @@ async def _jobs(
 
 
 async def _instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
-    """The machines, with the price that REST tells where GraphQL tells none."""
+    """Return the instance types, with REST prices where GraphQL has none."""
     instances, prices = await asyncio.gather(
         listed_instances(client), _told(client.account.instance_type_prices)
     )
@@ -111,13 +111,13 @@ async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFi
     files: list[CheckpointFile] = []
     async for file in client.checkpoints.files(job.project_id, job.id):
         if len(files) == FILES_READ_AT_MOST:
-            return None  # a part of them could speak against a checkpoint that the rest speaks for
+            return None  # An incomplete list could wrongly disqualify a checkpoint.
         files.append(file)
     return tuple(files)
 
 
 async def _secret_names(client: TrainingClient, project_id: str) -> tuple[str, ...]:
-    """Of the project's team, whose secrets its deployments see (API facts, 2.3)."""
+    """Return the secrets of the project's team, which its deployments can access (API facts, 2.3)."""
     team_id = await _told(lambda: _team_id(client, project_id)) if project_id else DEFAULT_TEAM
     return tuple(secret.name for secret in await client.account.secrets(team_id))
 
@@ -133,7 +133,7 @@ async def _team_id(client: TrainingClient, project_id: str) -> str | None:
 
 
 async def _told(question: Callable[[], Awaitable[T]]) -> T | None:
-    """The answer; None where the server lacks the route or refuses it. A wrong key is raised."""
+    """Return the response, None if the server lacks or refuses the route. An invalid key raises."""
     try:
         return await question()
     except Unauthorized as error:

@@ -1,7 +1,7 @@
-"""The metrics that a run's health is judged by, whatever stretch of time the charts show.
+"""The metrics that health checks use, whatever time range the charts show.
 
-The last hour finely, and all before it coarsely: enough to say since when something has been so. Home, the
-job screen and ``bt-tui health`` read the same, so that they say the same.
+The last hour is read at a fine resolution and everything before it at a coarse one, enough to find the
+start of a problem. Home, the job screen and ``bt-tui health`` all use them, so that their results agree.
 """
 
 from __future__ import annotations
@@ -24,32 +24,30 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.readers.session import Session
 
 VITALS_SPAN = timedelta(minutes=65)
-"""Four times the window in which a disk is seen to fill (``HealthRules.disk_window_s``), and a little."""
+"""A little more than four times the window for detecting a filling disk (``HealthRules.disk_window_s``)."""
 VITALS_STEP_S = 60
 VITALS_INTERVAL_S = 20.0
 CLOCK_SKEW = timedelta(minutes=5)
 
 FINE_POINTS = 90
-"""Points kept of each series of the last hour, however long a run is watched …"""
+"""Maximum number of points per series for the last hour, however long a run is watched."""
 HISTORY_POINTS = 240
-"""… and of the time before it …"""
+"""Maximum number of points per series for the time before the last hour."""
 HISTORY_POINTS_OF_MANY = 60
-"""… of a job with more than ``FEW_NODES`` nodes."""
+"""The same for a job with more than ``FEW_NODES`` nodes."""
 FEW_NODES = 8
 
 
 def history_points(job: TrainingJob) -> int:
-    """How many samples of each series are read of the time before the last hour."""
     return HISTORY_POINTS if (job.node_count or 1) <= FEW_NODES else HISTORY_POINTS_OF_MANY
 
 
 def vitals_fold(job: TrainingJob) -> MetricsFold:
-    """An empty fold for a job's vitals, of bounded space."""
     return MetricsFold(max_points=FINE_POINTS + history_points(job), step_s=VITALS_STEP_S, reduction="mean")
 
 
 async def read_earlier(client: TrainingClient, job: TrainingJob, now: datetime) -> JobMetrics | None:
-    """The samples before the last hour, coarsely; None for a job that is younger. Raises RequestError."""
+    """Read samples before the last hour at a coarse resolution; None for a newer job. Raises RequestError."""
     end = now - VITALS_SPAN
     if job.created_at is None or job.created_at >= end:
         return None
@@ -62,7 +60,7 @@ async def read_earlier(client: TrainingClient, job: TrainingJob, now: datetime) 
 async def read_recent(
     client: TrainingClient, job: TrainingJob, now: datetime, span: timedelta = VITALS_SPAN
 ) -> JobMetrics:
-    """The samples of the last hour, or of another span up to now. Raises RequestError."""
+    """Read the samples of the last hour, or of another time range up to now. Raises RequestError."""
     return await client.metrics.get(
         job.project_id,
         job.id,
@@ -73,7 +71,7 @@ async def read_recent(
 
 
 async def read_vitals(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
-    """Both, once. Raises RequestError."""
+    """Read both the last hour and the time before, once. Raises RequestError."""
     fold = vitals_fold(job)
     earlier, recent = await asyncio.gather(read_earlier(client, job, now), read_recent(client, job, now))
     if earlier is not None:
@@ -86,7 +84,8 @@ async def follow_vitals(
 ) -> None:
     """Call ``take`` with every new snapshot until the job ends. Raises RequestError.
 
-    One request in twenty seconds beside those of the charts. A finished job has no health: nothing is asked.
+    It makes one request every twenty seconds, in addition to those of the charts. A finished job is not
+    checked, so nothing is requested.
     """
     if job.is_finished:
         return
@@ -110,22 +109,21 @@ def _millis(moment: datetime) -> int:
 
 
 UNKNOWN_AGE = timedelta(days=7)
-"""How far back to read for a job whose creation time the server does not tell."""
+"""Time range to read if the server does not provide the job's creation time."""
 METRICS = "metrics"
-"""The name of that part in ``RunReading.unread``."""
+"""Key of the metrics in ``RunReading.unread``."""
 LINES_AT_ONCE = 250
-"""Lines folded in one turn of the event loop."""
+"""Lines to fold per turn of the event loop."""
 
 OnPart = Callable[[float | None, int], object]
-"""Hears how much of the log has been read (0–1, None where unknown), and how many lines."""
+"""Called with the fraction of the log read (0–1, None if unknown) and the number of lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
-    """A run as it was read, how many lines its log had, and how many stretches could not be read.
+    """A run, with the number of lines and of unreadable time ranges in its log.
 
-    ``unread`` are the parts beside the log that the server was asked for in vain, by name, and why: what is
-    said of the run is said without them.
+    ``unread`` maps parts other than the log that could not be read to the error; the run lacks them.
     """
 
     run: RunSnapshot
@@ -135,12 +133,12 @@ class RunReading:
 
 
 def beginning_of(job: TrainingJob, now: datetime) -> datetime:
-    """From when on a job may have lines."""
+    """Return the earliest time at which a job may have lines."""
     return now - UNKNOWN_AGE if job.created_at is None else job.created_at - CLOCK_SKEW
 
 
 async def checkpoints_of(client: TrainingClient, job: TrainingJob) -> tuple[Checkpoint, ...] | None:
-    """A job's checkpoints; None where the server does not list them."""
+    """Return a job's checkpoints; None if the server does not list them."""
     try:
         return tuple(await client.checkpoints.list(job.project_id, job.id))
     except (ErrorAnswer, InvalidAnswer) as error:
@@ -150,7 +148,7 @@ async def checkpoints_of(client: TrainingClient, job: TrainingJob) -> tuple[Chec
 
 
 async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext | None:
-    """A job's changes of status; None for whoever may not read them."""
+    """Return a job's status changes; None if they cannot be read, which not everybody may."""
     try:
         return await client.jobs.queue_context(job.id)
     except (ErrorAnswer, InvalidAnswer):
@@ -158,7 +156,7 @@ async def history_of(client: TrainingClient, job: TrainingJob) -> QueueContext |
 
 
 async def vitals_of(client: TrainingClient, job: TrainingJob, now: datetime) -> MetricsSnapshot:
-    """What health is judged by (of a finished job: what the server chooses). Raises RequestError."""
+    """Return the metrics for health checks (for a finished job: the server's choice). Raises RequestError."""
     if not job.is_finished:
         return await read_vitals(client, job, now)
     answer = await client.metrics.get(job.project_id, job.id)
@@ -178,13 +176,13 @@ async def read_run(
     own_prices: Mapping[str, float] | None = None,
     on_part: OnPart | None = None,
 ) -> RunReading:
-    """Read a run's log from ``since`` (default: its beginning) to now, and what else is known of it.
+    """Read a run's log from ``since`` (default: its beginning) to now, and all other data about it.
 
-    ``patterns`` read the lines of the user's own trainers, ``own_prices`` come before the listed ``prices``.
-    ``stream`` chooses whose progress counts (``ProgressFold.choose``). The metrics are read where
-    ``with_vitals``, or where nothing else tells how many nodes there are.
-    Raises RequestError; parts that a server does not have are left out. Metrics that it fails to answer do
-    not hide what the log tells: they are named in ``RunReading.unread``.
+    ``patterns`` parse the lines of custom trainers, ``own_prices`` take precedence over the listed
+    ``prices``. ``stream`` selects the source of progress (``ProgressFold.choose``). The metrics are read
+    if ``with_vitals``, or if nothing else gives the number of nodes. Raises RequestError; parts that a
+    server does not have are left out. If the metrics fail, the log is still returned, with the error in
+    ``RunReading.unread``.
     """
     now = datetime.now(UTC)
     fold = ProgressFold(max_points=max_points, patterns=patterns)
@@ -234,9 +232,10 @@ def run_snapshot(
     price_per_minute: float | None,
     failing: frozenset[str] = frozenset(),
 ) -> RunSnapshot:
-    """The run as of ``now``, all of whose log so far is in the fold.
+    """Return the run as of ``now``, assuming that the fold has all of its log so far.
 
-    Clocks are taken to agree: one look cannot tell a clock that is behind from samples that have stopped.
+    The clocks are assumed to agree: a single response cannot distinguish a clock offset from samples that
+    have stopped.
     """
     return RunSnapshot(
         job=job,
@@ -257,7 +256,7 @@ def run_snapshot(
 
 
 async def fold_in_slices(fold: ProgressFold, lines: Sequence[LogLine]) -> None:
-    """Fold lines, letting whoever else is on the event loop have a turn now and then."""
+    """Fold lines in slices, yielding to the event loop between them."""
     for start in range(0, len(lines), LINES_AT_ONCE):
         fold.add(lines[start : start + LINES_AT_ONCE])
         await asyncio.sleep(0)
@@ -270,20 +269,20 @@ async def _nothing() -> None:
 async def _noting(
     unread: dict[str, RequestError], part: str, reading: Awaitable[MetricsSnapshot]
 ) -> MetricsSnapshot | None:
-    """What is read; None, and a note of the error, where the server answers something else."""
+    """Await ``reading``; on an error response, record it in ``unread`` and return None."""
     try:
         return await reading
     except (ErrorAnswer, InvalidAnswer) as error:
-        if isinstance(error, Unauthorized) and error.status == 401:  # the key itself is refused
+        if isinstance(error, Unauthorized) and error.status == 401:  # The key itself is invalid.
             raise
-        if not isinstance(error, NotFound):  # a server without that part has nothing to hide
+        if not isinstance(error, NotFound):  # A server without that route has no such data to miss.
             unread[part] = error
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """How much of a log was read: lines, stretches that could not be, and whether it is all of it."""
+    """Totals of a log reading: lines, unreadable time ranges, and whether it is complete."""
 
     line_count: int
     gap_count: int
@@ -299,7 +298,7 @@ async def read_log(
     on_part: OnPart | None = None,
     most_lines: int | None = None,
 ) -> LogReading:
-    """Fold a job's log from ``start`` to now, up to ``most_lines`` of it. Raises RequestError."""
+    """Fold a job's log from ``start`` to now, up to ``most_lines`` lines. Raises RequestError."""
     lines = gaps = 0
     stream = client.logs.history(job.project_id, job.id, start=start)
     async with aclosing(stream) as batches:

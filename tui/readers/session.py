@@ -1,4 +1,4 @@
-"""The dashboard's one client, what it says of the connection, and the changes that people ask for."""
+"""The dashboard's client, the state of its connection, and the changes that users request."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tui.analysis.connection import Connection, Refusal
 from tui.text.sanitize import inert
 
 CHECK_S = 8.0
-"""A server that says nothing for so long is not there."""
+"""Timeout of the connection check: a server silent for this long counts as unreachable."""
 LONGEST_WAIT_S = 2.0
-"""Before a request is sent again: somebody is looking at the screen."""
+"""Maximum delay before a retry, since a user is waiting."""
 
 
 class Session:
     """A client and its connection state.
 
-    ``on_connection`` is called with the new state whenever it changes in more than the time of the
-    last answer. ``read_only_by`` names the setting that forbids changes, if one does.
+    ``on_connection`` is called with the state after every request event. ``read_only_by`` names the
+    setting that forbids changes, if any.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Session:
         self._on_connection = on_connection
         retry = RetryPolicy(cap_s=LONGEST_WAIT_S)
         self.polling = retry.for_polling()
-        """For what is asked again and again: a request that hangs must not hold Home up."""
+        """The retry policy for polling: a request that hangs must not block Home."""
         self.client = TrainingClient(
             remote,
             clock=self.clock,
@@ -53,27 +53,26 @@ class Session:
 
     @property
     def remote(self) -> Remote:
-        """Whom the client talks to."""
         return self.client.remote
 
     @property
     def place(self) -> str:
-        """What people call the remote: its name, or the host where it has none of its own."""
+        """Display name of the remote: its name, or its host if it has none."""
         remote = self.remote
         named = remote.name and remote.name != ENVIRONMENT_REMOTE
         return inert(remote.name if named else urlsplit(remote.api_url).netloc)
 
     def secrets(self) -> tuple[str, ...]:
-        """What no message may hold: the key, and a login's tokens."""
+        """Return the secrets that no message may contain: the key, and a login's tokens."""
         remote = self.remote
         keys = [remote.key.get_secret_value()] if remote.key else []
         return tuple(filter(None, keys + (remote.login.secrets() if remote.login else [])))
 
     def asked_in_vain(self, what: str, error: RequestError) -> None:
-        """A feed did not get what it keeps asking for ("the log"), for a reason that will not just pass.
+        """Record that a feed cannot get ``what`` ("the log") because of a lasting error.
 
-        Screens that show it say so, until ``got`` is told the same. Of errors that pass by themselves the
-        connection's own state tells.
+        Screens that show this data mark it as stale until ``got`` is called for it. Temporary errors are
+        covered by the connection's own state.
         """
         if error.retryable:
             if self.connection.refusals:
@@ -82,7 +81,7 @@ class Session:
             self._change(self.connection.refused(Refusal(what, inert(str(error)), self.clock.now())))
 
     def got(self, what: str) -> None:
-        """The feed got it, or ends."""
+        """Record that the feed got ``what``, or has ended."""
         if self.connection.refusals or self.connection.troubles:
             self._change(self.connection.forgotten(what))
 
@@ -95,39 +94,33 @@ class Session:
             self._on_connection(self.connection)
 
     async def stop_job(self, job: TrainingJob) -> TrainingJob:
-        """Stop a job; raises the client's errors."""
         return await self.client.jobs.stop(job.project_id, job.id)
 
     async def recreate_job(self, job: TrainingJob) -> TrainingJob:
-        """Start a new job of the same configuration; raises the client's errors."""
         return await self.client.jobs.recreate(job.project_id, job.id)
 
     async def delete_job(self, job: TrainingJob) -> None:
-        """Delete a job for good; raises the client's errors."""
         await self.client.jobs.delete(job.project_id, job.id)
 
     async def find_job(self, job_id: str) -> TrainingJob:
-        """The job of that id, whatever its project; raises the client's errors."""
         return await self.client.jobs.find(job_id)
 
     def job_link(self, job: TrainingJob) -> str:
-        """The job's page in the browser."""
         return self.client.job_link(job.project_id, job.id)
 
     def say_no_more(self) -> None:
-        """Another session is shown from now on: what becomes of this one's requests is no news."""
+        """Detach the listener, because another session is now shown."""
         self._on_connection = None
 
     def speak(self, on_connection: Callable[[Connection], None]) -> None:
-        """The one that is shown is this one from now on: tell how it stands, and all changes."""
+        """Attach the listener and send it the current state."""
         self._on_connection = on_connection
         on_connection(self.connection)
 
     async def check(self) -> None:
-        """Ask once whether there is a server that takes the key; raises the client's errors if not."""
-        with suppress(NotFound, BadRequest, RateLimited):  # these are answers, too
+        """Check once that the server responds and accepts the key; raises the client's errors if not."""
+        with suppress(NotFound, BadRequest, RateLimited):  # These are responses, too.
             await self.client.projects.list(retry=RetryPolicy(max_attempts=1, silence_s=CHECK_S))
 
     async def aclose(self) -> None:
-        """Close the client."""
         await self.client.aclose()

@@ -1,1 +1,1 @@
-"""One folder a screen: the screen, its stylesheet and the widgets only it uses."""
+"""Screens of the dashboard: each with its stylesheet and the widgets that only it uses."""

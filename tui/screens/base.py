@@ -1,4 +1,4 @@
-"""A question over a screen that is answered once, however often its answer is given."""
+"""Base class of dialogs; a dialog is answered once, even if its keys are pressed twice."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ Answer = TypeVar("Answer")
 
 
 class Question(ModalScreen[Answer], Generic[Answer]):
-    """A modal screen whose ``dismiss`` closes itself alone.
+    """A modal screen whose ``dismiss`` closes only the screen itself.
 
-    Keys typed ahead (enter twice) reach a field or a button before the first of them is dealt with. Textual
-    would close whatever is on top by the second, the last screen among them, which ends the app.
+    Keys typed ahead (Enter twice) reach a field or a button before the first one is processed. Textual
+    would then close whatever screen is on top, possibly the last one, which ends the app.
     """
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
-        """Close with this answer; nothing, if this is not the screen on top (any more)."""
+        """Close with this answer; do nothing if this screen is no longer on top."""
         if self.app.screen is not self:
             return AwaitComplete()
         return super().dismiss(result)
 
 
 class AppScreen(Screen[None]):
-    """A screen of its own; the app hands it the connection's state, and the downloads'.
+    """Base class of full screens; the app passes in the state of the connection and of the downloads.
 
-    ``SCOPES`` are those whose actions it owns, beside ``Scope.SCREEN``, which all own. A screen with tabs
-    overrides ``scopes`` to name those that work now; keys of different tabs may then mean different things.
+    ``SCOPES`` are the scopes whose actions the screen owns, in addition to ``Scope.SCREEN``, which every
+    screen owns. A screen with tabs overrides ``scopes`` to return those active now, so that a key can
+    mean different things on different tabs.
     """
 
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
@@ -50,27 +51,27 @@ class AppScreen(Screen[None]):
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
-    """Findings that nobody wants to hear of for a while: a job's id and the finding's key."""
+    """Snoozed findings, as pairs of a job's id and the finding's key."""
 
     def validate_connection(self, connection: Connection) -> Connection:
-        """Nobody wants to hear here that something is old which another screen shows."""
+        """Hide staleness of data that only other screens show."""
         return connection.seen_by(self.ASKS_FOR)
 
     def on_unmount(self) -> None:
-        """What this screen held is no longer used."""
+        """Unfreeze the garbage collector, so that its next full collection frees the screen's objects."""
         look_through_everything()
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
-        """Give actions other keys, by their ids; before the screen is shown."""
+        """Rebind actions, by their ids. Call this before the screen is shown."""
         self._bindings = rebound(self._bindings, changes)
         self._key_changes = changes
 
     def key_for(self, action_id: str) -> str:
-        """The key of the action ``scope.id`` as it is now, written for people."""
+        """Return the current key of the action ``scope.id``, formatted for display."""
         return key_for(action_id, self._key_changes)
 
     def key_before(self, action_id: str) -> str:
-        """The same, to stand right before what was typed: ``/llama``, but ``f7 llama``."""
+        """Return `key_for(action_id)` to put right before typed text: ``/llama``, but ``f7 llama``."""
         key = self.key_for(action_id)
         return key if len(key) == 1 and not key.isalnum() else f"{key} "
 
@@ -80,9 +81,10 @@ class AppScreen(Screen[None]):
         return self.SCOPES
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Refuse the actions of scopes that do not work now, so that a key reaches the one that does.
+        """Refuse actions of inactive scopes, so that the key reaches the action that is active.
 
-        In a field the keys that open one are letters.
+        While an input has the focus, keys that open an input are refused too, because they are letters to
+        type.
         """
         own = [one for one in actions_of(*self.SCOPES) if one.id == action]
         if isinstance(self.focused, Input) and any(one.opens_field for one in own):
@@ -90,11 +92,11 @@ class AppScreen(Screen[None]):
         return not own or any(one.scope in self.scopes for one in own)
 
     def type_into(self, field: Input) -> None:
-        """Give the field the keyboard now: ``focus`` of a widget waits a turn, and loses what is typed."""
+        """Focus `field` at once; ``Widget.focus`` defers to the next message and would lose keys."""
         self.set_focus(field)
 
 
 def key_on(widget: Widget, action_id: str) -> str:
-    """The key of an action as the screen of the widget has it, written for people."""
+    """Return the key of an action on the widget's screen, formatted for display."""
     screen = widget.screen
     return screen.key_for(action_id) if isinstance(screen, AppScreen) else key_for(action_id, {})

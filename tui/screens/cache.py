@@ -1,4 +1,4 @@
-"""What a project's cache holds, and what takes the room."""
+"""The contents of a project's cache, and the directories that use the most space."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import Span
 
 BIGGEST = 6
-"""Directories named at a glance, as far as there is room."""
+"""Maximum number of directories listed in the summary line, space permitting."""
 BIGGEST_CELLS = 34
 _UNTELLING = re.compile(r"[0-9a-f]{8,}|snapshots|blobs|refs|data")
 BY_SIZE = Order(SortKey.SIZE, descending=True)
@@ -45,7 +45,7 @@ MakeFeed = Callable[..., CacheFeed]
 
 
 class CacheScreen(TreeScreen):
-    """The cache of one project; ``feed_with`` makes the feed that reads it."""
+    """The cache of one project; ``feed_with`` creates the feed that reads it."""
 
     CSS_PATH = "cache.tcss"
     SCOPES = (Scope.CACHE,)
@@ -54,21 +54,20 @@ class CacheScreen(TreeScreen):
     snapshot: var[CacheSnapshot] = var(CacheSnapshot())
 
     class CacheChanged(Message):
-        """The feed knows more."""
+        """The feed has newer data."""
 
         def __init__(self, snapshot: CacheSnapshot) -> None:
             super().__init__()
             self.snapshot = snapshot
 
     def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
-        """``project`` is its name, as the server has it; ``now_s`` the wall clock in epoch seconds."""
+        """Create the screen; ``project`` is a name from the server, ``now_s`` is in epoch seconds."""
         super().__init__()
         self._now_s = now_s
         self._project = inert(project)
         self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CacheChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        """Header, what takes the room, the tree, and what to say instead."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(CacheScreen.connection)
         yield WrappedText(id="stale")
@@ -79,10 +78,9 @@ class CacheScreen(TreeScreen):
         yield StatusFooter().data_bind(CacheScreen.connection)
 
     def on_mount(self) -> None:
-        """Start the feed; it ends with the screen."""
         self.tree_view.focus()
         self._show(None, self.snapshot)
-        self.set_interval(10.0, self._show_header)  # its age goes on
+        self.set_interval(10.0, self._show_header)  # the header shows an age
         self.run_worker(self._feed.run(), name="cache feed", group="feed", exit_on_error=False)
 
     @on(CacheChanged)
@@ -90,12 +88,11 @@ class CacheScreen(TreeScreen):
         self.snapshot = message.snapshot
 
     def watch_snapshot(self, before: CacheSnapshot, snapshot: CacheSnapshot) -> None:
-        """Show what is known now."""
         if self.is_mounted:
             self._show(before, snapshot)
 
     def _show(self, before: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
-        """Loading, none, empty and failing are four sights; old data stays, marked, when a call fails."""
+        """Distinguish loading, no cache, an empty cache and an error; keep and mark old data on errors."""
         if before is None or before.entries is not snapshot.entries:
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
@@ -151,17 +148,16 @@ class CacheScreen(TreeScreen):
     # Actions
 
     def action_refresh(self) -> None:
-        """Ask the server now."""
         self._feed.refresh()
 
     def action_back(self) -> None:
-        """Out of the filter, then out of the screen."""
+        """Close the filter, then the screen."""
         if not self.leave_filter():
             self.app.pop_screen()
 
 
 def _telling_name(tree: FileTree, node: int) -> str:
-    """What people call a directory: of a hub's snapshot, the model's name."""
+    """Return a directory's display name: for a Hugging Face Hub snapshot, the model's name."""
     while _UNTELLING.fullmatch(tree.names[node]) and tree.parents[node] != ROOT:
         node = tree.parents[node]
     return tree.names[node]

@@ -1,4 +1,4 @@
-"""The columns of the capacity screen: GPUs by type and team, and the jobs that wait for them or hold them."""
+"""Columns of the capacity screen: GPUs by type and team, and the jobs that hold or wait for them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CROWDED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class CapacityLine:
-    """A row, and how many GPUs of its type are waited for."""
+    """A capacity row and the number of GPUs of its type that jobs are waiting for."""
 
     row: CapacityRow
     waited_for: int
@@ -166,7 +166,7 @@ WORDS = {
 
 
 class CapacityScreen(AppScreen):
-    """The capacity of a remote; ``feed_with`` makes the feed that keeps it fresh."""
+    """The GPU capacity of a remote; ``feed_with`` creates the feed that keeps it fresh."""
 
     CSS_PATH = "capacity.tcss"
     SCOPES = (Scope.CAPACITY,)
@@ -176,14 +176,13 @@ class CapacityScreen(AppScreen):
     all_types: var[bool] = var(True, init=False)
 
     class CapacityChanged(Message):
-        """The feed knows more."""
+        """The feed has newer data."""
 
         def __init__(self, snapshot: CapacityView) -> None:
             super().__init__()
             self.snapshot = snapshot
 
         def can_replace(self, message: Message) -> bool:
-            """Only the newest counts."""
             return isinstance(message, CapacityScreen.CapacityChanged)
 
     def __init__(self, place: str, feed_with: MakeFeed) -> None:
@@ -192,7 +191,6 @@ class CapacityScreen(AppScreen):
         self._feed = feed_with(publish=lambda snapshot: self.post_message(self.CapacityChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        """Header, GPUs, jobs, and what to say instead."""
         yield FactLine(id="header", essential=2)
         yield ConnectionNotice().data_bind(CapacityScreen.connection)
         yield WrappedText(id="stale")
@@ -203,10 +201,9 @@ class CapacityScreen(AppScreen):
         yield StatusFooter().data_bind(CapacityScreen.connection)
 
     def on_mount(self) -> None:
-        """Start the feed; it ends with the screen."""
         self._show()
         self._jobs.focus()
-        self.set_interval(5.0, self._show_header)  # its age goes on
+        self.set_interval(5.0, self._show_header)  # the header shows an age
         self.run_worker(self._feed.run(), name="capacity feed", group="feed", exit_on_error=False)
 
     @property
@@ -222,11 +219,9 @@ class CapacityScreen(AppScreen):
         self.snapshot = message.snapshot
 
     def watch_snapshot(self) -> None:
-        """Show what is known now."""
         self._show()
 
     def watch_all_types(self) -> None:
-        """Other jobs."""
         self._show_jobs()
 
     @on(RowTable.Highlighted, "#gpus")
@@ -234,7 +229,7 @@ class CapacityScreen(AppScreen):
         self._show_jobs()
 
     def _show(self) -> None:
-        """Loading, none, forbidden, absent and failing are different sights; old data stays, marked."""
+        """Distinguish loading, empty, forbidden, unsupported and failed; keep and mark old data."""
         view = self.snapshot
         refresh = self.key_for("screen.refresh")
         self._show_header()
@@ -292,30 +287,25 @@ class CapacityScreen(AppScreen):
     # Actions
 
     def action_open_job(self) -> None:
-        """Open the job under the cursor."""
         row = self._jobs.cursor_row
         if row is not None:
             self.post_message(OpenJobRequested(row.job))
 
     def action_other_table(self) -> None:
-        """From one table to the other."""
         to_jobs = not self._jobs.has_focus or not self._gpus.rows
         (self._jobs if to_jobs else self._gpus).focus()
 
     def action_every_type(self) -> None:
-        """Jobs of one type, or of all."""
+        """Toggle between jobs of the selected GPU type and all jobs."""
         self.all_types = not self.all_types
 
     def action_export(self) -> None:
-        """Save what is shown."""
         tables = [capacity_table(self.snapshot.rows), queue_table(self.snapshot)]
         kept = [table for table in tables if table.rows]
         self.post_message(ExportRequested("capacity and queue", kept, ("capacity",)))
 
     def action_refresh(self) -> None:
-        """Ask the server now."""
         self._feed.refresh()
 
     def action_back(self) -> None:
-        """Out of the screen."""
         self.app.pop_screen()

@@ -1,4 +1,4 @@
-"""The columns of the table of finals: what it is, and one for each run."""
+"""Column definitions for the comparison table: a marker, a title, and one column per run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ RUN_CELLS = 16
 
 
 def columns_of(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
-    """A sign for what differs, the title, and the runs in their order; the last go first for want of room."""
+    """Return the columns: difference marker, title, then the runs in order.
+
+    Where space is short, the last runs are hidden first.
+    """
     runs = [
         Column(f"run-{place}", name, partial(_value, place), width=RUN_CELLS, flex=1, keep=len(names) - place)
         for place, name in enumerate(names)
@@ -85,7 +88,7 @@ AXIS_WORDS: dict[Axis, str] = {"step": "by step", "elapsed": "since each start",
 
 @dataclass(frozen=True, slots=True)
 class CompareView:
-    """What is shown: which x axis, which part of it, and how lines are drawn."""
+    """View options: x axis, visible range, and how the curves are drawn."""
 
     axis: Axis = "step"
     window: Window = field(default_factory=Window)
@@ -96,17 +99,17 @@ class CompareView:
 
 
 Source = tuple[str, str | None, ProgressSnapshot | None, QueueContext | None]
-"""What a run's curves are made of: its id and name, what the log told, and when it began."""
+"""Inputs of a run's curves: id, name, progress from the log, and queue context (for the start time)."""
 
 
 class CurveMaker:
-    """Makes the charts of runs; lines of runs that did not change stay the same objects."""
+    """Builds the comparison charts; curves of unchanged runs stay the same objects."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[Measure, Axis], tuple[tuple[Source, ...], tuple[Series, ...]]] = {}
 
     def lines(self, runs: Sequence[ComparedRun], measure: Measure, axis: Axis) -> tuple[Series, ...]:
-        """The curves of all runs."""
+        """Return the curves of all runs."""
         made_of: tuple[Source, ...] = tuple(
             (
                 one.job.id,
@@ -130,7 +133,10 @@ class CurveMaker:
         return kept
 
     def charts(self, runs: Sequence[ComparedRun], view: CompareView) -> list[ChartData]:
-        """Loss, eval loss and throughput, of those that any run tells."""
+        """Return charts of loss, eval loss and throughput.
+
+        Measures that no run reports are left out, except the loss.
+        """
         found = []
         reach = self.reach(runs, view.axis)
         for measure in MEASURES:
@@ -157,7 +163,7 @@ class CurveMaker:
         return found
 
     def reach(self, runs: Sequence[ComparedRun], axis: Axis) -> tuple[float, float]:
-        """The first and last x of all curves."""
+        """Return the first and last x of all curves."""
         lines = [line for measure in MEASURES for line in self.lines(runs, measure, axis)]
         first = min((line.times[0] for line in lines), default=0.0)
         last = max((line.times[-1] for line in lines), default=1.0)
@@ -165,7 +171,10 @@ class CurveMaker:
 
 
 def _title(measure: str, lines: Sequence[Series]) -> str:
-    """What is drawn, in short: the legend needs the room. A single line has none: its run is named here."""
+    """Return a short title, to leave room for the legend.
+
+    A single curve has no legend, so the title names its run.
+    """
     return f"{measure} of {lines[0].name}" if len(lines) == 1 else measure
 
 
@@ -181,7 +190,7 @@ PAN_SHARE = 0.5
 
 
 class CompareRunsScreen(AppScreen):
-    """Several runs; ``feed_with`` makes the feed that reads them."""
+    """Comparison of several runs; ``feed_with`` creates the feed that reads them."""
 
     CSS_PATH = "compare.tcss"
     SCOPES = (Scope.COMPARE,)
@@ -195,14 +204,13 @@ class CompareRunsScreen(AppScreen):
     differing_only: var[bool] = var(False, init=False)
 
     class RunsChanged(Message):
-        """The feed knows more."""
+        """The feed has newer data."""
 
         def __init__(self, runs: tuple[ComparedRun, ...]) -> None:
             super().__init__()
             self.runs = runs
 
         def can_replace(self, message: Message) -> bool:
-            """Only the newest counts."""
             return isinstance(message, CompareRunsScreen.RunsChanged)
 
     def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
@@ -212,7 +220,6 @@ class CompareRunsScreen(AppScreen):
         self._feed = feed_with(publish=lambda runs: self.post_message(self.RunsChanged(runs)))
 
     def compose(self) -> ComposeResult:
-        """Header, charts, and the table of finals."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(CompareRunsScreen.connection)
         yield WrappedText(id="problem")
@@ -221,7 +228,6 @@ class CompareRunsScreen(AppScreen):
         yield StatusFooter().data_bind(CompareRunsScreen.connection)
 
     def on_mount(self) -> None:
-        """Start the feed; it ends with the screen."""
         self._show()
         self.query_one(RowTable).focus()
         self.run_worker(self._feed.run(), name="comparison", group="feed", exit_on_error=False)
@@ -232,27 +238,24 @@ class CompareRunsScreen(AppScreen):
 
     @property
     def ordered(self) -> tuple[ComparedRun, ...]:
-        """The runs, the one to compare with first."""
+        """The runs in display order, the base of the comparison first."""
         return (*self.runs[self.base :], *self.runs[: self.base])
 
-    # What is shown
+    # Current state
 
     def watch_runs(self) -> None:
-        """More is known."""
         self._show()
 
     def watch_view(self) -> None:
-        """Looked at in another way."""
         self._show_header()
         self._show_charts()
 
     def watch_differing_only(self) -> None:
-        """Some lines, or all."""
         self._show_header()
         self._show_table()
 
     async def watch_base(self) -> None:
-        """Another run comes first: other columns."""
+        """Rebuild the table, because its columns follow the order of the runs."""
         finals = self.query_one("#finals")
         had_focus = self.query_one(RowTable).has_focus
         await finals.remove_children()
@@ -263,7 +266,6 @@ class CompareRunsScreen(AppScreen):
         self._show()
 
     def watch_layout_shown(self, layout: Layout) -> None:
-        """Charts, table, or both."""
         for name in LAYOUTS:
             self.set_class(name == layout, f"-only-{name}")
         self.query_one("#charts" if layout == "charts" else RowTable).focus()
@@ -310,7 +312,7 @@ class CompareRunsScreen(AppScreen):
         self.query_one("#header", FactLine).set_facts(facts, essential)
 
     def _show_problem(self) -> None:
-        """Runs that are gone, failed or told nothing are named; the others are compared all the same."""
+        """List runs that are gone, failed or log no progress; the others are compared anyway."""
         said, again = [], self.key_for("screen.refresh")
         for one, name in zip(self.runs, labels(self.runs), strict=True):
             if one.state == "gone":
@@ -335,10 +337,10 @@ class CompareRunsScreen(AppScreen):
         self.query_one(RowTable).set_rows(kept)
 
     def on_resize(self) -> None:
-        """More columns may fit, or fewer; what fits, the layout knows afterwards."""
+        """Update the header after the layout, which determines how many columns fit."""
         self.call_after_refresh(self._show_header)
 
-    # The mouse on the charts
+    # Mouse on the charts
 
     @on(Zoomed)
     def _zoomed(self, message: Zoomed) -> None:
@@ -368,41 +370,35 @@ class CompareRunsScreen(AppScreen):
     # Actions
 
     def action_x_axis(self) -> None:
-        """The next x axis, all of it."""
+        """Switch to the next x axis and reset the zoom."""
         axis = AXES[(AXES.index(self.view.axis) + 1) % len(AXES)]
         self.view = replace(self.view, axis=axis, window=Window(), cursor=None)
 
     def action_next_chart(self) -> None:
-        """Another chart first."""
         self.query_one(ChartDeck).next()
 
     def action_layout(self) -> None:
-        """Charts and table, charts, table."""
+        """Cycle through charts and table, charts only, table only."""
         self.layout_shown = LAYOUTS[(LAYOUTS.index(self.layout_shown) + 1) % len(LAYOUTS)]
 
     def action_smoothing(self) -> None:
-        """Smoother; after the smoothest, as it is."""
+        """Switch to the next smoothing level; after the strongest, turn smoothing off."""
         place = SMOOTHINGS.index(self.view.smoothing)
         self.view = replace(self.view, smoothing=SMOOTHINGS[(place + 1) % len(SMOOTHINGS)])
 
     def action_log_scale(self) -> None:
-        """Logarithmic or plain."""
         self.view = replace(self.view, log=not self.view.log)
 
     def action_zoom_in(self) -> None:
-        """Closer."""
         self._zoom(1 / ZOOM_STEP, self.view.cursor)
 
     def action_zoom_out(self) -> None:
-        """Wider."""
         self._zoom(ZOOM_STEP, self.view.cursor)
 
     def action_pan_back(self) -> None:
-        """Half a window back."""
         self._pan(-PAN_SHARE)
 
     def action_pan_on(self) -> None:
-        """Half a window on."""
         self._pan(PAN_SHARE)
 
     def _pan(self, share: float) -> None:
@@ -411,15 +407,14 @@ class CompareRunsScreen(AppScreen):
         self.view = replace(self.view, window=self.view.window.panned(share * (end - start), *reach))
 
     def action_next_base(self) -> None:
-        """Compare with the next run."""
+        """Make the next run the base of the comparison."""
         self.base = (self.base + 1) % max(1, len(self.runs))
 
     def action_only_differing(self) -> None:
-        """Only what differs, or all."""
         self.differing_only = not self.differing_only
 
     def action_export(self) -> None:
-        """Save the table, the curves, or both, as they are shown."""
+        """Save what is shown: the table, the curves, or both."""
         tables = []
         if self.layout_shown != "charts":
             tables.append(comparison_table(self.ordered))
@@ -430,11 +425,11 @@ class CompareRunsScreen(AppScreen):
         )
 
     def action_refresh(self) -> None:
-        """Try again what failed."""
+        """Retry failed runs."""
         self._feed.refresh()
 
     def action_back(self) -> None:
-        """Out of the reading, then out of the screen."""
+        """Remove the chart cursor, then close the screen."""
         if self.view.cursor is not None:
             self.view = replace(self.view, cursor=None)
         else:

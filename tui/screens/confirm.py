@@ -1,4 +1,4 @@
-"""A question that names its object; "no" has the focus."""
+"""A confirmation dialog that names its object and focuses "no"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.widgets.text_panel import WrappedText
 
 
 class ConfirmScreen(Question[bool]):
-    """Answers True only to an explicit yes."""
+    """A confirmation dialog; the result is True only after an explicit yes."""
 
     CSS_PATH = "confirm.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -33,7 +33,6 @@ class ConfirmScreen(Question[bool]):
         self._no = no
 
     def compose(self) -> ComposeResult:
-        """The question, what follows from a yes, and two buttons."""
         with Vertical(id="box"):
             yield WrappedText(inert_lines(self._question), id="question")
             yield WrappedText(inert_lines(self._consequence), id="consequence")
@@ -42,7 +41,7 @@ class ConfirmScreen(Question[bool]):
                 yield Button(f"{self._no} (n)", id="no", compact=True)
 
     def on_mount(self) -> None:
-        """A stray enter must do no harm."""
+        """Focus the safe choice, so that an accidental Enter does no harm."""
         self.query_one("#no", Button).focus()
 
     @on(Button.Pressed)
@@ -50,5 +49,4 @@ class ConfirmScreen(Question[bool]):
         self.dismiss(event.button.id == "yes")
 
     def action_answer(self, answer: bool) -> None:
-        """Leave with that answer."""
         self.dismiss(answer)

@@ -1,4 +1,4 @@
-"""The columns of the two tables: downloads, and the files of one."""
+"""Columns of the two tables: downloads, and the files of one download."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
 
 
 def _file_name(file: FileProgress) -> list[Span]:
-    """The name, then where it is: files are told apart by their names, seldom by their folders."""
+    """Return the name, then the folder: file names are more distinctive than their folders."""
     folder, _, name = file.name.rpartition("/")
     return [(inert(name or file.path.name), "plain"), (f"  {inert(folder)}" if folder else "", "muted")]
 
@@ -130,7 +130,7 @@ NAMES_SHOWN = 4
 
 
 class WhereScreen(Question[Path | None]):
-    """Answers with a folder, or None."""
+    """Dialog for the target folder of a download; the result is None if the user cancels."""
 
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
@@ -142,7 +142,6 @@ class WhereScreen(Question[Path | None]):
         self._folder = folder
 
     def compose(self) -> ComposeResult:
-        """What is to be downloaded, and a field for the folder."""
         with Vertical(id="box"):
             yield WrappedText(inert_lines(f"Download {self._title}"), id="question")
             yield WrappedText(inert_lines(self._about), id="about")
@@ -153,7 +152,6 @@ class WhereScreen(Question[Path | None]):
                 yield Button("Cancel (esc)", id="no", compact=True)
 
     def on_mount(self) -> None:
-        """The proposal can be taken as it is."""
         self.query_one("#folder", Input).focus()
 
     @on(Input.Submitted)
@@ -179,7 +177,7 @@ class WhereScreen(Question[Path | None]):
             self.query_one("#problem", WrappedText).update(problem)
 
     def _problem_with(self, typed: str) -> Path | str:
-        """The folder that was typed, or what is wrong with it."""
+        """Return the typed folder as an absolute path, or an error message."""
         if not typed:
             return "A folder is needed; . is the one you are in."
         try:
@@ -191,12 +189,11 @@ class WhereScreen(Question[Path | None]):
         return folder.absolute()
 
     def action_leave(self) -> None:
-        """No download."""
         self.dismiss(None)
 
 
 class ExistingScreen(Question[ExistingChoice | None]):
-    """Answers what becomes of files that are there already and differ."""
+    """Dialog that asks what to do with existing files of different content: skip, overwrite, or keep both."""
 
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -214,7 +211,6 @@ class ExistingScreen(Question[ExistingChoice | None]):
         self._names = tuple(names)
 
     def compose(self) -> ComposeResult:
-        """The files, and the choices."""
         number = len(self._names)
         shown = [inert(name) for name in self._names[:NAMES_SHOWN]]
         if number > NAMES_SHOWN:
@@ -230,7 +226,7 @@ class ExistingScreen(Question[ExistingChoice | None]):
                 yield Button("Cancel (esc)", id="cancel", compact=True)
 
     def on_mount(self) -> None:
-        """A stray enter must do no harm."""
+        """Focus the safe choice, so that an accidental Enter does no harm."""
         self.query_one("#skip", Button).focus()
 
     @on(Button.Pressed)
@@ -238,7 +234,6 @@ class ExistingScreen(Question[ExistingChoice | None]):
         self.action_choose(event.button.id or "")
 
     def action_choose(self, choice: str) -> None:
-        """Leave with that choice."""
         choices: dict[str, ExistingChoice] = {"skip": "skip", "overwrite": "overwrite", "rename": "rename"}
         self.dismiss(choices.get(choice))
 
@@ -251,14 +246,13 @@ NOTHING = (
 
 
 class DownloadsScreen(AppScreen):
-    """The downloads above, the files of the one under the cursor below."""
+    """All downloads above, the files of the selected one below."""
 
     CSS_PATH = "downloads.tcss"
     SCOPES = (Scope.DOWNLOADS,)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(*SCOPES, Scope.SCREEN)
 
     def compose(self) -> ComposeResult:
-        """Header, the two tables, and what to say of the one under the cursor."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(DownloadsScreen.connection)
         yield RowTable(TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True)
@@ -268,12 +262,10 @@ class DownloadsScreen(AppScreen):
         yield StatusFooter().data_bind(DownloadsScreen.connection)
 
     def on_mount(self) -> None:
-        """The downloads have the keyboard."""
         self.query_one("#transfers").focus()
         self._show()
 
     def watch_downloads(self, before: Transfers, downloads: Transfers) -> None:
-        """Show how far they are."""
         if self.is_running and self.query("#transfers"):
             self._show()
             if len(downloads.items) > len(before.items):
@@ -314,7 +306,8 @@ class DownloadsScreen(AppScreen):
         if item is None:
             return
         self.query_one("#files", RowTable).set_rows(item.files)
-        files = f"{files_words(len(item.files))}, " if item.files else ""  # not listed yet, or never
+        # the files are not listed yet, or never will be
+        files = f"{files_words(len(item.files))}, " if item.files else ""
         lead = f"{files}{bytes_iec(item.size_bytes)} → "
         about = Text(
             lead + middle(inert(item.folder), max(LEAST_FOLDER_CELLS, self.size.width - 2 - len(lead)))
@@ -335,13 +328,12 @@ class DownloadsScreen(AppScreen):
     # Actions
 
     def action_cancel_download(self) -> None:
-        """Stop the one under the cursor."""
         item = self._chosen
         if item is not None and item.is_under_way:
             self.post_message(CancelDownloadRequested(item.id))
 
     def action_retry_download(self) -> None:
-        """Go on with the one under the cursor."""
+        """Retry or resume the download under the cursor."""
         item = self._chosen
         if item is None:
             return
@@ -351,19 +343,17 @@ class DownloadsScreen(AppScreen):
             self.notify("There is nothing to try again: it goes on, or has arrived.")
 
     def action_copy_folder(self) -> None:
-        """Copy where it goes."""
         item = self._chosen
         if item is not None:
             self.post_message(CopyRequested(item.folder, "folder"))
 
     def action_clear_finished(self) -> None:
-        """Take what has ended off the list."""
         self.post_message(ClearDownloadsRequested())
 
     def action_refresh(self) -> None:
-        """Nothing to ask for: the list is this machine's own."""
+        """Redraw only: the list is local, so there is no server to ask."""
         self._show()
 
     def action_back(self) -> None:
-        """Out of the screen; downloads go on."""
+        """Close the screen; downloads continue."""
         self.app.pop_screen()

@@ -1,4 +1,4 @@
-"""Asks where to save tables, and saves them."""
+"""The dialog that asks where to save tables, and saves them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tui.widgets.text_panel import WrappedText
 
 
 class ExportScreen(Question[tuple[Path, ...]]):
-    """Answers with the files that were written; none if nothing was."""
+    """Export dialog; the result is the files written, empty if the user cancels."""
 
     CSS_PATH = "export.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
@@ -36,7 +36,6 @@ class ExportScreen(Question[tuple[Path, ...]]):
         self._replaceable: Path | None = None
 
     def compose(self) -> ComposeResult:
-        """What is saved, and a field for the file."""
         rows = sum(len(table.rows) for table in self._tables)
         with Vertical(id="box"):
             yield WrappedText(f"Save {inert(self._what)}", id="question")
@@ -52,7 +51,6 @@ class ExportScreen(Question[tuple[Path, ...]]):
                 yield Button("Cancel (esc)", id="no", compact=True)
 
     def on_mount(self) -> None:
-        """The proposal can be taken as it is."""
         self.query_one("#file", Input).focus()
 
     @on(Input.Changed)
@@ -91,5 +89,4 @@ class ExportScreen(Question[tuple[Path, ...]]):
         self.query_one("#problem", WrappedText).update(problem)
 
     def action_leave(self) -> None:
-        """Save nothing."""
         self.dismiss(())

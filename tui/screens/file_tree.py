@@ -1,4 +1,4 @@
-"""What the screens of a file tree share: Cache, and Files of a checkpoint."""
+"""Base of the screens that show a file tree: the cache, and the files of a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from tui.widgets.tones import Span
 
 
 class TreeScreen(AppScreen):
-    """A screen of one tree, walked, sorted, and filtered by what is typed into ``#filter``.
+    """A screen with one tree that can be navigated, sorted, and filtered by ``#filter``.
 
-    Its first scope has the actions. Beside the tree it composes ``#filter`` and ``#stale``.
+    Its first scope must own the actions. Subclasses compose ``#filter`` and ``#stale`` in addition to the
+    tree.
     """
 
     @property
     def tree_view(self) -> FileTreeView:
-        """The tree."""
+        """The tree widget."""
         return self.query_one(FileTreeView)
 
     def show_stale(self, error: str, asked: str) -> None:
-        """Say above the tree why it is the last known one; nothing without ``error``."""
+        """Show above the tree that it is stale, and why; without ``error``, hide the notice."""
         stale = self.query_one("#stale", WrappedText)
         stale.display = bool(error)
         again = self.key_for("screen.refresh")
         stale.update(f"✗ Not {asked} anew: {error} What you see is the last known; {again} asks again.")
 
     def filter_facts(self) -> list[list[Span]]:
-        """The filter, and how much fits it; nothing where none is set."""
+        """Return the filter and the number and size of matching files; empty without a filter."""
         rows = self.tree_view.rows
         if rows is None or rows.matches is None or not self.tree_view.pattern:
             return []
@@ -45,10 +46,10 @@ class TreeScreen(AppScreen):
         ]
 
     def path_under_cursor(self) -> str | None:
-        """What ``copy_path`` copies."""
+        """Return the path that ``copy_path`` copies."""
         return self.tree_view.cursor_path
 
-    # The filter
+    # Filter
 
     @on(Input.Changed, "#filter")
     def _filter_typed(self, event: Input.Changed) -> None:
@@ -60,7 +61,7 @@ class TreeScreen(AppScreen):
         self.tree_view.focus()
 
     def leave_filter(self) -> bool:
-        """Forget the filter; False when there is none."""
+        """Clear and close the filter; return False if there is none."""
         field = self.query_one("#filter", Input)
         if not (field.has_class("-open") or field.value):
             return False
@@ -72,29 +73,23 @@ class TreeScreen(AppScreen):
     # Actions
 
     def action_open_node(self) -> None:
-        """Open or close what is under the cursor."""
         self.tree_view.choose()
 
     def action_open_below(self) -> None:
-        """Open everything below."""
         self.tree_view.open_below()
 
     def action_filter(self) -> None:
-        """Type a filter."""
         field = self.query_one("#filter", Input)
         field.add_class("-open")
         self.type_into(field)
 
     def action_sort(self) -> None:
-        """The next order."""
         self.tree_view.set_order(self.tree_view.order.next())
 
     def action_reverse_sort(self) -> None:
-        """The other way round."""
         self.tree_view.set_order(self.tree_view.order.reversed())
 
     def action_copy_path(self) -> None:
-        """Copy the path under the cursor."""
         path = self.path_under_cursor()
         if path is not None:
             self.post_message(CopyRequested(path, "path"))

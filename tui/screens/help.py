@@ -1,4 +1,4 @@
-"""Help: every key of the screen underneath, straight from the table of actions."""
+"""Help screen: all keys of the screen below, generated from the action table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOVING = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys that work here; any of esc, q, ? leaves."""
+    """The keys that work on the current screen; esc, q or ? closes it."""
 
     CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,7 +44,7 @@ class HelpScreen(ModalScreen[None]):
         self._changes = changes or {}
 
     def compose(self) -> ComposeResult:
-        """A table a scope."""
+        """Yield one table per scope."""
         with Vertical(id="box"):
             yield Static(Text("Keys"), id="title")
             with VerticalScroll(id="keys"):
@@ -68,5 +68,4 @@ class HelpScreen(ModalScreen[None]):
         return table
 
     def action_scroll(self, lines: int) -> None:
-        """Scroll by that many lines."""
         self.query_one("#keys", VerticalScroll).scroll_relative(y=lines, animate=False)

@@ -1,4 +1,4 @@
-"""What a screen is, asked without loading the screens that nobody has opened yet."""
+"""Checks for the kind of a screen, without importing screens that have not been opened yet."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def shows(screen: Screen[Any] | None, scope: Scope) -> bool:
-    """Whether actions of that scope are the screen's own."""
+    """Return True if the screen owns the actions of that scope."""
     return scope in getattr(screen, "SCOPES", ())
 
 
 def is_job_screen(screen: Screen[Any] | None) -> TypeGuard[JobScreen]:
-    """Whether it shows a job."""
+    """Return True if the screen is a job screen."""
     return shows(screen, Scope.JOB)

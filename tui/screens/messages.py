@@ -1,4 +1,4 @@
-"""What screens ask of the app. Screens never act on the server themselves."""
+"""Messages by which screens ask the app to act. Screens never change anything on the server themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tui.text.sanitize import inert, sanitize_lines
 
 
 class OpenJobRequested(Message):
-    """Show this job."""
+    """Request to show a job."""
 
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class OpenJobRequested(Message):
 
 
 class StopJobRequested(Message):
-    """Stop this job, after asking."""
+    """Request to stop a job, after confirmation."""
 
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class StopJobRequested(Message):
 
 
 class RecreateJobRequested(Message):
-    """Start a new job like this one, after asking."""
+    """Request to start a new job like this one, after confirmation."""
 
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class RecreateJobRequested(Message):
 
 
 class BatchRequested(Message):
-    """Do this to these jobs, after asking."""
+    """Request to run an action on several jobs, after confirmation."""
 
     def __init__(self, verb: Verb, jobs: Sequence[TrainingJob]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class BatchRequested(Message):
 
 
 class BookmarkRequested(Message):
-    """Set a bookmark on this job, or take it away."""
+    """Request to toggle the bookmark of a job."""
 
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ class BookmarkRequested(Message):
 
 
 class NewJobRequested(Message):
-    """Submit a new job."""
+    """Request to submit a new job."""
 
 
 class JobSubmitted(Message):
-    """The job was just created."""
+    """A job was created."""
 
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class JobSubmitted(Message):
 
 
 class DeployRequested(Message):
-    """Deploy checkpoints of this job; of any, if none is named. ``run`` is what is known of the job."""
+    """Request to deploy checkpoints of a job, or of any job if none is given. ``run`` has its known state."""
 
     def __init__(
         self, job: TrainingJob | None, checkpoint: str | None = None, run: RunSnapshot | None = None
@@ -84,9 +84,10 @@ class DeployRequested(Message):
 
 
 class CopyRequested(Message):
-    """Put ``text`` on the clipboard, sanitized; ``what`` names it in the toast.
+    """Request to copy ``text`` to the clipboard, sanitized; ``what`` names it in the toast.
 
-    One line unless ``lines``: a line end in an id or a path would run in the shell that it is pasted into.
+    Copies a single line unless ``lines`` is set: a line break in an id or a path would run in the shell
+    it is pasted into.
     """
 
     def __init__(self, text: str, what: str, *, lines: bool = False) -> None:
@@ -96,7 +97,7 @@ class CopyRequested(Message):
 
 
 class BrowserRequested(Message):
-    """Open the job's page in the browser."""
+    """Request to open the job's page in the browser."""
 
     def __init__(self, job: TrainingJob) -> None:
         super().__init__()
@@ -104,7 +105,7 @@ class BrowserRequested(Message):
 
 
 class OpenCacheRequested(Message):
-    """Show the cache of this project."""
+    """Request to show the cache of a project."""
 
     def __init__(self, project_id: str, name: str) -> None:
         super().__init__()
@@ -113,7 +114,7 @@ class OpenCacheRequested(Message):
 
 
 class OpenProjectRequested(Message):
-    """Show the jobs of this project, on Home."""
+    """Request to show the jobs of a project on Home."""
 
     def __init__(self, project_id: str) -> None:
         super().__init__()
@@ -121,7 +122,7 @@ class OpenProjectRequested(Message):
 
 
 class OpenCheckpointRequested(Message):
-    """Show the files of this checkpoint."""
+    """Request to show the files of a checkpoint."""
 
     def __init__(self, job: TrainingJob, checkpoint: Checkpoint) -> None:
         super().__init__()
@@ -130,7 +131,7 @@ class OpenCheckpointRequested(Message):
 
 
 class DownloadRequested(Message):
-    """Download this, after asking where to."""
+    """Request to download files, after asking for the folder."""
 
     def __init__(self, wanted: Wanted) -> None:
         super().__init__()
@@ -138,19 +139,18 @@ class DownloadRequested(Message):
 
 
 class DownloadsChanged(Message):
-    """The downloads have moved on."""
+    """The progress or the list of downloads has changed."""
 
     def __init__(self, downloads: Transfers) -> None:
         super().__init__()
         self.downloads = downloads
 
     def can_replace(self, message: Message) -> bool:
-        """Only the newest counts."""
         return isinstance(message, DownloadsChanged)
 
 
 class CancelDownloadRequested(Message):
-    """Stop the download of this id; what has arrived is kept."""
+    """Request to cancel a download; the data received so far is kept."""
 
     def __init__(self, transfer_id: str) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class CancelDownloadRequested(Message):
 
 
 class RetryDownloadRequested(Message):
-    """Go on with the download of this id."""
+    """Request to resume a download."""
 
     def __init__(self, transfer_id: str) -> None:
         super().__init__()
@@ -166,11 +166,11 @@ class RetryDownloadRequested(Message):
 
 
 class ClearDownloadsRequested(Message):
-    """Forget the downloads that have ended."""
+    """Request to remove finished downloads from the list."""
 
 
 class RunJudged(Message):
-    """What was found of this run; ``settled`` once enough of it is known to tell what is new."""
+    """Findings of a run; ``settled`` is True once enough is known to recognize new ones."""
 
     def __init__(self, run: RunSnapshot, *, settled: bool) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class RunJudged(Message):
 
 
 class FleetJudged(Message):
-    """What was found of all jobs."""
+    """Findings of all jobs."""
 
     def __init__(self, fleet: FleetSnapshot) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class FleetJudged(Message):
 
 
 class SnoozeRequested(Message):
-    """Be silent about these findings of a job for a while; if all of them are snoozed, no longer."""
+    """Request to snooze these findings of a job, or to end the snooze if all of them are snoozed."""
 
     def __init__(self, job: TrainingJob, findings: tuple[Finding, ...]) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ class SnoozeRequested(Message):
 
 
 class CompareCheckpointsRequested(Message):
-    """Show these two checkpoints side by side."""
+    """Request to compare two checkpoints side by side."""
 
     def __init__(self, job: TrainingJob, left: CheckpointFacts, right: CheckpointFacts) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class CompareCheckpointsRequested(Message):
 
 
 class CompareJobsRequested(Message):
-    """Show these jobs side by side, the first being the one to compare with."""
+    """Request to compare jobs side by side; the first is the baseline."""
 
     def __init__(self, jobs: Sequence[TrainingJob]) -> None:
         super().__init__()
@@ -214,11 +214,14 @@ class CompareJobsRequested(Message):
 
 
 class CapacityRequested(Message):
-    """Show how many GPUs there are, and who waits for them."""
+    """Request to show GPU capacity and the queue."""
 
 
 class ExportRequested(Message):
-    """Save tables to a file, after asking where; ``what`` names them, ``names`` make the file's name."""
+    """Request to save tables to a file, after asking for the path.
+
+    ``what`` names the tables, ``names`` form the file name.
+    """
 
     def __init__(self, what: str, tables: Sequence[ExportTable], names: Sequence[str]) -> None:
         super().__init__()
@@ -228,7 +231,7 @@ class ExportRequested(Message):
 
 
 class FilesSaved(Message):
-    """These files were written where ``landing`` said; a browser gets them as downloads."""
+    """Files were written to the path from ``landing``; a browser receives them as downloads."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         super().__init__()

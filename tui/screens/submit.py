@@ -1,4 +1,4 @@
-"""The values that go before the config's own."""
+"""The fields that override values of the config."""
 
 from __future__ import annotations
 
@@ -47,10 +47,9 @@ NUMBERS = frozenset({"node_count", "priority"})
 
 
 class OverrideFields(Vertical):
-    """A field for each override; an empty one leaves the config's value alone, which it shows faintly."""
+    """Fields for the overrides; an empty field keeps the config's value, which is its placeholder."""
 
     def compose(self) -> ComposeResult:
-        """A line a field."""
         for name, label in FIELDS:
             with Horizontal(classes="field"):
                 yield Label(label)
@@ -64,7 +63,7 @@ class OverrideFields(Vertical):
                 )
 
     def show(self, project: TrainingProject) -> None:
-        """Show the values that hold where a field is empty."""
+        """Show the config's values as placeholders."""
         job = project.job
         spec = job.compute.accelerator
         gpu = spec.accelerator if spec is not None else None
@@ -80,13 +79,12 @@ class OverrideFields(Vertical):
             self.query_one(f"#{name}", Input).placeholder = inert(value) or "as the config says"
 
     def clear(self) -> None:
-        """Forget everything typed."""
         for name, _label in FIELDS:
             self.query_one(f"#{name}", Input).value = ""
 
     @property
     def overrides(self) -> Overrides:
-        """What was typed; only fields that were filled."""
+        """The typed values; empty fields are left out."""
         typed = {name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS}
         return Overrides(
             job_name=typed["job_name"] or None,
@@ -109,7 +107,7 @@ SHOWN_NAMES = 4
 
 
 def facts(project: TrainingProject, plan: ArchivePlan | None) -> list[tuple[str, str]]:
-    """Name and value of everything that a reader should check before money is spent."""
+    """Return name and value of everything to check before spending money."""
     return [(name, inert(value)) for name, value in _facts(project, plan) if value]
 
 
@@ -137,7 +135,7 @@ def _facts(project: TrainingProject, plan: ArchivePlan | None) -> Iterator[tuple
 
 
 def hardware(job: TrainingJob) -> str:
-    """``2 nodes × 8 H100, spot``, or cores and memory of a CPU job."""
+    """Return the hardware, like ``2 nodes × 8 H100, spot``, or cores and memory of a CPU job."""
     compute = job.compute
     spec = compute.accelerator
     if spec is not None and spec.accelerator is not None:
@@ -183,7 +181,7 @@ PHASES = {"archiving": "Packing the files", "uploading": "Uploading", "creating"
 
 
 class SubmitScreen(AppScreen):
-    """Shows a ``SubmissionSnapshot``; its stages are the screen's classes."""
+    """Shows a ``SubmissionSnapshot``; the current stage is a CSS class of the screen."""
 
     CSS_PATH = "submit.tcss"
     SCOPES = (Scope.SUBMIT,)
@@ -200,7 +198,6 @@ class SubmitScreen(AppScreen):
             self.snapshot = snapshot
 
         def can_replace(self, message: Message) -> bool:
-            """Only the newest counts."""
             return isinstance(message, SubmitScreen.SubmissionChanged)
 
     def __init__(self, feed_with: MakeFeed, place: str) -> None:
@@ -209,7 +206,7 @@ class SubmitScreen(AppScreen):
         self._feed = feed_with(lambda snapshot: self.post_message(self.SubmissionChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        """All stages; the snapshot's decides which are seen."""
+        """Yield the widgets of all stages; CSS shows those of the current stage."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(SubmitScreen.connection)
         yield WrappedText(id="error")
@@ -233,7 +230,6 @@ class SubmitScreen(AppScreen):
         yield StatusFooter().data_bind(SubmitScreen.connection)
 
     def on_mount(self) -> None:
-        """Look for configs."""
         self.watch_snapshot(self.snapshot)
         self.query_one("#path").focus()
         self.run_worker(self._feed.look_around(), name="search for configs", exit_on_error=False)
@@ -243,7 +239,6 @@ class SubmitScreen(AppScreen):
         self.snapshot = message.snapshot
 
     def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:
-        """Show the stage and what it knows."""
         before = next((name for name in STAGES if self.has_class(f"-{name}")), "")
         stage = {"loading": "choosing", "submitted": "submitting"}.get(snapshot.stage, snapshot.stage)
         for name in STAGES:
@@ -317,7 +312,7 @@ class SubmitScreen(AppScreen):
         bar = self.query_one("#bar", ProgressBar)
         bar.update(total=progress.total_bytes or None, progress=progress.done_bytes)
 
-    # What people do
+    # User actions
 
     @on(RowTable.Selected, "#configs")
     def _config_chosen(self, message: RowTable.Selected) -> None:
@@ -325,7 +320,7 @@ class SubmitScreen(AppScreen):
 
     @on(Input.Submitted, "#path")
     def _path_typed(self, event: Input.Submitted) -> None:
-        """Enter takes what was typed; with nothing typed, the config under the list's cursor."""
+        """Load the typed path; if it is empty, load the config under the list's cursor."""
         chosen = self.query_one("#configs", RowTable).cursor_key
         if event.value.strip():
             self._load(Path(event.value.strip()))
@@ -333,7 +328,7 @@ class SubmitScreen(AppScreen):
             self._load(Path(chosen))
 
     def on_key(self, event: events.Key) -> None:
-        """From the path the arrow keys lead into the list."""
+        """Move from the path to the list with the arrow keys."""
         if event.key in ("down", "up") and self.focused is self.query_one("#path"):
             event.stop()
             table = self.query_one("#configs", RowTable)
@@ -348,7 +343,7 @@ class SubmitScreen(AppScreen):
     @on(Input.Submitted, "#fields Input")
     @on(Input.Blurred, "#fields Input")
     def _field_left(self) -> None:
-        if self.snapshot.stage == "reviewing":  # fields also lose the focus when their stage is over
+        if self.snapshot.stage == "reviewing":  # fields also lose the focus when their stage ends
             self._review()
 
     @work(name="review", group="review", exclusive=True, exit_on_error=False)
@@ -360,7 +355,7 @@ class SubmitScreen(AppScreen):
         self.action_submit()
 
     def action_submit(self) -> None:
-        """Submit the job; warnings are asked about first."""
+        """Submit the job; if there are warnings, ask first."""
         snapshot = self.snapshot
         if not snapshot.can_submit or snapshot.project is None:
             errors = [found for found in snapshot.findings if found.severity == "error"]
@@ -385,14 +380,14 @@ class SubmitScreen(AppScreen):
         await self._feed.submit()
 
     def action_refresh(self) -> None:
-        """Look for configs again, or review again."""
+        """Search for configs again, or review again."""
         if self.snapshot.stage == "reviewing":
             self._review()
         elif self.snapshot.stage == "choosing":
             self.run_worker(self._feed.look_around(), name="search for configs", exit_on_error=False)
 
     def action_back(self) -> None:
-        """From the review to the choice, from the choice out; an upload is not left behind by accident."""
+        """Go back from the review to the choice, else close; an upload cannot be left."""
         if self.snapshot.stage == "reviewing":
             self._feed.choose_again()
             self.query_one("#path").focus()
@@ -403,7 +398,7 @@ class SubmitScreen(AppScreen):
 
 
 def _short(path: Path) -> str:
-    """Relative to the working directory where that is shorter."""
+    """Return the path relative to the working directory, if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

@@ -1,4 +1,4 @@
-"""No remote is configured: offer the demo, the local emulator, or say how to log in."""
+"""The screen shown if no remote is configured: offers the demo, the emulator, or how to log in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tui.widgets.choice_list import ChoiceList
 
 
 class WelcomeChoice(StrEnum):
-    """What a newcomer can ask for."""
+    """Choices on the welcome screen."""
 
     DEMO = "demo"
     EMULATOR = "emulator"
@@ -59,7 +59,7 @@ HOW_TO_LOG_IN = """\
 
 
 class WelcomeScreen(Screen[None]):
-    """Three ways on; the app ends with the choice, and the command acts on it."""
+    """Offers three choices; the app exits with the choice and the command acts on it."""
 
     CSS_PATH = "welcome.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(Scope.SCREEN)
@@ -69,7 +69,7 @@ class WelcomeScreen(Screen[None]):
         self._reason = reason
 
     def compose(self) -> ComposeResult:
-        """The choices, and room for the answer to the third."""
+        """Yield the choices, and the login instructions for the third one."""
         with VerticalScroll(id="box", can_focus=False):
             yield Static(Text("bt-tui"), id="name")
             yield Static(Text("The cockpit of Baseten Training in your terminal."), id="claim")
@@ -85,7 +85,6 @@ class WelcomeScreen(Screen[None]):
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        """The first choice is one key away."""
         self.query_one("#choices", OptionList).focus()
 
     @on(OptionList.OptionSelected)
@@ -98,5 +97,5 @@ class WelcomeScreen(Screen[None]):
             self.app.exit(choice)
 
     def action_back(self) -> None:
-        """From the explanation back to the choices."""
+        """Return from the instructions to the choices."""
         self.query_one("#box").remove_class("-login")

@@ -1,4 +1,4 @@
-"""Where the configuration file is. Imports nothing that costs time: headless commands ask on every start."""
+"""Location of the configuration file. Imports nothing slow: headless commands use it at every start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ APPLICATION = "bt-tui"
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
-    """The one file: ``BT_TUI_CONFIG``, else ``config.toml`` in the platform's place for configuration."""
+    """Return the settings file: ``BT_TUI_CONFIG``, else ``config.toml`` in the platform's config folder."""
     given = environ.get(CONFIG_VARIABLE, "").strip()
     if given:
         return Path(given).expanduser()
@@ -33,14 +33,14 @@ SCHEMA = Path(__file__).with_name("model.py")
 
 @dataclass(frozen=True, slots=True)
 class CheckedSettings:
-    """What a good file says of where to connect, and by which line it forbids changes; empty: it does not."""
+    """The cached settings: the remote, and the origin of the read-only setting (empty if it is off)."""
 
     remote: str | None
     read_only_by: str
 
 
 def stamp_of(environ: Mapping[str, str]) -> str | None:
-    """What changes whenever the file, the variables that count or the program does; None without a file."""
+    """Return a hash of the file, the relevant variables and the program; None without a file."""
     path = config_path(environ)
     try:
         file, program = path.stat(), SCHEMA.stat()
@@ -59,7 +59,7 @@ def stamp_of(environ: Mapping[str, str]) -> str | None:
 
 
 def recall(stamp: str | None) -> CheckedSettings | None:
-    """What was kept for this stamp; None if there is nothing, or nothing that can be read."""
+    """Return the settings cached for this stamp; None if there are none or they cannot be read."""
     if stamp is None:
         return None
     try:
@@ -73,7 +73,7 @@ def recall(stamp: str | None) -> CheckedSettings | None:
 
 
 def keep(stamp: str | None, settings: CheckedSettings) -> None:
-    """Keep them for the next start, if that can be; ``stamp`` was made before the file was read."""
+    """Cache the settings if possible; ``stamp`` must be from before the file was read."""
     if stamp is None:
         return
     content = json.dumps({"stamp": stamp, "settings": asdict(settings)}).encode()

@@ -1,4 +1,4 @@
-"""On which line of a TOML file each setting stands; tomllib does not say."""
+"""Finds the line of each setting in a TOML file, which tomllib does not report."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ KeyPath = tuple[str | int, ...]
 
 
 def lines_of(text: str) -> dict[KeyPath, int]:
-    """Line numbers (from 1) by path, of a text that is well-formed; tables have the line of their heading.
+    """Return line numbers (from 1) by path for a valid text; a table has the line of its header.
 
-    Each statement is found by asking tomllib whether it is whole yet, so that no rule of TOML is written
-    twice. An element of an array of tables has its index in the path.
+    Statements are found by asking tomllib if the text is complete yet, so that no TOML rule is
+    duplicated. An element of an array of tables has its index in the path.
     """
     found: dict[KeyPath, int] = {}
     table: KeyPath = ()
@@ -44,7 +44,6 @@ def lines_of(text: str) -> dict[KeyPath, int]:
 
 
 def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of a path, or of the nearest table around it."""
     for length in range(len(path), 0, -1):
         if path[:length] in found:
             return found[path[:length]]
@@ -52,7 +51,6 @@ def line_of(found: Mapping[KeyPath, int], path: KeyPath) -> int | None:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each heading or assignment with the line on which it begins."""
     pending, begin = "", 0
     for number, line in enumerate(text.splitlines(), start=1):
         if not pending and (not line.strip() or line.lstrip().startswith("#")):
@@ -77,7 +75,7 @@ def _heading(parsed: dict[str, Any]) -> tuple[KeyPath, bool]:
 
 
 def _within(table: KeyPath, arrays: Mapping[KeyPath, int]) -> KeyPath:
-    """A table below an array of tables belongs to its newest element."""
+    """Add the index of the newest element for a table below an array of tables."""
     for length in range(len(table) - 1, 0, -1):
         if table[:length] in arrays:
             return (*table[:length], arrays[table[:length]], *table[length:])
@@ -99,12 +97,12 @@ SAYS_NO = frozenset({"0", "no", "off", "false"})
 
 
 def variable_of(setting: str) -> str:
-    """``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
+    """Return the variable of a setting: ``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
     return PREFIX + setting.upper().replace(".", "_")
 
 
 def setting_names() -> Iterator[tuple[str, Any]]:
-    """Every setting's dotted name and type; a table of free keys is one setting."""
+    """Yield every setting's dotted name and type; a table with free keys counts as one setting."""
     for name, setting in Configuration.model_fields.items():
         kind: Any = setting.annotation
         if hasattr(kind, "model_fields"):
@@ -118,7 +116,7 @@ def setting_names() -> Iterator[tuple[str, Any]]:
 
 
 def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the variables set, as nested tables, and the origin of each setting; empty ones say nothing."""
+    """Return the variables' values as nested tables, and each setting's origin; skip empty variables."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting, kind in setting_names():
@@ -136,7 +134,7 @@ def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict
 
 
 def _value(raw: str, kind: Any) -> Any:
-    """A text as it is; anything else as TOML has it, or, if it is not that, as a text that is refused."""
+    """Return text settings unchanged and parse others as TOML; unparsable text is returned to be rejected."""
     if kind is bool:
         return True if raw.lower() in _SAYS_YES else False if raw.lower() in SAYS_NO else raw
     if "str" in str(kind) and "list" not in str(kind) and "dict" not in str(kind) and "set" not in str(kind):
@@ -158,7 +156,7 @@ Tree = dict[str, Any]
 
 
 class ConfigurationBroken(Exception):
-    """The settings cannot be used; ``problems`` say where and why, and its text all of it."""
+    """The settings are invalid; ``problems`` has the places and reasons, the message all of them."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__(as_lines(problems))
@@ -167,7 +165,7 @@ class ConfigurationBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in force, and where each came from: ``default``, ``FILE:LINE``, a variable, a flag."""
+    """The effective settings and the origin of each: ``default``, ``FILE:LINE``, a variable or a flag."""
 
     configuration: Configuration = field(default_factory=Configuration.model_construct)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -175,18 +173,16 @@ class Loaded:
     problems: tuple[Problem, ...] = ()
 
     def origin(self, setting: str, table: str = "") -> str:
-        """Where a setting came from, as in ``theme.name``; else where the table around it did."""
         return self.origins.get(setting) or self.origins.get(table, DEFAULT)
 
     def is_given(self, setting: str) -> bool:
-        """Whether anybody set it."""
         return setting in self.origins
 
 
 def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
-    """The settings in force. ``flags`` are by setting, those not given left out or None.
+    """Load the settings. ``flags`` are by setting; those not given are omitted or None.
 
-    Raises ConfigurationBroken, with every problem of file and environment.
+    Raises ConfigurationBroken with every problem in the file and the environment.
     """
     path = config_path(environ)
     values, origins, problems = _of_file(path, required=bool(environ.get(CONFIG_VARIABLE, "").strip()))
@@ -202,16 +198,17 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
             origins[setting] = f"flag --{setting.rpartition('.')[2].replace('_', '-')}"
     try:
         configuration = _validated(values)
-    except ValidationError as error:  # what is right alone may be wrong together
+    except ValidationError as error:  # values that are valid on their own may conflict
         wheres = [origins.get(".".join(map(str, path_of(one))), "settings") for one in _errors(error)]
         raise ConfigurationBroken(problems_of(_errors(error), Configuration, wheres)) from None
     return Loaded(configuration, origins, path)
 
 
 def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Loaded:
-    """The settings in force; the defaults, with the problems and the flags, where they cannot be used.
+    """Load the settings; if they are invalid, use the defaults with the flags, and keep the problems.
 
-    A mistake elsewhere never lifts ``readonly``: that stays in force from settings that cannot be used.
+    ``readonly`` stays in force even if the settings cannot be used, so a mistake elsewhere never lifts
+    it.
     """
     try:
         return load(environ, flags)
@@ -230,7 +227,7 @@ def load_or_defaults(environ: Mapping[str, str], flags: Mapping[str, Any] | None
 
 
 def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
-    """The place that seems to ask for ``readonly`` in settings that cannot be read; empty: none does."""
+    """Return where invalid settings appear to set ``readonly``; empty if they do not."""
     variable = variable_of(READONLY)
     said = environ.get(variable, "").strip().lower()
     if said:
@@ -248,12 +245,11 @@ def _forbidden_by(path: Path, environ: Mapping[str, str]) -> str:
 
 
 def check_file(path: Path) -> list[Problem]:
-    """What is wrong with a file; nothing for a good one."""
     return _of_file(path, required=True)[2]
 
 
 def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[Problem]]:
-    """Values, origins and problems of the file; a file that need not be there may be absent."""
+    """Return values, origins and problems of the file; it may be absent unless `required`."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
@@ -285,7 +281,7 @@ def _of_file(path: Path, *, required: bool) -> tuple[Tree, dict[str, str], list[
 
 
 def _line(lines: Mapping[tuple[str | int, ...], int], path: tuple[str | int, ...]) -> int:
-    """The line of a setting; an action's id may be one key in quotes, or two with a dot between them."""
+    """Return a setting's line; an action id may be one quoted key or two keys joined by a dot."""
     if path[:1] == ("keys",) and len(path) > 1 and path not in lines:
         path = ("keys", *str(path[1]).split("."))
     return line_of(lines, path) or 1
@@ -315,9 +311,10 @@ def _problems_of_environment(values: Tree, origins: Mapping[str, str]) -> list[P
 
 
 def _validated(values: Tree) -> Configuration:
-    """By way of JSON, whose strict mode takes lists for tuples and tables for dataclasses, and no more.
+    """Validate as JSON, whose strict mode only converts lists to tuples and tables to dataclasses.
 
-    Defaults need no check: most people have set nothing, and building the checks takes time at every start.
+    Defaults are not validated: most users set nothing, and building the validators takes time at every
+    start.
     """
     if not values:
         return Configuration.model_construct()
@@ -336,7 +333,7 @@ def _nested(setting: str, value: Any) -> Tree:
 
 
 def _merge(into: Tree, over: Tree) -> None:
-    """Put the values of one tree over another's, table by table."""
+    """Merge `over` into `into` table by table; values of `over` win."""
     for key, value in over.items():
         known = into.get(key)
         if isinstance(known, dict) and isinstance(value, dict):

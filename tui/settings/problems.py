@@ -1,4 +1,4 @@
-"""Whether keys that a person gives to actions exist, and mean one thing only wherever they work."""
+"""Checks that configured keys exist and that each has a single meaning wherever it works."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ JOB_TABS: tuple[tuple[Scope, ...], ...] = (
     (Scope.CHECKPOINTS,),
     (),
 )
-"""What works on each tab of the job screen, beside what works on all; a test compares it with the screen."""
+"""Scopes of each tab of the job screen, besides those common to all tabs; a test compares them."""
 
 EVERYWHERE = (Scope.SCREEN, Scope.APP)
 MOVING = frozenset({"up", "down", "j", "k", "pageup", "pagedown", "ctrl+c"})
-"""Keys that lists and logs need for themselves."""
+"""Keys reserved for moving in lists and logs."""
 
 _MODIFIERS = re.compile(r"(?:(?:ctrl|shift|alt|super|hyper|meta)\+)*")
 _NAMED = frozenset({"enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end"}) | {
@@ -43,16 +43,15 @@ _TEXTUAL_NAMES = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Where textual's name of a character is not its Unicode name."""
+"""Characters whose textual name differs from their Unicode name."""
 
 
 def action_ids() -> list[str]:
-    """Every action as ``scope.id``."""
     return [f"{action.scope}.{action.id}" for action in ACTIONS]
 
 
 def key_name(key: str) -> str | None:
-    """Textual's name of a key as people write it (``?`` → ``question_mark``); None if there is none."""
+    """Return textual's name of a key as users write it (``?`` → ``question_mark``); None if unknown."""
     modifiers = _MODIFIERS.match(key)
     prefix = modifiers.group() if modifiers else ""
     name = key[len(prefix) :]
@@ -73,17 +72,17 @@ def key_name(key: str) -> str | None:
 
 
 def key_names(keys: str) -> list[str | None]:
-    """The keys of a list separated by commas; a comma itself is ``comma``."""
+    """Split a comma-separated list of keys into textual names; a comma itself is ``comma``."""
     return [key_name(key.strip()) for key in keys.split(",")]
 
 
 def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
-    """By action id, the keys as textual names them, separated by commas. Expects keys without problems."""
+    """Return comma-separated textual key names by action id. The keys must be free of problems."""
     return {action: ",".join(filter(None, key_names(wanted))) for action, wanted in keys.items()}
 
 
 def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with them: the id of the action, and why in words."""
+    """Yield the action id and the reason for each problem with the keys."""
     known = action_ids()
     for action_id, wanted in keys.items():
         if action_id not in known:
@@ -103,13 +102,13 @@ def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """``; did you mean …?`` where something known is near, else nothing."""
+    """Return ``; did you mean …?`` with the closest known word; empty if none is close."""
     found = get_close_matches(word, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def _conflicts(changed: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Keys that would mean two things where both work; a changed action is the one to blame."""
+    """Yield keys with two meanings in the same place; the changed action is reported."""
     told: set[frozenset[str]] = set()
     for scopes in _together():
         taken: dict[str, str] = {}
@@ -136,7 +135,6 @@ def _by_id() -> dict[str, Action]:
 
 
 def _together() -> Iterator[tuple[Scope, ...]]:
-    """Scopes whose actions work at the same time."""
     on_job = {Scope.JOB, *(scope for tab in JOB_TABS for scope in tab)}
     for scope in Scope:
         if scope not in on_job and scope not in EVERYWHERE:
@@ -162,7 +160,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. ``where`` is ``FILE:LINE`` or a variable's name, ``setting`` dotted."""
+    """A problem. ``where`` is ``FILE:LINE`` or the name of a variable, ``setting`` is dotted."""
 
     where: str
     setting: str
@@ -176,7 +174,7 @@ class Problem:
 def problems_of(
     errors: Iterable[ErrorDetails], model: type[BaseModel], wheres: Sequence[str]
 ) -> list[Problem]:
-    """Each error as a problem; ``wheres`` has the place of each, in order."""
+    """Convert validation errors to problems; ``wheres`` has the place of each, in order."""
     return [
         Problem(where, ".".join(map(str, path_of(error))), _why(error, model))
         for error, where in zip(errors, wheres, strict=True)
@@ -184,7 +182,6 @@ def problems_of(
 
 
 def path_of(error: ErrorDetails) -> tuple[str | int, ...]:
-    """The path of the setting that an error is about."""
     below = error.get("ctx", {}).get("below")
     path = tuple(part for part in error["loc"] if part != "[key]")
     return (*path, below) if below else path
@@ -206,7 +203,7 @@ def _why(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _nearest(path: tuple[str | int, ...], model: type[BaseModel]) -> str:
-    """The nearest name beside the unknown one; else the table that has a setting of that name."""
+    """Suggest the closest name in the same table, else the table that has a setting of that name."""
     *outer, name = path
     siblings = names_below(model, [str(part) for part in outer if isinstance(part, str)])
     near = _near(str(name), siblings)
@@ -224,7 +221,6 @@ def _near(word: str, known: Iterable[str]) -> str:
 
 
 def names_below(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """The names of the settings in a table."""
     kind: Any = model
     for part in path:
         field = kind.model_fields.get(part) if hasattr(kind, "model_fields") else None
@@ -246,5 +242,4 @@ def _names_of(kind: Any) -> list[str]:
 
 
 def as_lines(problems: Iterable[Problem]) -> str:
-    """One a line."""
     return "\n".join(map(str, problems))

@@ -1,4 +1,4 @@
-"""What the dashboard remembers from one time to the next: last layout, filter and order. Never needed."""
+"""Remembers the last layout, filter and sort order between sessions. Optional: all of it may be lost."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ MOST_SECTIONS = 32
 
 
 def memory_path() -> Path:
-    """Where it is kept."""
     return platformdirs.user_state_path("bt-tui") / FILE_NAME
 
 
 class Memory:
-    """Small tables of JSON values by name, in one private file; without a path, for this time only.
+    """Small tables of JSON values by name, in one private file; without a path, in memory only.
 
-    A file that cannot be read counts as empty, one that cannot be written is done without.
+    A file that cannot be read counts as empty; write errors are ignored.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -34,18 +33,18 @@ class Memory:
         self._changed = False
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """What was put there last; empty for nothing."""
+        """Return the values stored under `name`; empty if there are none."""
         found = self._tables.get(name)
         return found if isinstance(found, dict) else {}
 
     def put(self, name: str, values: Mapping[str, Any]) -> None:
-        """Remember these values, until others are put there; ``save`` writes them."""
+        """Replace the values stored under `name`; ``save`` writes them to the file."""
         if self.table(name) != values:
             self._tables[name] = dict(values)
             self._changed = True
 
     def save(self) -> None:
-        """Write the file, if there is anything new: beside it first, then in its place."""
+        """Write the file atomically if anything has changed."""
         if not self._changed or self._path is None:
             return
         self._changed = False

@@ -1,4 +1,4 @@
-"""Open a page in the browser, unless that would take over this terminal."""
+"""Open a page in the browser, unless that browser would take over this terminal."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tui.system.saved_files import save_entries
 
 
 def open_in_browser(link: str) -> bool:
-    """Whether a browser beside the terminal was asked to show the page.
+    """Open the page in a browser outside the terminal and return True if that was possible.
 
-    Over SSH the machine's browser is often lynx or w3m, which would draw over the dashboard. One that the
-    person named in ``BROWSER`` is taken as it is.
+    Over SSH the machine's browser is often lynx or w3m, which would draw over the dashboard. A browser
+    that the user set in ``BROWSER`` is always used.
     """
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    draws_here = type(browser) is webbrowser.GenericBrowser  # its subclasses run in the background
+    draws_here = type(browser) is webbrowser.GenericBrowser  # only its subclasses run in the background
     if draws_here and "BROWSER" not in os.environ:
         return False
     return browser.open(link)
@@ -39,14 +39,14 @@ def open_in_browser(link: str) -> bool:
 
 TMUX_TIMEOUT_S = 2.0
 LONGEST_COPY_BYTES = 74_994
-"""What terminals take by OSC 52: xterm's and others' limit of 100,000 characters, in base64."""
+"""Longest text that terminals accept by OSC 52: xterm and others allow 100,000 characters of base64."""
 
 
 def copy_through_tmux(text: str, environ: Mapping[str, str]) -> bool:
-    """Give the text to tmux, as its newest buffer and for the terminal around it; whether it took it.
+    """Copy the text to tmux's newest buffer and the outer terminal; return True if tmux accepted it.
 
-    ``load-buffer -w`` (tmux 3.2) writes OSC 52 to the outer terminal with tmux's default settings too.
-    False when there is no tmux. Waits for at most two seconds: call it in a thread.
+    ``load-buffer -w`` (tmux 3.2) writes OSC 52 to the outer terminal even with tmux's default settings.
+    Returns False without tmux. Blocks for up to two seconds: call it in a thread.
     """
     program = shutil.which("tmux", path=environ.get("PATH"))
     if not environ.get("TMUX") or program is None:
@@ -74,16 +74,16 @@ _ELSE: dict[Program, tuple[str, ...]] = {
     "editor": ("nano", "vim", "vi"),
 }
 _GO_TO_ROW = frozenset({"less", "more", "most", "nano", "vi", "vim", "nvim", "view", "emacs", "emacsclient"})
-"""They begin at row 12 when told ``+12``."""
+"""Programs that open a file at row 12 if called with ``+12``."""
 
 
 def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
-    """The command with its arguments: what the environment names, else what this machine has; or None."""
+    """Return the command with its arguments: from the environment, else one that is installed, else None."""
     for name in _ASKED[kind]:
         try:
             words = shlex.split(environ.get(name, ""))
         except ValueError:
-            continue  # a quote without its end
+            continue  # unbalanced quotes
         if words:
             return words
     return next(([name] for name in _ELSE[kind] if shutil.which(name)), None)
@@ -91,16 +91,17 @@ def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
 
 @dataclass(slots=True)
 class Place:
-    """Where the reader is: at an entry, or at the end (``here`` None). ``row`` counts from 1, once known.
+    """Finds the row of an entry in the written file; ``here`` None means the last row.
 
-    What passes through ``watched`` is written as ``written`` does, a row for each line of a message.
+    ``row`` counts from 1 and is None until known. Rows are counted as ``written`` writes them, one for
+    each line of a message.
     """
 
     here: LogEntry | None
     row: int | None = None
 
     def watched(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-        """The same entries; notes the row of the reader's, or of the last one."""
+        """Pass the entries through, setting `row` on the way."""
         row = 1
         for entry in entries:
             if self.here is None or (self.row is None and entry == self.here):
@@ -110,7 +111,7 @@ class Place:
 
 
 def at_row(command: list[str], row: int | None) -> list[str]:
-    """The command, told to begin at a row if it is known to understand that and says nothing else itself."""
+    """Add an argument to begin at a row, if the program supports it and the command does not set one."""
     says_where = any(word.startswith("+") for word in command[1:])
     if row is None or says_where or Path(command[0]).name not in _GO_TO_ROW:
         return command
@@ -127,12 +128,12 @@ async def show_outside(
     environ: Mapping[str, str],
     suspended: Callable[[], AbstractContextManager[object]],
 ) -> int:
-    """Give entries to a program in a file that only this person can read, gone afterwards.
+    """Open entries in a program, from a temporary file that only the user can read.
 
-    The file is written beside what the screen does; then the program has the terminal (within ``suspended``)
-    and all waits for it. It begins where the reader is, and knows ``environ`` but for the keys. Returns its
-    exit status; raises OSError if it cannot be started. The rows are inert: a pager such as ``less -R``
-    passes escape sequences on.
+    The file is written in the background. Then the program owns the terminal (within ``suspended``) and
+    the app waits for it. The program begins at the current entry, and gets ``environ`` without API keys.
+    Returns its exit status; raises OSError if it cannot be started. The rows are sanitized, because a
+    pager such as ``less -R`` passes on escape sequences.
     """
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="bt-tui-"))  # mode 0700
     path = folder / f"{name}.log"

@@ -1,8 +1,8 @@
-"""Turn whatever bytes a terminal sends into textual's events.
+"""Converts any terminal input into textual events without failing.
 
-textual decodes keyboard input strictly and trusts every escape sequence; a byte that it cannot use raises in
-its input thread, which ends the dashboard. Here such input is dropped, and what follows it works. Pastes are
-read here, too: textual takes what follows an escape character in a paste for key presses.
+textual decodes keyboard input strictly and trusts every escape sequence; an invalid byte raises in its
+input thread and ends the dashboard. Here such input is dropped and the input after it still works. Pastes
+are parsed here too: textual treats text after an escape character in a paste as key presses.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from textual.message import Message
 
 PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 PASTE_SILENCE_S = 5.0
-"""A paste without an end is over when nothing more of it arrives for this long."""
+"""A paste without an end marker ends when nothing arrives for this long."""
 MOST_CELLS = 2000
-"""Columns or rows of the largest screen that a terminal may report."""
+"""Maximum columns or rows accepted from a terminal's size report."""
 
 _TAIL = len(PASTE_START) - 1
 _TOKENS = re.compile(
     # Not keys: mouse reports of old terminals, whose three bytes need not be UTF-8, and string sequences
-    # (OSC, DCS, SOS, PM, APC), such as an answer to a program that ran before.
+    # (OSC, DCS, SOS, PM, APC), such as a late reply to an earlier program.
     rb"(?P<report>\x1b\[M[\x20-\xff]{3}|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\))"
     rb"|(?P<control>\x1b\[(?!M)[ -?]*[@-Z\\-~])"
     rb"|\x1b|[^\x1b]+"
@@ -39,7 +39,7 @@ _UNUSABLE = re.compile("[\ufffd\ud800-\udfff]")  # undecodable bytes, surrogates
 
 
 class Keyboard:
-    """Decodes and parses the input of one terminal. ``clock`` returns seconds."""
+    """Decoder and parser for the input of one terminal. ``clock`` returns seconds."""
 
     def __init__(self, *, debug: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
@@ -47,12 +47,11 @@ class Keyboard:
         self._clock = clock
         self._fed_at_s = clock()
         self._pasted: list[bytes] | None = None
-        """What arrived of the paste that has begun, except the tail."""
+        """Data of an unfinished paste, except the tail."""
         self._tail = b""
-        """The last bytes: a marker of a paste may arrive in two parts."""
+        """The last bytes seen: a paste marker may arrive in two parts."""
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Yield the events of what was read."""
         if data:
             self._fed_at_s = self._clock()
         while data:
@@ -76,7 +75,7 @@ class Keyboard:
             return
 
     def tick(self) -> Iterator[Message]:
-        """Yield what waited for more to come, such as the escape key; call it every tenth of a second."""
+        """Yield events held back for more input, such as the escape key; call it every tenth of a second."""
         if self._pasted is not None and self._clock() - self._fed_at_s > PASTE_SILENCE_S:
             yield self._end_of_paste()
         yield from self._usable(self._parser.tick())
@@ -89,11 +88,12 @@ class Keyboard:
 
     def _parsed(self, data: bytes) -> Iterator[Message]:
         for token in _TOKENS.finditer(data):
-            # An escape character ends an unfinished sequence before a report, and goes no further itself.
+            # An escape character before a report ends an unfinished sequence and is then dropped.
             for character in "\x1b" if token["report"] else self._decoder.decode(token[0]):
                 yield from self._usable(self._parser.feed(character))
             if token.lastgroup and self._parser._awaiting.timeout is not None:
-                self._restart_parser()  # textual knows no such sequence, and would take its letters for keys
+                # textual does not know this sequence and would read its letters as keys
+                self._restart_parser()
 
     def _usable(self, events: Iterable[Message]) -> Iterator[Message]:
         try:
@@ -105,12 +105,12 @@ class Keyboard:
             if isinstance(event, Key) and _UNUSABLE.search(f"{event.key}{event.character}"):
                 continue
             if isinstance(event, Resize) and not all(1 <= cells <= MOST_CELLS for cells in event.size):
-                self._parser.mouse_pixels = False  # it was no terminal's report
+                self._parser.mouse_pixels = False  # not a real report from the terminal
                 continue
             yield event
 
     def _restart_parser(self) -> None:
-        Parser.__init__(self._parser)  # forgets what is unfinished, not what it knows of the terminal
+        Parser.__init__(self._parser)  # drops unfinished input but keeps what is known about the terminal
 
 
 def _blank(character: str) -> str:
@@ -122,10 +122,10 @@ TICK_S = 0.1
 
 
 class TerminalDriver(LinuxDriver):
-    """Reads the terminal through ``Keyboard``; everything else is textual's."""
+    """Reads the terminal with ``Keyboard``; everything else is Textual's."""
 
     def run_input_thread(self) -> None:
-        """Pass events on until the driver is stopped or suspended; runs in a thread."""
+        """Process input until the driver is stopped or suspended; runs in a thread."""
         keyboard = Keyboard(debug=self._debug)
         while not self.exit_event.is_set():
             readable, _, _ = select.select([self.fileno], [], [], TICK_S)

@@ -1,4 +1,4 @@
-"""What another program that is started here is told of the environment: all but the keys."""
+"""The environment for other programs started from here: everything except API keys."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 KEY_VARIABLES = frozenset({"BASETEN_API_KEY", "BASETEN_TRUSS_AUTH_API_KEY"})
-"""Of ``api_client.remotes``: where a key may be exported."""
+"""The variables from ``api_client.remotes`` that may hold a key."""
 
 
 def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
-    """The same variables without those that hold a key.
+    """Return the environment without the variables that hold an API key.
 
-    A pager, an editor or a person's own program has no use for one, and some keep or send what they know.
+    A pager, an editor or a user's own program does not need one, and some of them store or transmit their
+    environment.
     """
     return {name: value for name, value in environ.items() if name not in KEY_VARIABLES}
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this exit code, as ``sys.exit`` does, but leave its memory as it is.
+    """End the process with this exit code, like ``sys.exit``, but without freeing its memory.
 
-    Taking apart a thousand modules, object by object, is a twentieth of a short command, and for nothing.
-    Where a thread is still at work the usual way is taken, which waits for it.
+    Deallocating a thousand modules takes a twentieth of a short command and has no benefit. If other
+    threads are running, this falls back to ``sys.exit``, which waits for them.
     """
     gc.freeze()
     if threading.active_count() > 1 or sys.flags.inspect or sys.gettrace() is not None:
@@ -35,32 +36,32 @@ def leave(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # nobody reads it any more, or there is none
+        except (OSError, ValueError, AttributeError):  # the reader has gone, or there is no stream
             code = code or 1
     os._exit(code)
 
 
 FULL = 2
-"""The generation of a full collection."""
+"""Generation number of a full collection."""
 
 OBJECTS_WHILE_STARTING = 200_000
-"""New objects before a collection; Python's 700 let it look a hundred times through imports, for nothing."""
+"""Allocation threshold while starting; Python's 700 causes a hundred useless collections during imports."""
 
 _USUAL = gc.get_threshold()
 
 
 def start_lightly() -> None:
-    """Collect seldom: starting makes many objects and hardly any rubbish (a tenth of a short command)."""
+    """Collect rarely: starting creates hardly any garbage (saves a tenth of a short command)."""
     gc.set_threshold(OBJECTS_WHILE_STARTING, *_USUAL[1:])
 
 
 def collect_as_usual() -> None:
-    """End ``start_lightly``: whoever goes on for long would keep much rubbish between collections."""
+    """Undo ``start_lightly``: a long-running process would accumulate garbage between collections."""
     gc.set_threshold(*_USUAL)
 
 
 def keep_pauses_short() -> None:
-    """From now on a full collection looks only at what has come since the one before."""
+    """Make full collections scan only objects created since the previous one."""
     gc.set_threshold(*_USUAL)
     gc.freeze()
     if _set_survivors_aside not in gc.callbacks:
@@ -68,7 +69,7 @@ def keep_pauses_short() -> None:
 
 
 def look_through_everything() -> None:
-    """Let the next full collection find what is no longer used, however old it is."""
+    """Let the next full collection scan all objects, including frozen ones."""
     gc.unfreeze()
 
 

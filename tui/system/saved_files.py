@@ -1,4 +1,4 @@
-"""Files on their way to a browser: where the dashboard is a page, what is saved becomes a download there."""
+"""Files to be sent to a browser: if the dashboard is a web page, saving a file becomes a download."""
 
 from __future__ import annotations
 
@@ -29,34 +29,31 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 120
 _PREFIX = "bt-tui-out-"
 _MARK = "in-use"
-"""A file in the folder, locked for as long as its process lives, however that ends."""
+"""Name of a lock file in the folder, held by the process until it ends for any reason."""
 
 
 class Outbox:
-    """A private folder for them, made when it is first needed, gone when it is closed."""
+    """A private folder for outgoing files, created on first use and deleted on close."""
 
     def __init__(self) -> None:
         self._root: Path | None = None
         self._mark: int | None = None
 
     def folder(self) -> Path:
-        """A new empty folder in it."""
         if self._root is None:
             self._root = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 0700
             self._mark = _marked(self._root)
         return Path(tempfile.mkdtemp(dir=self._root))
 
     def place(self, name: str) -> Path:
-        """A path of that name in a new folder; nothing of the name leads elsewhere."""
+        """Return a path for `name` in a new folder, sanitized so that it cannot leave the folder."""
         return self.folder() / safe_name(name)
 
     def forget(self, path: Path) -> None:
-        """Delete a file that has left, with its folder."""
         if self._root is not None and path.parent.parent == self._root:
             shutil.rmtree(path.parent, ignore_errors=True)
 
     def close(self) -> None:
-        """Delete everything."""
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
             self._root = None
@@ -66,13 +63,14 @@ class Outbox:
 
 
 def _marked(root: Path) -> int | None:
-    """Mark a new folder as in use; the descriptor that keeps the mark.
+    """Lock a new folder as in use; return the descriptor that holds the lock.
 
-    None where there are no locks, on Windows and on some network file systems: what is left there stays.
+    Returns None if locks are not available, on Windows and some network file systems: leftover folders
+    are not deleted there.
     """
     if fcntl is None:
         return None
-    unnamed = root / f"{_MARK}-soon"  # a mark that can be seen is locked
+    unnamed = root / f"{_MARK}-soon"  # a lock file with the final name is always locked
     descriptor = os.open(unnamed, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -84,7 +82,7 @@ def _marked(root: Path) -> int | None:
 
 
 def sweep_abandoned() -> None:
-    """Delete this person's folders whose process was killed, wherever temporary files are."""
+    """Delete this user's folders in the temporary directory whose process was killed."""
     for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if fcntl is not None and _is_abandoned(root):
             shutil.rmtree(root, ignore_errors=True)
@@ -96,7 +94,7 @@ def _is_abandoned(root: Path) -> bool:
             return False
         descriptor = os.open(root / _MARK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
-        return False  # another's, or made this moment
+        return False  # owned by another user, or just created
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -107,29 +105,30 @@ def _is_abandoned(root: Path) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """A file name that is the same on every system, and in a header."""
+    """Return a file name that is valid on every system and in an HTTP header."""
     return _NOT_IN_NAMES.sub("-", name).strip("-.")[-_LONGEST_NAME:] or "file"
 
 
 class Shown(Protocol):
-    """The app, in a terminal or on a page."""
+    """The app, in a terminal or on a web page."""
 
     @property
     def is_web(self) -> bool:
-        """Whether it is a page."""
+        """True if the app is shown on a web page."""
         ...
 
 
 def landing(app: Shown, path: Path) -> Path:
-    """Where to write what a person saves as ``path``: there, or on its way to their browser."""
+    """Return where to write a file that the user saves as ``path``: that path, or the browser's outbox."""
     outbox = getattr(app, "outbox", None)
     return outbox.place(path.name) if app.is_web and isinstance(outbox, Outbox) else path
 
 
 def delivered_as(files: Sequence[Path]) -> str:
-    """The name that a browser keeps them by: the file's own, or that of an archive of all.
+    """Return the name of the download: the file's own, or that of a zip archive of all files.
 
-    Browsers ask before they take several downloads after one key, or drop all but the first.
+    Several files become one archive because browsers ask before accepting several downloads for one key
+    press, or drop all but the first.
     """
     if len(files) == 1:
         return files[0].name
@@ -139,9 +138,9 @@ def delivered_as(files: Sequence[Path]) -> str:
 
 
 def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
-    """One file for a browser: the only one, or an archive (not compressed) of all that lie in ``folder``.
+    """Return the only file, or pack all files below ``folder`` into an uncompressed archive.
 
-    Raises OSError. Blocks: for a thread.
+    Raises OSError. Blocks: call it in a thread.
     """
     if len(files) == 1:
         return files[0]
@@ -152,26 +151,29 @@ def packed(files: Sequence[Path], folder: Path, into: Path) -> Path:
 
 
 LINES_AT_ONCE = 2_000
-"""Lines taken from the view in one turn of the event loop: a few milliseconds."""
+"""Number of lines formatted per turn of the event loop, which takes a few milliseconds."""
 RECORD_SUFFIXES = frozenset({".ndjson", ".jsonl"})
 
 
 def default_path(job_name: str, job_id: str) -> Path:
-    """Where a log is saved unless people say otherwise: a name of the job, in the working folder.
+    """Return the default file of a log: the job's name, in the working folder.
 
-    A job's name comes from a server: nothing of it can lead out of the folder.
+    The name comes from a server, so it is sanitized to stay within the folder.
     """
     name = _NOT_IN_NAMES.sub("-", job_name or job_id).strip("-.")[:64] or "job"
     return Path(f"{name}.log")
 
 
 def own_path(typed: str) -> Path:
-    """The path that a person typed, ``~`` made theirs."""
+    """Return the typed path with ``~`` expanded.
+
+    Raises RuntimeError if the home directory is unknown.
+    """
     return Path(typed.strip()).expanduser()
 
 
 def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
-    """How entries are written to a file of that name: as records of JSON, or as text."""
+    """Return the formatter for a file of that name: JSON records or text."""
     if path.suffix.lower() in RECORD_SUFFIXES:
         return lambda entry: json.dumps(record_of(entry)).replace("\x7f", "\\u007f")
     return lambda entry: written(entry, timezone)
@@ -180,10 +182,10 @@ def renderer(path: Path, timezone: tzinfo | None) -> Callable[[LogEntry], str]:
 async def save_entries(
     entries: Iterator[LogEntry], path: Path, *, timezone: tzinfo | None = None, replace: bool = False
 ) -> int:
-    """Write entries to a file that only this person can read; returns how many.
+    """Write entries to a file that only the user can read; return their number.
 
-    The file appears under its name when it is complete. Raises FileExistsError unless ``replace``, and
-    OSError for what else cannot be written.
+    The file appears under its name only once it is complete. Raises FileExistsError unless ``replace``,
+    and OSError if it cannot be written.
     """
     render = renderer(path, timezone)
     count = 0
@@ -203,13 +205,20 @@ JSON_SUFFIXES = frozenset({".json"})
 
 
 def proposed_path(*names: str) -> Path:
-    """A name in the working folder; names of a server lead nowhere else."""
+    """Return a file name in the working folder.
+
+    Characters outside of ``A-Za-z0-9._-`` are replaced, so that a name from a server cannot lead
+    elsewhere.
+    """
     stem = "-".join(_NOT_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
     return Path(f"{stem.strip('-.')[:80] or 'export'}.csv")
 
 
 def typed_path(typed: str) -> Path:
-    """The path that a person typed, ``~`` made theirs. Raises ValueError, RuntimeError."""
+    """Return the typed path with ``~`` expanded and a default suffix of ``.csv``.
+
+    Raises ValueError or RuntimeError if it is not a usable path.
+    """
     if not typed.strip():
         raise ValueError("a file name is needed")
     path = Path(typed.strip()).expanduser()
@@ -217,7 +226,11 @@ def typed_path(typed: str) -> Path:
 
 
 def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
-    """What goes into which file: JSON holds all tables, CSV one; further ones get their name into theirs."""
+    """Return the content of each file to write.
+
+    A JSON file holds all tables, a CSV file only one: files of further tables get the table's name
+    appended.
+    """
     if path.suffix.lower() in JSON_SUFFIXES:
         return {path: json_text(tables)}
     names = [path, *(path.with_stem(f"{path.stem}-{table.name}") for table in tables[1:])]
@@ -225,10 +238,10 @@ def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
 
 
 def save_tables(tables: Sequence[ExportTable], path: Path, *, replace: bool = False) -> list[Path]:
-    """Write them, as JSON where the name ends in .json, else as CSV; returns the files.
+    """Write the tables and return the files: JSON if `path` ends in .json, else CSV.
 
-    A file appears under its name when it is complete. Raises FileExistsError, before anything is written,
-    unless ``replace``, and OSError for what else cannot be written.
+    Each file appears under its name only once it is complete. Raises FileExistsError before anything is
+    written, unless ``replace``, and OSError if a file cannot be written.
     """
     files = files_of(tables, path)
     there = [name for name in files if name.exists()]

@@ -1,4 +1,4 @@
-"""A log entry with all that the API said of it, as a document for JSON."""
+"""Converts a log entry, with everything the API reports about it, to a JSON document."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def record_of(entry: LogEntry) -> dict[str, Any]:
-    """The fields of one entry.
+    """Return the fields of an entry.
 
-    ``timestamp`` (ns since the epoch, as a string), ``time`` (ISO, UTC), ``replica``, ``level``, ``message``.
-    With ``"late": true`` if it came after younger lines. A stretch that could not be read is a ``gap`` with
+    ``timestamp`` (ns since the epoch, as a string), ``time`` (ISO, UTC), ``replica``, ``level``,
+    ``message``. A late line also has ``"late": true``. An unreadable time range is a ``gap`` with
     ``start``, ``end`` and ``reason``.
     """
     if isinstance(entry, LogGap):
-        end_ns = -(-entry.end_ns // _NS_PER_US) * _NS_PER_US  # outwards: the gap may be a nanosecond long
+        # Round outward: the gap may be a nanosecond long.
+        end_ns = -(-entry.end_ns // _NS_PER_US) * _NS_PER_US
         start, end = iso_time(entry.start_ns), iso_time(end_ns)
         return {"gap": {"start": start, "end": end, "reason": entry.reason}}
     document: dict[str, Any] = {
@@ -38,7 +39,7 @@ def record_of(entry: LogEntry) -> dict[str, Any]:
 
 
 def iso_time(time_ns: int) -> str | None:
-    """UTC with microseconds; None for a stamp outside of what a calendar holds."""
+    """Format a time as UTC with microseconds; None if it is outside the range of ``datetime``."""
     try:
         moment = _EPOCH + timedelta(microseconds=time_ns // _NS_PER_US)
     except OverflowError:
@@ -50,9 +51,10 @@ _NO_NODE = "-"
 
 
 def written(entry: LogEntry, timezone: tzinfo | None = None) -> str:
-    """``2026-11-21 12:04:31.123  node-0  ERROR  message``; more lines of a message follow indented.
+    """Format an entry as ``2026-11-21 12:04:31.123  node-0  ERROR  message``.
 
-    Times are local, or in a given zone. No control sequence of a server is left in it.
+    Further lines of a message follow indented. Times are local, or in the given time zone. The server's
+    control sequences are removed.
     """
     if isinstance(entry, LogGap):
         begin, end = stamp_text(entry.start_ns, timezone), stamp_text(entry.end_ns, timezone)
@@ -64,12 +66,12 @@ def written(entry: LogEntry, timezone: tzinfo | None = None) -> str:
 
 
 def message_text(entry: LogEntry) -> str:
-    """What an entry says, without time and node: what people paste elsewhere. Inert."""
+    """Return an entry's message without time and node, sanitized, for pasting elsewhere."""
     return inert_lines(entry.message) if isinstance(entry, LogLine) else written(entry)
 
 
 def stamp_text(time_ns: int, timezone: tzinfo | None = None) -> str:
-    """A time with milliseconds, in UTC marked by a Z; the bare number where no calendar has it."""
+    """Format a time with milliseconds, with a Z for UTC; the bare number if it is out of range."""
     try:
         moment = (_EPOCH + timedelta(microseconds=time_ns // _NS_PER_US)).astimezone(timezone)
     except (OverflowError, ValueError):
@@ -86,18 +88,18 @@ _DATE = re.compile(r"(?:(\d{4})-)?(\d{1,2})-(\d{1,2})(?:[ T]+(\S.*))?")
 _ENDS = {"now": "newest", "end": "newest", "last": "newest", "start": "oldest", "begin": "oldest"}
 
 EXAMPLES = "12:30 · 2026-11-21 12:30 · -15m or +1h from here · 1h20m from the start · 15m ago"
-"""What can be typed, for a hint."""
+"""Examples of valid input, shown as a hint."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogTimes:
-    """What typed times refer to; all aware.
+    """The reference points of typed times; all timezone-aware.
 
     Attributes:
-        oldest: where the run, or its log, begins.
-        newest: the log's end.
-        here: the line that the reader is at.
-        timezone: of times and dates without one; None for this machine's.
+        oldest: the start of the run, or of its log.
+        newest: the end of the log.
+        here: the time of the current line.
+        timezone: time zone of times and dates given without one; None for the local one.
     """
 
     oldest: datetime
@@ -107,9 +109,9 @@ class LogTimes:
 
 
 def moment_of(typed: str, times: LogTimes) -> datetime:
-    """The moment that people mean, aware. Raises ValueError that says what cannot be read.
+    """Parse a typed time to a timezone-aware datetime. Raises ValueError with a reason if it is invalid.
 
-    A time of day without a date is the last such time before the log's end.
+    A time of day without a date is the last such time before the end of the log.
     """
     text = " ".join(typed.split())
     if not text:
@@ -136,7 +138,7 @@ def _moment_of(text: str, times: LogTimes) -> datetime:
 
 
 def span_of(text: str) -> timedelta:
-    """``1h20m`` → 80 minutes. Raises ValueError for what is no such span."""
+    """Parse a duration: ``1h20m`` → 80 minutes. Raises ValueError if it is invalid."""
     text = text.strip()
     if not _SPAN.fullmatch(text):
         raise ValueError(f"not a span of time: {text[:40]}")

@@ -1,4 +1,4 @@
-"""Text cut where a word ends, and shown to be cut."""
+"""Shortens text at a word boundary, marking the cut."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 from tui.text.sanitize import ELLIPSIS, cell_width, clip
 
-_LEAST_KEPT = 0.6  # of the room: a single long word is cut anyway
+_LEAST_KEPT = 0.6  # Minimum fraction of the room to use; a single long word is cut anyway.
 
 
 def shortened(text: str, characters: int) -> str:
-    """The text in at most so many characters: whole words, and an ellipsis where some are left out."""
+    """Shorten the text to at most ``characters`` in whole words, with an ellipsis if any are left out."""
     if len(text) <= characters:
         return text
     head = text[: max(0, characters - len(ELLIPSIS))]
@@ -28,9 +28,9 @@ NaturalKey = tuple[tuple[int, int, str], ...]
 
 
 def natural_key(name: str) -> NaturalKey:
-    """A sort key that puts ``node-2`` before ``node-10``."""
+    """Return a sort key that puts ``node-2`` before ``node-10``."""
     parts = _DIGITS.split(name)
-    # split with a group gives text and digits in turn, text first; the name itself settles equal keys.
+    # Splitting with a group yields text and digits in turn, text first; the name itself breaks ties.
     return (
         *((0, int(part), "") if place % 2 else (1, 0, part.lower()) for place, part in enumerate(parts)),
         (2, 0, name),
@@ -39,14 +39,15 @@ def natural_key(name: str) -> NaturalKey:
 
 _SEPARATORS = "-_./: "
 _HEAD_SHARE = 0.4
-"""Of what is kept of a name that is cut in its middle: ends tell more than beginnings."""
+"""Fraction of the room for the start of a name cut in the middle: ends are more distinctive."""
 
 
 def apart(names: Sequence[str], cells: int) -> list[str]:
-    """Each of these inert names in at most so many cells; two that differ read differently where that can be.
+    """Shorten sanitized names to ``cells`` cells, so that different names still differ where possible.
 
-    As they are where all fit. Else the first of these forms that tells all of them apart, or most: cut at the
-    end; at the beginning; without what all begin and end with; in the middle.
+    Names that all fit are unchanged. Otherwise the first of these forms is used that distinguishes all
+    names, or the most: cut at the end; at the beginning; without the common prefix and suffix; in the
+    middle.
     """
     if cells <= 0:
         return [""] * len(names)
@@ -71,7 +72,6 @@ def apart(names: Sequence[str], cells: int) -> list[str]:
 
 
 def middle(name: str, cells: int) -> str:
-    """The inert name in at most so many cells, its middle left out."""
     if cell_width(name) <= cells:
         return name
     room = cells - cell_width(ELLIPSIS)
@@ -82,7 +82,6 @@ def middle(name: str, cells: int) -> str:
 
 
 def _clip_left(text: str, cells: int) -> str:
-    """The text's end, after an ellipsis where its beginning was cut off."""
     if cell_width(text) <= cells:
         return text
     kept, room = len(text), cells - cell_width(ELLIPSIS)
@@ -92,7 +91,6 @@ def _clip_left(text: str, cells: int) -> str:
 
 
 def _without_common_ends(names: Sequence[str]) -> list[str]:
-    """The names without what all begin and end with, as far as separators show that to be parts of names."""
     begin = _common(names)
     end = _common([name[::-1] for name in names])
     cores = []
@@ -104,7 +102,7 @@ def _without_common_ends(names: Sequence[str]) -> list[str]:
 
 
 def _common(names: Sequence[str]) -> int:
-    """How many characters all begin with, up to a separator."""
+    """Return the length of the common prefix, up to a separator."""
     low, high = min(names), max(names)
     shared = 0
     while shared < min(len(low), len(high)) and low[shared] == high[shared]:

@@ -1,9 +1,9 @@
-"""Text from a server made harmless, measured and cut for a terminal.
+"""Sanitizes, measures, and cuts text from a server for a terminal.
 
-A server's text is data: nothing in it may move the cursor, restyle the screen, reorder the words
-around it or take no room. What cannot be shown is replaced by a visible stand-in, never dropped in
-silence; only escape sequences, which were meant for another terminal, and variation selectors, which
-only choose between two looks of one character, are taken out.
+A server's text is data: nothing in it may move the cursor, restyle the screen, reorder adjacent words or
+take no room. Anything that cannot be shown is replaced by a visible stand-in, never dropped silently.
+Only escape sequences, which were meant for another terminal, and variation selectors, which only choose
+between two looks of one character, are removed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 REPLACEMENT = "\ufffd"
-"""Stands for a character that has no picture of its own."""
+"""Replaces characters that have no glyph of their own."""
 
 ELLIPSIS = "…"
-"""Ends a text that was cut."""
 
 TAB_CELLS = 4
-"""Distance of the tab stops a tab is widened to."""
+"""Distance between tab stops when expanding tabs."""
 
 MARKS_PER_CHARACTER = 2
-"""Combining marks kept on one character; more of them only pile up."""
+"""Maximum number of combining marks to keep per character; more would only pile up."""
 
-_CHARACTERS_PER_CELL = 16  # more than any script needs; the rest of such a text is not looked at
+_CHARACTERS_PER_CELL = 16  # More than any script needs; the rest of such a text is ignored.
 _CONTROL_PICTURES = 0x2400  # Unicode block with a picture for each C0 control
 _C0_END = 0x20
 _DELETE = 0x7F
@@ -39,11 +38,11 @@ _MARKS = (
     "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 )
 
-# String sequences end with BEL or ST, but never reach over another escape: an unfinished one loses its
-# introducer alone, so that hostile text cannot hide the rest of a line. Possessive: linear time.
+# String sequences end with BEL or ST, but never extend past another escape: an unfinished one loses only its
+# introducer, so that malicious text cannot hide the rest of a line. Possessive: linear time.
 _ANSI = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # CSI: colours, cursor
-    # OSC, DCS, SOS, PM, APC: strings with an end
+    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"  # CSI: colors, cursor
+    # OSC, DCS, SOS, PM, APC: strings with a terminator
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])(?:[^\x07\x1b\x9c]*+(?:\x07|\x1b\\|\x9c))?+"
     r"|\x1b[ -/]*+[0-Z\\`-~]"  # the two- and three-character escapes
 )
@@ -55,9 +54,9 @@ _PILED_MARKS = re.compile(f"([{_MARKS}]{{{MARKS_PER_CHARACTER}}})[{_MARKS}]+")
 
 
 def strip_ansi(text: str) -> str:
-    """The text without ANSI escape sequences (colours, cursor moves, titles, links …).
+    """Remove ANSI escape sequences (colors, cursor moves, titles, links …).
 
-    One pass: what is left may hold stray control characters. ``inert`` deals with those.
+    This is a single pass: the result may contain stray control characters, which ``inert`` handles.
     """
     if _ESCAPE_INTRODUCERS.search(text) is None:
         return text
@@ -65,7 +64,7 @@ def strip_ansi(text: str) -> str:
 
 
 def last_carriage_segment(text: str) -> str:
-    r"""What a terminal would show last of a line that progress bars overwrote with ``\r``.
+    r"""Return the last state of a line that progress bars overwrote with carriage returns.
 
     A trailing ``\r`` (or ``\r\n``) ends a segment and does not begin an empty one.
     """
@@ -76,12 +75,12 @@ def last_carriage_segment(text: str) -> str:
 
 
 def inert(text: str) -> str:
-    """The text as one line that a terminal can only show.
+    """Sanitize the text to a single line that has no effect on a terminal.
 
-    Escape sequences are removed, tabs widened to spaces and line ends at the end dropped. Other
-    controls become control pictures (``␀``, ``␛``, ``␤`` …); bidirectional controls, zero-width
-    characters, lone surrogates and unassigned characters become U+FFFD. Applying it twice changes
-    nothing more. Costs nearly nothing for plain text.
+    Escape sequences are removed, tabs expanded to spaces, and trailing line breaks dropped. Other control
+    characters become control pictures (``␀``, ``␛``, ``␤`` …); bidirectional controls, zero-width
+    characters, lone surrogates and unassigned characters become U+FFFD. The function is idempotent, and
+    costs almost nothing for plain text.
     """
     if text.isascii():
         if text.isprintable():
@@ -90,7 +89,7 @@ def inert(text: str) -> str:
         return text
     text = strip_ansi(text.rstrip("\r\n"))
     if "\t" in text:
-        # expandtabs starts counting again after line ends, which the next step turns into pictures.
+        # expandtabs restarts its count after line breaks, which the next step turns into control pictures.
         text = text.replace("\n", _PICTURE_OF_NEWLINE).replace("\r", "\u240d").expandtabs(TAB_CELLS)
     text = _NOT_ASCII.sub(_replace_run, text)
     if not text.isascii():
@@ -105,7 +104,6 @@ def _replace_run(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _stand_in(character: str) -> str:
-    """The character itself when it is harmless, else what is shown in its place."""
     if character.isprintable():
         return character
     code = ord(character)
@@ -118,7 +116,7 @@ def _stand_in(character: str) -> str:
     category = unicodedata.category(character)
     if category == "Zs":
         return "  " if character == _IDEOGRAPHIC_SPACE else " "
-    # Private use characters are what prompt and icon fonts are made of: one cell, harmless.
+    # Prompt and icon fonts use private use characters: one cell, harmless.
     return character if category == "Co" else REPLACEMENT
 
 
@@ -131,16 +129,16 @@ def _character_cells(character: str) -> int:
 
 
 def cell_width(text: str) -> int:
-    """How many terminal cells an inert text takes: wide East Asian characters take two, marks none."""
+    """Return the width of a sanitized text in cells: wide East Asian characters take two, marks none."""
     if text.isascii():
         return len(text)
     return sum(map(_character_cells, text))
 
 
 def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
-    """The text cut to at most ``cells`` cells, its end replaced by the ellipsis where it was cut.
+    """Cut the text to at most ``cells`` cells, replacing the end by the ellipsis if it was cut.
 
-    Costs no more than what is shown, however long the text; expects inert text.
+    The cost depends on the result, not on the length of the text, which must be sanitized.
     """
     if cells <= 0:
         return ""
@@ -163,12 +161,11 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
 
 
 def inert_lines(text: str) -> str:
-    """Text of several lines, each of them inert."""
     return "\n".join(inert(line) for line in text.splitlines())
 
 
 def sanitize_lines(text: str) -> str:
-    """Sanitize each line and keep every line feed, a last one too."""
+    """Sanitize each line and keep every line feed, including a trailing one."""
     return "\n".join(map(inert, text.split("\n")))
 
 
@@ -176,7 +173,7 @@ REDACTED = "[key]"
 
 
 def crash_text(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """The traceback as lines that a terminal can only show, without the secrets."""
+    """Return the sanitized traceback with the secrets removed."""
     report = inert_lines("".join(traceback.format_exception(error)))
     for secret in secrets:
         report = report.replace(secret, REDACTED)

@@ -1,11 +1,10 @@
-"""Quantities as people read them. Every function answers ``UNKNOWN`` for a missing or undefined value."""
+"""Formats quantities for display. Every function returns ``UNKNOWN`` for a missing or undefined value."""
 
 from __future__ import annotations
 
 import math
 
 UNKNOWN = "–"
-"""Stands for a value that is not known."""
 
 MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S
@@ -13,8 +12,8 @@ DAY_S = 24 * HOUR_S
 
 _IEC_STEP = 1024
 _IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_SLOW_STEPS_PER_S = 0.1  # slower than this, seconds a step are read more easily
-_SMALL_COST_USD = 100.0  # from here on cents no longer matter
+_SLOW_STEPS_PER_S = 0.1  # Below this, seconds per step are easier to read.
+_SMALL_COST_USD = 100.0  # From here on cents no longer matter.
 
 
 def _missing(value: float | None) -> bool:
@@ -22,17 +21,17 @@ def _missing(value: float | None) -> bool:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """The value with that many significant digits, never in scientific notation, at least its whole part."""
+    """Format a value with that many significant digits, never in scientific notation."""
     if value == 0:
         return "0"
-    # Round first: 9.996 has one digit before the point, but its three digits are 10.0.
+    # Round first: 9.996 has one digit before the point, but rounds to 10.0.
     rounded = float(f"{value:.{digits - 1}e}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{rounded:.{decimals}f}"
 
 
 def bytes_iec(size_bytes: float | None) -> str:
-    """``1234567`` → ``1.18 MiB``: three significant digits, binary units; whole bytes below 1 KiB."""
+    """Format ``1234567`` as ``1.18 MiB``: three significant digits, binary units; whole bytes below 1 KiB."""
     if size_bytes is None or _missing(size_bytes):
         return UNKNOWN
     if size_bytes < 0:
@@ -42,7 +41,7 @@ def bytes_iec(size_bytes: float | None) -> str:
     value = float(size_bytes)
     last = len(_IEC_UNITS) - 1
     place = 0
-    # 1023.7 KiB is read as 1.00 MiB: the number shown never reaches the next unit.
+    # 1023.7 KiB is shown as 1.00 MiB: the number never reaches the next unit.
     while place < last and (place == 0 or round(value) >= _IEC_STEP):
         value /= _IEC_STEP
         place += 1
@@ -51,14 +50,14 @@ def bytes_iec(size_bytes: float | None) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """``0.463`` → ``46 %``; whole percents."""
+    """Format ``0.463`` as ``46 %``; whole percents."""
     if fraction is None or _missing(fraction):
         return UNKNOWN
     return f"{fraction * 100:.0f} %"
 
 
 def cores(value: float | None) -> str:
-    """CPU cores in use: ``12.3``, ``0.25``; whole from a hundred on."""
+    """Format CPU cores in use: ``12.3``, ``0.25``; whole numbers from a hundred on."""
     if value is None or _missing(value):
         return UNKNOWN
     return (
@@ -71,7 +70,7 @@ def cores(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """``22320`` → ``6h 12m``; ``2460`` → ``41m``; ``9`` → ``9s``; ``273600`` → ``3d 4h``. Rounds down."""
+    """Format seconds: ``22320`` as ``6h 12m``, ``9`` as ``9s``, ``273600`` as ``3d 4h``; rounds down."""
     if seconds is None or _missing(seconds):
         return UNKNOWN
     whole = max(0, int(seconds))
@@ -85,7 +84,7 @@ def duration(seconds: float | None) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """``2s``, ``12m``, ``3h``, ``5d``: the largest unit alone, rounded down; the future is ``0s``."""
+    """Format ``2s``, ``12m``, ``3h``, ``5d``: only the largest unit, rounded down; the future is ``0s``."""
     if seconds is None or _missing(seconds):
         return UNKNOWN
     whole = max(0, int(seconds))
@@ -96,7 +95,7 @@ def age(seconds: float | None) -> str:
 
 
 def rate(steps_per_s: float | None) -> str:
-    """``0.18 it/s``, ``12.3 it/s``; slower than one step in ten seconds ``20.0 s/it``."""
+    """Format ``0.18 it/s``, ``12.3 it/s``; below one step in ten seconds ``20.0 s/it``."""
     if steps_per_s is None or _missing(steps_per_s) or steps_per_s <= 0:
         return UNKNOWN
     if steps_per_s < _SLOW_STEPS_PER_S:
@@ -107,7 +106,7 @@ def rate(steps_per_s: float | None) -> str:
 
 
 def step_time(seconds: float | None) -> str:
-    """How long a step takes: ``5.30 s/it``, ``290 ms/it``."""
+    """Format the duration of a step: ``5.30 s/it``, ``290 ms/it``."""
     if seconds is None or _missing(seconds) or seconds <= 0:
         return UNKNOWN
     if seconds < 1:
@@ -116,14 +115,14 @@ def step_time(seconds: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """A whole number with its thousands parted: ``4,120``."""
+    """Format an integer with thousands separators: ``4,120``."""
     if value is None or _missing(value):
         return UNKNOWN
     return f"{round(value):,}"
 
 
 def money(usd: float | None) -> str:
-    """US dollars: ``$0.42``, ``$12.50``, ``$1,012``; cents are left out from a hundred on."""
+    """Format US dollars: ``$0.42``, ``$12.50``, ``$1,012``; without cents from a hundred on."""
     if usd is None or _missing(usd):
         return UNKNOWN
     if usd < 0:
@@ -132,7 +131,7 @@ def money(usd: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """A reading such as a loss or a learning rate: ``0.913``, ``12.4``, ``1.9e-05``, ``nan``, ``inf``."""
+    """Format a value such as a loss or learning rate: ``0.913``, ``12.4``, ``1.9e-05``, ``nan``, ``inf``."""
     if value is None:
         return UNKNOWN
     if not math.isfinite(value):
@@ -148,7 +147,7 @@ _EMPTY = "·"
 
 
 def share_bar(fraction: float, cells: int, *, empty: str = _EMPTY) -> str:
-    """The share, 0 to 1, as ``cells`` cells; more than nothing is never shown as nothing."""
+    """Draw a share, 0 to 1, in ``cells`` cells; any share above zero shows at least a sliver."""
     eighths = round(max(0.0, min(1.0, fraction)) * cells * 8)
     if fraction > 0:
         eighths = max(1, eighths)

@@ -1,1 +1,1 @@
-"""The dashboard in a browser: textual-serve behind a guard. Needs the extra ``web``."""
+"""The dashboard in a browser: textual-serve behind a token check. Requires the extra ``web``."""

@@ -1,6 +1,6 @@
-"""The dashboard's end of the pipes to ``bt-tui serve``: what textual draws for a page, and files for it.
+"""The dashboard's side of the pipes to ``bt-tui serve``: screen output and files for a page.
 
-Loaded by textual in the process of a page, by the name in ``TEXTUAL_DRIVER``.
+textual loads it in the page's process by the name in ``TEXTUAL_DRIVER``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tui.system.saved_files import Outbox, safe_name
 
 
 class WholeWrites:
-    """Writes to a pipe from several threads, each of them whole.
+    """A pipe writer that keeps each write from several threads whole.
 
-    textual's screen and its input thread share the pipe. More than the pipe has room for is written in
-    several goes, between which the other thread's packet would slip in: from there on the reader takes
-    lengths out of the midst of a text, and the page stands still for ever.
+    textual's screen and its input thread share the pipe. Data that exceeds the pipe's buffer takes
+    several writes, and another thread's packet could be inserted between them: from then on the reader
+    would misread lengths, and the page would freeze.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -36,7 +36,7 @@ class WholeWrites:
         self._turn = threading.Lock()
 
     def __call__(self, data: bytes) -> int:
-        """Write all of it, however long the reader takes. Raises BrokenPipeError when nobody reads."""
+        """Write all data, blocking as long as needed. Raises BrokenPipeError if the reader has gone."""
         rest = memoryview(data)
         with self._turn:
             while rest:
@@ -45,10 +45,11 @@ class WholeWrites:
 
 
 class PageDriver(WebDriver):
-    """textual's driver for pages, which ends with the server, and names files instead of reading them out.
+    """textual's driver for pages, changed to end with the server and to offer files by path.
 
-    textual-serve asks for a file in pieces through the pipes that carry the screen, and takes a piece that is
-    four seconds late for the end of the file. The server is on this machine: it can read the file itself.
+    textual-serve requests files in pieces through the pipes that carry the screen, and treats a piece
+    that is four seconds late as the end of the file. The server runs on this machine, so it can read the
+    file itself.
     """
 
     def __init__(
@@ -64,16 +65,16 @@ class PageDriver(WebDriver):
         self._write = self._write_while_read  # type: ignore[assignment]
         self._outbox = Outbox()
         self._offered: dict[str, tuple[Path, str | None]] = {}
-        """By key: the file, and what the app calls the delivery."""
+        """Files by key, each with the app's name for the delivery."""
 
     def _write_while_read(self, data: bytes) -> int:
         try:
             return self._whole(data)
-        except BrokenPipeError:  # the server was killed; run_input_thread sees that too, and leaves
+        except BrokenPipeError:  # the server was killed; run_input_thread notices too and exits
             return len(data)
 
     def run_input_thread(self) -> None:
-        """Pass on what the page sends; when its pipe is closed, nobody is left to draw for."""
+        """Process the page's input; exit the app when its pipe is closed, as the page is gone."""
         keyboard, packets = Keyboard(debug=self._debug), ByteStream()
         try:
             for data in self._input_reader:
@@ -85,7 +86,7 @@ class PageDriver(WebDriver):
                 self._process(keyboard.tick())
         finally:
             self._input_reader.close()
-            with suppress(RuntimeError):  # the app has ended already, and its loop with it
+            with suppress(RuntimeError):  # the app and its event loop have already ended
                 self._app.post_message(messages.ExitApp())
 
     def _process(self, events: Iterable[Message]) -> None:
@@ -103,7 +104,7 @@ class PageDriver(WebDriver):
         mime_type: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Tell the server which file the page may fetch; what is no file yet becomes one."""
+        """Offer the file to the page through the server; other content is written to a file first."""
         known = getattr(binary, "name", None)
         try:
             with binary:
@@ -122,7 +123,6 @@ class PageDriver(WebDriver):
         return path
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """What the server tells beside the keys that were pressed."""
         if packet_type != "file_fetched":
             super().on_meta(packet_type, payload)
             return
@@ -132,6 +132,5 @@ class PageDriver(WebDriver):
         self._app.post_message(events.DeliveryComplete(key=key, path=None, name=name))
 
     def stop_application_mode(self) -> None:
-        """The end: nothing that was offered stays."""
         super().stop_application_mode()
         self._outbox.close()

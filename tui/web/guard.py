@@ -1,9 +1,10 @@
-"""Admit a browser to the dashboard by the token in the printed address, and by nothing else.
+"""Admits a browser to the dashboard only with the token in the printed address.
 
-The token is needed on loopback, too: other users of the machine can connect there, and a connection does not
-reliably tell whose it is. The browser keeps it in a cookie below a path that only this server and the browser
-know: cookies are shared between all ports of a host, and another user's server may listen on one of them.
-Requests must also name this server (DNS rebinding) and come from its own page (Origin).
+The token is also required on loopback: other users of the machine can connect there, and a connection
+does not reliably identify its user. The browser keeps the token in a cookie below a path known only to
+this server and the browser: cookies are shared between all ports of a host, and another user's server may
+listen on one of them. Requests must also name this server (DNS rebinding) and come from its own page
+(Origin).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""A page of another site may not frame it; nothing is fetched from anywhere else."""
+"""Security headers: pages of other sites cannot frame the page, and nothing is loaded from elsewhere."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -49,18 +50,17 @@ class Guard:
         self._names = {name.lower() for name in names}
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
         self.root = f"/{secrets.token_urlsafe(TOKEN_BYTES)}/"
-        """The path of the page; everything that it loads is below it."""
+        """Path of the page; everything it loads is below it."""
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse a request before anything else sees it."""
         if not self._knows(request.host):
             raise web.HTTPForbidden(text="This server does not go by that name.\n", headers=HEADERS)
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2].lower() != request.host.lower():
             raise web.HTTPForbidden(text="Another site's page may not use this server.\n", headers=HEADERS)
         if self._is_token(request.query.get(TOKEN_PARAMETER, "")):
-            # Not kept in the address: that is shown, remembered and shared.
+            # The token must not stay in the address, which is displayed, stored in the history and shared.
             rest = {name: value for name, value in request.query.items() if name != TOKEN_PARAMETER}
             answer = web.HTTPSeeOther(URL(self.root).with_query(rest), headers=HEADERS)
             answer.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path=self.root)
@@ -73,7 +73,7 @@ class Guard:
         return secrets.compare_digest(given.encode(errors="replace"), self.token.encode())
 
     def _knows(self, host: str) -> bool:
-        """A name that we gave ourselves, or an address: rebinding needs a name of somebody else's."""
+        """Return True for our own host names and for IP addresses: DNS rebinding needs a foreign name."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
@@ -88,6 +88,5 @@ class Guard:
 
 
 async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    """Say with every answer what the browser may do with it."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

@@ -1,4 +1,4 @@
-"""Files that pages may fetch: each by a key that nobody can guess, for as long as its page is open."""
+"""Files that pages may fetch, each by an unguessable key while its page is open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Owner(Protocol):
     """The dashboard that offers a file."""
 
     async def tell_fetched(self, key: str) -> None:
-        """Its file has left, and can be deleted."""
+        """Handle that the file was delivered: it can be deleted."""
         ...
 
 
@@ -29,29 +29,28 @@ class Offer:
     save_as: str
     owner: Owner
     fetching: int = 0
-    """Requests that are being answered: browsers may fetch several parts at once."""
+    """Number of active requests: browsers may fetch several parts at once."""
     is_last_byte_sent: bool = False
 
 
 class Offers:
-    """What can be fetched at the moment."""
+    """The files available for download."""
 
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
 
     def add(self, key: str, offer: Offer) -> None:
-        """From now on whoever has the key can fetch it."""
         self._offers[key] = offer
 
     def withdraw(self, owner: Owner) -> None:
-        """A page is gone; what is being sent goes on to its end."""
+        """Remove the files of a closed page; transfers in progress continue."""
         self._offers = {key: one for key, one in self._offers.items() if one.owner is not owner}
 
     def answer(self, key: str) -> web.StreamResponse:
-        """The file, or the part of it that is asked for. Raises HTTPNotFound for what is not on offer.
+        """Return the response for a file or the requested range. Raises HTTPNotFound for an unknown key.
 
-        The length is told, so a browser takes nothing that was cut short for the whole, and can go on from
-        where it was. The owner hears of it once the last byte is sent, and not before.
+        The response has a length, so a browser detects an interrupted download and can resume it. The
+        owner is notified only after the last byte has been sent.
         """
         offer = self._offers.get(key)
         if offer is None:
@@ -65,7 +64,7 @@ class Offers:
 
 
 class OfferedFile(web.FileResponse):
-    """Sends an offered file; ``over`` is called when nobody fetches it any more and its end has left."""
+    """A response with an offered file; calls ``over`` after the last byte when no request is active."""
 
     def __init__(self, offer: Offer, over: Callable[[], Awaitable[None]]) -> None:
         super().__init__(
@@ -79,7 +78,6 @@ class OfferedFile(web.FileResponse):
         self._over = over
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Send it, as aiohttp asks for once the request is answered."""
         offer = self._offer
         offer.fetching += 1
         try:

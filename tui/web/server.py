@@ -1,4 +1,4 @@
-"""The page that shows the dashboard: textual's terminal, and nothing from anywhere else."""
+"""The HTML page that shows the dashboard: textual's terminal, with nothing loaded from other sites."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ new MutationObserver((_changes, observer) => {
 
 
 def page(title: str, websocket: str, font_size: str | None = None) -> str:
-    """The page for a dashboard of this title, whose websocket has that address."""
     size = int(font_size) if font_size is not None and font_size.isdecimal() else FONT_SIZE
     size = min(LARGEST_FONT, max(SMALLEST_FONT, size))
     return PAGE.format(title=escape(title), websocket=escape(websocket, quote=True), font_size=size)
@@ -107,17 +106,17 @@ def page(title: str, websocket: str, font_size: str | None = None) -> str:
 
 DRIVER = "tui.web.driver:PageDriver"
 LAST_WORDS_S = 10.0
-"""So long a dashboard has to close its session and delete files on their way, once asked to end."""
+"""Time for a dashboard to close its session and delete outgoing files once it is asked to quit."""
 TERMINATED_S = 3.0
-"""So long it has once it was sent SIGTERM."""
+"""Time to wait after SIGTERM, and again after SIGKILL."""
 
 
 class PageDashboard(AppService):
-    """textual-serve's process of a page, with an end.
+    """textual-serve's process of a page, with a proper shutdown.
 
-    textual-serve takes a browser that is gone for the process's end: it reads the process no more, and waits
-    for it no more. The process then loses its pipes while it still closes and deletes, or waits for ever for
-    somebody to read what it draws.
+    When the browser disconnects, textual-serve stops reading from the process and does not wait for it.
+    The process then loses its pipes while it is still cleaning up, or blocks forever because no one reads
+    its output.
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class PageDashboard(AppService):
         offers: Offers,
     ) -> None:
         async def hand_bytes(data: bytes) -> None:
-            with suppress(ConnectionError):  # the browser is gone; what is drawn is read all the same
+            with suppress(ConnectionError):  # the browser is gone; keep reading the output anyway
                 await write_bytes(data)
 
         async def hand_str(data: str) -> None:
@@ -156,32 +155,30 @@ class PageDashboard(AppService):
         return {**super()._build_environment(width, height), "TEXTUAL_DRIVER": DRIVER}
 
     async def run(self) -> None:
-        """Hand on what the process draws until it has ended; then the page says so, however it ended."""
+        """Forward the output until the process has ended for any reason, then close the page."""
         assert self._process is not None
         try:
             await super().run()
         finally:
-            if await self._process.wait() != 0:  # it had no time to delete what it had written
+            if await self._process.wait() != 0:  # the process had no time to delete its files
                 await asyncio.to_thread(sweep_abandoned)
             await self.remote_close()
 
     async def on_meta(self, data: bytes) -> None:
-        """What the process tells beside what it draws."""
         told = json.loads(data)
         if told["type"] != "file_offered":
             await super().on_meta(data)
             return
         self._offers.add(told["key"], Offer(Path(told["file"]), told["save_as"], self))
-        # The page's own words, of textual-serve: it follows a link to the file.
+        # textual-serve's own message to the page, which then follows a link to the file.
         await self.remote_write_str(json.dumps(["deliver_file_start", told["key"]]))
 
     async def tell_fetched(self, key: str) -> None:
-        """The process can delete that file."""
         if self._process is not None and self._process.returncode is None:
             await self.send_meta({"type": "file_fetched", "key": key})
 
     async def stop(self) -> None:
-        """Have the process end, and wait until it has; however often, and whoever is cancelled meanwhile."""
+        """End the process and wait for it; safe to call repeatedly and to cancel."""
         if self._process is None:
             return
         if self._ending is None:
@@ -193,7 +190,7 @@ class PageDashboard(AppService):
         await self._download_manager.cancel_app_downloads(self.app_service_id)
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
-                with suppress(ConnectionError):  # it has ended of its own accord
+                with suppress(ConnectionError):  # the process has ended by itself
                     await self.send_meta({"type": "quit"})
                 await process.wait()
         for insist in (process.terminate, process.kill):
@@ -203,22 +200,22 @@ class PageDashboard(AppService):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), TERMINATED_S)
         if self._task is not None:
-            await asyncio.wait([self._task])  # however its reading ended
+            await asyncio.wait([self._task])  # wait even if reading failed
             self._task = None
 
 
 TITLE = "bt-tui"
 COLUMNS, ROWS = 80, 24
-"""Of a page that does not say how large it is."""
+"""Size of a page that does not report one."""
 MOST_CELLS = 2000
-"""Columns or rows of the largest page."""
+"""Maximum columns or rows of a page."""
 HEARTBEAT_S = 15.0
 END_TIMEOUT_S = 3.0
-"""How long requests have to end once the dashboards of all pages have."""
+"""Time for open requests to finish after the dashboards of all pages have ended."""
 
 
 class DashboardServer(Server):
-    """Serves one command's dashboard: a process of it for every page that is open."""
+    """Serves the dashboard of one command, with one process per open page."""
 
     def __init__(self, command: str, guard: Guard) -> None:
         super().__init__(command, title=TITLE)
@@ -244,25 +241,22 @@ class DashboardServer(Server):
         return app
 
     async def show_page(self, request: web.Request) -> web.Response:
-        """The page; its websocket is where the page itself was asked for, so that a tunnel may lead here."""
+        """Serve the page; its websocket uses the requested host, so that tunnels work."""
         websocket = f"{'wss' if request.secure else 'ws'}://{request.host}{self._guard.root}ws"
         text = page(self.title, websocket, request.query.get("fontsize"))
         return web.Response(text=text, content_type="text/html")
 
     async def show_style(self, _request: web.Request) -> web.Response:
-        """The page's looks."""
         return web.Response(text=STYLE, content_type="text/css")
 
     async def show_script(self, _request: web.Request) -> web.Response:
-        """What the page does about downloads."""
         return web.Response(text=SCRIPT, content_type="text/javascript")
 
     async def send_file(self, request: web.Request) -> web.StreamResponse:
-        """A file that a dashboard offers to its page."""
         return self._offers.answer(request.match_info["key"])
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """A page: its dashboard runs as long as the page is open, and has ended when this returns."""
+        """Run a page's dashboard while the page is open; it has ended when this returns."""
         websocket = web.WebSocketResponse(heartbeat=HEARTBEAT_S)
         await websocket.prepare(request)
         dashboard = PageDashboard(
@@ -283,7 +277,7 @@ class DashboardServer(Server):
         return websocket
 
     async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
-        """Pass on what the page sends; textual-serve's own ends the dashboard on half a character."""
+        """Forward the page's input; textual-serve's own ends the dashboard on a lone surrogate."""
         async for message in websocket:
             match _envelope(message):
                 case ["stdin", str(keys)]:
@@ -301,9 +295,9 @@ class DashboardServer(Server):
         await asyncio.gather(*(dashboard.stop() for dashboard in self._dashboards))
 
     async def run(self, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serve until ctrl-c or a signal to end; ``ready`` hears of the port once it listens.
+        """Serve until ctrl-c or SIGTERM; call ``ready`` with the port once listening.
 
-        Raises OSError where it cannot listen.
+        Raises OSError if the address is not available.
         """
         _quieten()
         await asyncio.to_thread(sweep_abandoned)
@@ -318,9 +312,7 @@ class DashboardServer(Server):
             site = web.TCPSite(runner, host, port)
             await site.start()
             ready(_port_of(runner))
-            with redirect_stdout(
-                sys.stderr
-            ):  # where textual-serve says what a page's process said on its own
+            with redirect_stdout(sys.stderr):  # textual-serve prints the process's own output to stdout
                 await over.wait()
         finally:
             await runner.cleanup()
@@ -349,10 +341,9 @@ def _port_of(runner: web.AppRunner) -> int:
 
 
 def host_names(host: str) -> set[str]:
-    """The names by which a server that listens there may be asked for."""
     return {"localhost", host, socket.gethostname(), socket.getfqdn()}
 
 
 def _quieten() -> None:
-    """Say in a line what went wrong: tracebacks with the values of variables would show the environment."""
+    """Log errors as one line: tracebacks with variable values would expose the environment."""
     logging.basicConfig(level=logging.WARNING, format="bt-tui: %(message)s")

@@ -1,1 +1,4 @@
-"""Widgets that several screens share. They draw what they are given and ask by message."""
+"""Widgets shared by several screens.
+
+They render the data they are given and request actions by posting messages.
+"""

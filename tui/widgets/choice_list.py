@@ -1,4 +1,4 @@
-"""A list of answers to choose one of."""
+"""A list of options to choose one from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.widgets import OptionList
 
 
 class ChoiceList(OptionList):
-    """Textual's list, by the keys of every list here as well, and with enter among the hints."""
+    """An OptionList with the dashboard's list keys, and with enter among the key hints."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "choose"),
@@ -20,6 +20,5 @@ class ChoiceList(OptionList):
     ]
 
     def on_mount(self) -> None:
-        """Begin with a cursor."""
         if self.highlighted is None:
             self.action_first()

@@ -1,4 +1,4 @@
-"""Facts side by side in toned text: the stuff of headers and status lines."""
+"""Facts side by side in styled text, for headers and status lines."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tui.widgets.tones import Span, tone_styles
 
 SEPARATOR = " · "
 FACT = "fact"
-"""In the metadata of an event's style: the number of the fact that it happened on."""
+"""Key in the style metadata of an event: the index of the fact it happened on."""
 LEAST_CELLS = 8
-"""A first fact is not cut shorter than this."""
+"""Minimum width to which the first fact is cut."""
 
 
 class FactLine(Widget):
-    """Facts in a row, the most important first; what does not fit is left out, last first.
+    """Facts in a row in order of importance; facts that don't fit are dropped from the end.
 
-    The ``essential`` facts are always shown: where the stylesheet allows more rows, in as many as they need,
-    else with the first of them cut until all fit.
+    The ``essential`` facts are always shown, on as many rows as they need if the stylesheet allows it,
+    else with the first one cut until all fit.
     """
 
     DEFAULT_CSS = """
@@ -42,7 +42,7 @@ class FactLine(Widget):
         self._separator = separator
 
     def set_facts(self, facts: Sequence[Sequence[Span]], essential: int | None = None) -> None:
-        """Show these facts; each is a run of spans that stays together."""
+        """Show these facts. Each is a run of spans that stays together."""
         new = tuple(tuple(fact) for fact in facts if fact)
         essential = self._essential if essential is None else essential
         if new != self._facts or essential != self._essential:
@@ -51,7 +51,6 @@ class FactLine(Widget):
             self.refresh(layout=self._rows_needed(self.size.width) != before)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of rows that the essential facts need."""
         return self._rows_needed(width)
 
     def _rows_needed(self, width: int) -> int:
@@ -59,7 +58,6 @@ class FactLine(Widget):
         return len(self._rows(essential, Text(self._separator), width))
 
     def render(self) -> Text:
-        """Return the essential facts, and behind them the others that fit."""
         width, height = self.size
         tones = tone_styles(self.app)
         texts = [_text(fact, tones) for fact in (self._cut(width) if height == 1 else self._facts)]
@@ -73,7 +71,7 @@ class FactLine(Widget):
         return in_rows(rows, width, height)
 
     def _rows(self, texts: Sequence[Text], separator: Text, width: int) -> list[Text]:
-        """Break a line between facts; within one only where it is longer than a row."""
+        """Break lines between facts, and within a fact only if it is longer than a row."""
         rows = wrapped_rows(texts[0], width) if texts else [Text()]
         for text in texts[1:]:
             line = Text.assemble(rows[-1], separator, text)
@@ -84,7 +82,7 @@ class FactLine(Widget):
         return rows
 
     def _cut(self, room: int) -> Sequence[Sequence[Span]]:
-        """The facts, the last span of the first one shortened if the essential ones would not fit."""
+        """Return the facts, with the end of the first one shortened if the essential ones would not fit."""
         essential = self._facts[: self._essential]
         if len(essential) < 2 or not essential[0]:
             return self._facts
@@ -105,7 +103,7 @@ OTHER_KEY = " bt-tui login takes another key."
 
 
 class ConnectionNotice(WrappedText):
-    """Some lines under the header while the server does not answer as it should."""
+    """Lines below the header while the server is unreachable or rejects requests."""
 
     DEFAULT_CSS = """
     ConnectionNotice {
@@ -119,7 +117,7 @@ class ConnectionNotice(WrappedText):
     connection: var[Connection] = var(Connection())
 
     def watch_connection(self, connection: Connection) -> None:
-        """Only trouble shows, and costs nothing while there is none."""
+        """Show the notice only during problems; it costs nothing otherwise."""
         trouble = connection.link in (Link.LOST, Link.RETRYING, Link.UNAUTHORISED) or connection.stale
         self.set_class(bool(trouble), "-visible")
         if trouble:
@@ -127,7 +125,6 @@ class ConnectionNotice(WrappedText):
 
     @property
     def text(self) -> Text:
-        """What happened, since when, and what goes on."""
         connection = self.connection
         tones = tone_styles(self.app)
         since = _clock(connection.failing_since)
@@ -149,7 +146,6 @@ class ConnectionNotice(WrappedText):
         )
 
     def _refused(self, refusals: tuple[Refusal, ...]) -> Text:
-        """The server is there, but some of what is shown is not to be had any more."""
         names = [one.what for one in refusals]
         named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
         first = min(refusals, key=lambda one: one.since)

@@ -1,4 +1,4 @@
-"""The columns of a table: how a record's cells read, and which of them fit into how much room."""
+"""Table columns: how a record's cells are rendered, and which columns fit the width."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from tui.widgets.tones import Span, tone_styles
 Row = TypeVar("Row")
 
 GAP = 1
-"""Cells between two columns."""
 MARGIN = 1
 """Cells left of the first column and right of the last."""
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column: how a record's cell reads, and how the column behaves when room is scarce.
+    """A table column: cell contents, and behavior when space is limited.
 
-    ``width`` is the least width in cells; ``flex`` shares what is left over, up to ``most`` cells in all
-    (0: any number); columns with the lowest ``keep`` go first when the table is too narrow. ``without`` says
-    how the cell reads while other columns, named by their ids, are left out.
+    ``width`` is the minimum width in cells. ``flex`` is the column's share of spare width, up to ``most``
+    cells in all (0: no limit). Columns with the lowest ``keep`` are dropped first when the table is too
+    narrow. ``without`` maps IDs of other columns to the cell to use while that column is left out.
     """
 
     id: str
@@ -48,7 +47,7 @@ class Column(Generic[Row]):
 
 
 def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Column[Row]]:
-    """Size columns by their cells: what short and empty ones leave free goes to those that would be cut."""
+    """Size columns by content: space left by short and empty columns goes to those that would be cut."""
     cells = [[sum(cell_len(text) for text, _ in column.cell(row)) for row in rows] for column in columns]
     needs = [max(column, default=0) for column in cells]
     sized = [
@@ -66,7 +65,7 @@ def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: in
 
 
 def fitted_columns(all_columns: Sequence[Column[Row]], width: int) -> tuple[tuple[Column[Row], int], ...]:
-    """Which columns fit into a table of so many cells, and how wide each is."""
+    """Return the columns that fit into `width` cells, with their widths."""
     columns = list(all_columns)
     room = width - 2 * MARGIN
 
@@ -91,7 +90,6 @@ def fitted_columns(all_columns: Sequence[Column[Row]], width: int) -> tuple[tupl
 
 
 def _reading(column: Column[Row], left_out: Collection[str]) -> Column[Row]:
-    """The column as it reads while others are left out."""
     cell = next((cell for other, cell in column.without.items() if other in left_out), None)
     return column if cell is None else replace(column, cell=cell)
 
@@ -136,13 +134,13 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     ]
 
     sort_mark: reactive[tuple[str, bool] | None] = reactive(None)
-    """The column that the rows are sorted by and whether descending; only shown, the caller sorts."""
+    """The sort column and True if descending. Display only: the caller sorts the rows."""
 
     blurred_cursor: reactive[bool] = reactive(True)
-    """Show the cursor without focus, too: its row is the one that the screen is about."""
+    """Show the cursor without focus as well, because its row is the subject of the screen."""
 
     class TableMessage(Message):
-        """Something that happened in a table."""
+        """Base class of table messages."""
 
         def __init__(self, table: RowTable[Any]) -> None:
             super().__init__()
@@ -150,25 +148,24 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
 
         @property
         def control(self) -> RowTable[Any]:
-            """The table."""
             return self.table
 
     class Selected(TableMessage):
-        """Enter or a click on the row under the cursor."""
+        """A row was opened by Enter or a click on the row under the cursor."""
 
         def __init__(self, table: RowTable[Any], key: str) -> None:
             super().__init__(table)
             self.key = key
 
     class Highlighted(TableMessage):
-        """The cursor is on another row."""
+        """The cursor moved to another row."""
 
         def __init__(self, table: RowTable[Any], key: str) -> None:
             super().__init__(table)
             self.key = key
 
     class HeadingPressed(TableMessage):
-        """A click on a column's heading."""
+        """A column heading was clicked."""
 
         def __init__(self, table: RowTable[Any], column_id: str) -> None:
             super().__init__(table)
@@ -184,7 +181,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         opens: bool = True,
         sized: bool = False,
     ) -> None:
-        """``opens`` says that enter on a row leads somewhere, ``sized`` that columns fit their cells."""
+        """Create an empty table.
+
+        ``opens`` enables opening a row with enter; ``sized`` sizes columns by their content.
+        """
         super().__init__(id=id)
         self._all_columns = tuple(columns)
         self._key = key
@@ -195,7 +195,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         self._index_of: dict[str, int] = {}
         self._cursor = 0
         self._chosen: str | None = None
-        """The row the cursor was last moved to: it returns there when the row comes back."""
+        """The row the cursor was last moved to. The cursor returns to it if the row reappears."""
         self._hover: int | None = None
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
         self._layout_width = -1
@@ -204,29 +204,26 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
 
     @property
     def rows(self) -> Sequence[Row]:
-        """The records shown, in order."""
         return self._rows
 
     @property
     def cursor_key(self) -> str | None:
-        """The key of the row under the cursor."""
         return self._key(self._rows[self._cursor]) if self._rows else None
 
     @property
     def cursor_row(self) -> Row | None:
-        """The record under the cursor."""
         return self._rows[self._cursor] if self._rows else None
 
     @property
     def columns_shown(self) -> frozenset[str]:
-        """The ids of the columns that fit."""
+        """The IDs of the columns that fit."""
         fitting = fitted_columns(self._all_columns, self.scrollable_content_region.width)
         return frozenset(column.id for column, _ in fitting)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show these records; the cursor stays on its key, and on its line of the screen.
+        """Show these records. The cursor stays on its key and on its screen line.
 
-        Without records only the heading is left. The table is not hidden, so that it keeps the keyboard.
+        Without records only the heading is left. The table is not hidden, so that it keeps the focus.
         """
         before, top = self.cursor_key, self._cursor - self.scroll_offset.y
         (seen, *where), cursor = self._seen(), self._cursor
@@ -253,16 +250,14 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
             self.post_message(self.Highlighted(self, self.cursor_key))
 
     def _refresh_row(self, index: int) -> None:
-        """Paint that row's line anew, and no other."""
         self.refresh_line(index + self._heading_height)
 
     def _seen(self) -> tuple[Sequence[Row], int, int]:
-        """What decides how the lines on the screen look: their records, and how many there are in all."""
+        """Return everything that affects the lines on screen: their records, scroll offset and row count."""
         top = self.scroll_offset.y
         return self._rows[top : top + self.size.height], top, len(self._rows)
 
     def move_to(self, key: str) -> None:
-        """Put the cursor on the row of that key, if it is there."""
         index = self._index_of.get(key)
         if index is not None:
             self._move(index)
@@ -272,19 +267,16 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         return 1 if self._heading else 0
 
     def notify_style_update(self) -> None:
-        """The theme changed: nothing drawn before is right."""
         super().notify_style_update()
         self._lines.clear()
         self._tones = {}
 
     def watch_sort_mark(self) -> None:
-        """Draw the heading anew."""
         self.refresh()
 
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen: the heading, a row, or nothing."""
         width = self.scrollable_content_region.width
         if width != self._layout_width:
             columns = self._all_columns
@@ -360,7 +352,7 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
             width, style
         )
 
-    # Moving
+    # Navigation
 
     def _move(self, index: int) -> None:
         index = max(0, min(index, len(self._rows) - 1))
@@ -380,23 +372,19 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
             self.post_message(self.Highlighted(self, key))
 
     def action_cursor_by(self, lines: int) -> None:
-        """Move the cursor by that many rows."""
         self._move(self._cursor + lines)
 
     def action_cursor_by_page(self, pages: int) -> None:
-        """Move the cursor by that many screens."""
         self._move(self._cursor + pages * max(1, self.size.height - self._heading_height - 1))
 
     def action_cursor_to_end(self, last: bool) -> None:
-        """Move the cursor to the last row, or to the first."""
         self._move(len(self._rows) - 1 if last else 0)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to open a row only where that leads somewhere."""
+        """Disable opening if rows lead nowhere."""
         return self._opens or action != "select"
 
     def action_select(self) -> None:
-        """Ask for the row under the cursor to be opened."""
         if self.cursor_key is not None:
             self.post_message(self.Selected(self, self.cursor_key))
 
@@ -405,11 +393,9 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         return index if y >= self._heading_height and index < len(self._rows) else None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show which row a click would take."""
         self._hover_over(self._line_at(event.y))
 
     def on_leave(self) -> None:
-        """The mouse is elsewhere."""
         self._hover_over(None)
 
     def _hover_over(self, index: int | None) -> None:
@@ -420,7 +406,6 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
                     self._refresh_row(changed)
 
     def on_click(self, event: events.Click) -> None:
-        """A heading sorts, a row is chosen, a chosen row opens."""
         if self._heading and event.y == 0:
             self._press_heading(event.x)
             return

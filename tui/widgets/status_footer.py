@@ -1,4 +1,4 @@
-"""What is being downloaded, in a few words of the footer."""
+"""Download progress in the footer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tui.widgets.tones import tone_styles
 
 
 class DownloadBadge(Widget):
-    """``↓ 2 files 43 % 112 MiB/s`` while something is under way. A click opens the list."""
+    """Summary such as ``↓ 2 files 43 % 112 MiB/s`` while downloads are running; a click opens the list."""
 
     DEFAULT_CSS = """
     DownloadBadge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }
@@ -38,10 +38,10 @@ class DownloadBadge(Widget):
     words: reactive[str] = reactive("", layout=True)
 
     class Pressed(Message):
-        """A click on the badge."""
+        """The badge was clicked."""
 
     def on_mount(self) -> None:
-        """Screens of the dashboard know the downloads; a screen that does not has none to show."""
+        """Watch the screen's downloads; screens without that attribute show no badge."""
         if hasattr(self.screen, "downloads"):
             self.watch(self.screen, "downloads", self._show)
 
@@ -50,19 +50,17 @@ class DownloadBadge(Widget):
         self.display = bool(self.words)
 
     def render(self) -> Text:
-        """The words."""
         return Text(self.words, tone_styles(self.app)["running"], no_wrap=True, end="")
 
     def on_click(self) -> None:
-        """Ask for the list."""
         self.post_message(self.Pressed())
 
 
 HELP_ACTION = "help"
-"""The hint that is never left out: whoever sees it finds all the others."""
+"""This hint is never dropped, because help lists all the others."""
 
 IN_A_FIELD = {"submit": "done", "back": "back"}
-"""What ends typing, with its label: shown while letters go into a field and no other hint would be true."""
+"""Actions that end typing, with labels for the hints shown while an input field has the focus."""
 
 MARGIN = 1
 BETWEEN = 2
@@ -70,7 +68,7 @@ BETWEEN = 2
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """One key and what it does; ``owner`` is the widget, screen or app that does it."""
+    """A key and its action; ``owner`` is the widget, screen or app that handles it."""
 
     key: str
     sign: str
@@ -82,12 +80,11 @@ class Hint:
 
     @property
     def cells(self) -> int:
-        """How wide it is."""
         return cell_len(self.sign) + 1 + cell_len(self.label)
 
 
 def fitting(hints: Sequence[Hint], width: int) -> list[Hint]:
-    """The hints that fit as a whole, in their order; room for help is kept before all others."""
+    """Return the hints that fit without being cut, in order. Space for help is reserved first."""
 
     def needed(some: Sequence[Hint]) -> int:
         return 2 * MARGIN + sum(hint.cells for hint in some) + BETWEEN * max(0, len(some) - 1)
@@ -100,9 +97,9 @@ def fitting(hints: Sequence[Hint], width: int) -> list[Hint]:
 
 
 class KeyHints(Widget):
-    """The hints of whatever has the focus; a click on one does it.
+    """Hints for the focused widget's keys; a click on a hint runs its action.
 
-    Textual's Footer scrolls what does not fit out of sight, and makes a widget a hint, anew with every
+    Unlike Textual's Footer, it never scrolls hints out of sight and creates no widget per hint on every
     change of focus.
     """
 
@@ -125,7 +122,6 @@ class KeyHints(Widget):
         self._hover: str | None = None
 
     def on_mount(self) -> None:
-        """Hear of every change of what the keys do."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
         self._bindings_changed(self.screen)
 
@@ -146,7 +142,6 @@ class KeyHints(Widget):
             self.refresh()
 
     def _placed(self) -> list[tuple[int, Hint]]:
-        """The hints that are seen, and the cell at which each begins."""
         placed = []
         at = MARGIN
         for hint in fitting(self._hints, self.size.width):
@@ -155,14 +150,12 @@ class KeyHints(Widget):
         return placed
 
     def place_of(self, key: str) -> int | None:
-        """The cell at which the hint of a key begins; None where it is not seen."""
         return next((at for at, hint in self._placed() if hint.key == key), None)
 
     def _hint_at(self, x: int) -> Hint | None:
         return next((hint for at, hint in self._placed() if at <= x < at + hint.cells), None)
 
     def render_line(self, y: int) -> Strip:
-        """The line."""
         base = self.rich_style
         look = {
             name: base + self.get_component_rich_style(f"key-hints--{name}", partial=True)
@@ -180,13 +173,11 @@ class KeyHints(Widget):
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show which hint would be clicked, and what it does in a sentence."""
         hint = self._hint_at(event.x)
         self._show_hover(hint.key if hint is not None else None)
         self.tooltip = hint.tooltip if hint is not None and hint.tooltip else None
 
     def on_leave(self) -> None:
-        """Nothing is pointed at any more."""
         self._show_hover(None)
 
     def _show_hover(self, key: str | None) -> None:
@@ -195,7 +186,7 @@ class KeyHints(Widget):
             self.refresh()
 
     async def on_click(self, event: events.Click) -> None:
-        """Do what the hint says, wherever the keyboard is: typed into a field, its key would be a letter."""
+        """Run the hint's action directly: simulating the key would type a letter into a focused field."""
         hint = self._hint_at(event.x)
         if hint is None:
             return
@@ -206,11 +197,11 @@ class KeyHints(Widget):
 
 
 STALE_AFTER_S = 15.0
-"""Longer without an answer than this, the data counts as old."""
+"""Data older than this counts as stale."""
 
 
 class ConnectionBadge(Widget):
-    """The connection in two or three words, counting down to the next try."""
+    """Connection status in two or three words, with a countdown to the next retry."""
 
     DEFAULT_CSS = """
     ConnectionBadge { width: auto; height: 1; padding: 0 1; background: $surface; }
@@ -220,11 +211,11 @@ class ConnectionBadge(Widget):
     _shown = ""
 
     def on_mount(self) -> None:
-        """Ages are told in seconds: look once a second whether the words have changed."""
+        """Check once a second whether the text changed, because ages are in seconds."""
         self.set_interval(1.0, self._say)
 
     def watch_connection(self) -> None:
-        """Every answer is news, but seldom changes the words."""
+        """Repaint only if the text changed; most answers don't change it."""
         self._say()
 
     def _say(self) -> None:
@@ -232,14 +223,12 @@ class ConnectionBadge(Widget):
             self.refresh(layout=True)
 
     def render(self) -> Text:
-        """The words, in a tone that fits; the sign alone tells them apart as well."""
         words, tone = self._words()
         self._shown = words
         return Text(words, tone_styles(self.app)[tone], no_wrap=True, end="")
 
     @property
     def words(self) -> str:
-        """What the badge says now."""
         return self._words()[0]
 
     def _words(self) -> tuple[str, str]:
@@ -266,7 +255,7 @@ class ConnectionBadge(Widget):
 
 
 class StatusFooter(Horizontal):
-    """Key hints on the left; downloads, if there are any, and the connection on the right."""
+    """Key hints on the left; downloads, if any, and connection status on the right."""
 
     DEFAULT_CSS = """
     StatusFooter {
@@ -278,7 +267,6 @@ class StatusFooter(Horizontal):
     connection: var[Connection] = var(Connection())
 
     def compose(self) -> ComposeResult:
-        """The hints read the bindings of whatever has the focus."""
         yield KeyHints()
         yield DownloadBadge()
         yield ConnectionBadge().data_bind(StatusFooter.connection)

@@ -1,4 +1,4 @@
-"""Where a long line of text is broken into rows."""
+"""Break a long line of text into rows."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from textual.widget import Widget
 from tui.widgets.tones import Span, tone_styles
 
 HANGING_CELLS = 2
-"""Rows after the first stand so much further in than the line does."""
+"""Hanging indent of the rows after the first, in cells beyond the line's own indent."""
 
 PARTS_OF_NAMES = "-_/:=,"
-"""A name too long for a row is broken after one of these."""
+"""Characters after which a name too long for a row may be broken."""
 
 Row = tuple[int, int]
-"""Of a row, the characters of the line that it shows: the first, and the one after the last."""
+"""Range of characters of the line shown in a row: first, and one past the last."""
 
 
 def hanging_cells(text: str, cells: int) -> int:
-    """How far in the rows after the first stand, where nothing else is wanted."""
+    """Return the default hanging indent of the rows after the first."""
     return min(len(text) - len(text.lstrip(" ")) + HANGING_CELLS, cells // 2)
 
 
 def break_line(text: str, cells: int, hanging: int) -> list[Row]:
-    """The rows of an inert line, of at most ``cells``, those after the first of ``hanging`` fewer.
+    """Break a sanitized line into rows of at most ``cells``, and ``hanging`` fewer after the first.
 
-    Broken between words, else between the parts of a name, where a row of half the cells or more comes of it;
-    spaces there are shown nowhere.
+    Breaks between words, else between parts of a name, if the row stays at least half full. Spaces at a
+    break are dropped.
     """
     rows: list[Row] = []
     begin, room = 0, cells
     while True:
         piece = text[begin : begin + room]
-        # Marks alone take no cells, and are no piece.
+        # Combining marks take no cells and are not a piece of their own.
         pieces = [piece] if piece.isascii() else chop_cells(piece, room) or [piece]
         end = begin + max(1, len(pieces[0]))
         if end >= len(text):
@@ -64,17 +64,17 @@ def break_line(text: str, cells: int, hanging: int) -> list[Row]:
 
 
 Line = str | Text | Sequence[Span]
-"""A line: inert text, a text with styles of its own, or toned spans."""
+"""A line: sanitized text, styled text, or spans of text and tone."""
 
 MOST_OF_NAME = 0.4
-"""A fact's name that takes more of the width leaves too little to what follows it."""
+"""Maximum share of the width for a fact's name to serve as hanging indent."""
 
 
 class TextPanel(ScrollView, can_focus=True):
-    """A scrolling panel of lines, wrapped where they are longer than it is wide; inert as they are given."""
+    """A scrolling panel of wrapped lines. The lines must already be sanitized."""
 
     ALLOW_SELECT = False
-    # The room of the scroll bar is kept free: a bar that came with the wrapping would change the width again.
+    # Reserve space for the scroll bar: if wrapping made it appear, it would change the width again.
     DEFAULT_CSS = """
     TextPanel {
         background: $background; color: $foreground; scrollbar-size: 0 1; scrollbar-gutter: stable;
@@ -99,18 +99,17 @@ class TextPanel(ScrollView, can_focus=True):
 
     @property
     def lines(self) -> Sequence[Line]:
-        """What it shows."""
         return self._lines
 
     def set_lines(self, lines: Sequence[Line], *, keep_place: bool = False) -> None:
-        """Show these lines, from the top unless the place is to be kept."""
+        """Show these lines, from the top unless ``keep_place`` is set."""
         self._lines = lines
         if not keep_place:
             self.scroll_to(y=0, animate=False, force=True)
         self._break_lines()
 
     def on_resize(self) -> None:
-        """Break the lines anew for another width; the one at the top stays there."""
+        """Wrap the lines again for the new width, keeping the top line."""
         if self.scrollable_content_region.width != self._width:
             top = self._line_at(self.scroll_offset.y)
             self._break_lines()
@@ -135,7 +134,6 @@ class TextPanel(ScrollView, can_focus=True):
         return max(0, bisect_right(self._first_rows, row) - 1)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
         width, base = self.scrollable_content_region.width, self.rich_style
         row = y + self.scroll_offset.y
         if row >= self.virtual_size.height or not self._lines:
@@ -171,7 +169,7 @@ def _plain(line: Line) -> str:
 
 
 def _hanging(line: Line, width: int) -> int:
-    """How far in the rows after the first stand: of a fact with its name before it, where it begins."""
+    """Return the hanging indent: the width of a leading name of a fact, else the default."""
     if not isinstance(line, str | Text) and len(line) > 1:
         name = line[0][0]
         if name.endswith(" ") and len(name) <= width * MOST_OF_NAME:
@@ -180,7 +178,6 @@ def _hanging(line: Line, width: int) -> int:
 
 
 def _cut(line: Line, begin: int, end: int) -> Line:
-    """Those characters of a line."""
     if isinstance(line, str | Text):
         return line[begin:end]
     cut: list[Span] = []
@@ -192,13 +189,13 @@ def _cut(line: Line, begin: int, end: int) -> Line:
 
 
 MOST_OF_SCREEN = 0.4
-"""A longer text is cut: what it is about has to be seen beside it."""
+"""Maximum share of the screen height, so that the subject of the text stays visible."""
 
 
 def wrapped_rows(text: Text, cells: int) -> list[Text]:
-    """Break every line of a text into rows of at most so many cells, between words where possible.
+    """Break every line of a text into rows of at most `cells`, between words where possible.
 
-    The rows after the first are indented like it.
+    Continuation rows keep the indent of their line.
     """
     rows = []
     for line in text.split("\n", allow_blank=True):
@@ -209,7 +206,7 @@ def wrapped_rows(text: Text, cells: int) -> list[Text]:
 
 
 def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
-    """Join the rows; where there are more than ``most``, an ellipsis ends the last that is shown."""
+    """Join the rows; if there are more than ``most``, the last one shown ends in an ellipsis."""
     shown = list(rows[:most])
     if len(rows) > most > 0:
         shown[-1] = Text(" ").join(rows[most - 1 :])
@@ -218,9 +215,9 @@ def in_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
 
 
 class WrappedText(Widget):
-    """Inert text in as many rows as it needs, up to ``MOST_OF_SCREEN``.
+    """Sanitized text in as many rows as it needs, up to ``MOST_OF_SCREEN``.
 
-    A reason, an error or a question belongs in here: Textual's Static cuts what does not fit without a sign.
+    Use it for reasons, errors and questions: Textual's Static cuts overflow without a sign.
     """
 
     DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; }"
@@ -233,29 +230,25 @@ class WrappedText(Widget):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """``scrolls`` says that it stands in a container that scrolls: it is never cut."""
+        """Create the text; set ``scrolls`` inside a scrolling container, so that it is never cut."""
         super().__init__(id=id, classes=classes)
         self._scrolls = scrolls
         self._text = text if isinstance(text, Text) else Text(text)
 
     @property
     def text(self) -> Text:
-        """The whole text."""
         return self._text
 
     def update(self, text: str | Text) -> None:
-        """Show another text."""
         new = text if isinstance(text, Text) else Text(text)
         if new != self._text or new.spans != self._text.spans:
             self._text = new
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of rows that the text needs at this width."""
         rows = len(wrapped_rows(self.text, width)) if self.text else 0
         return rows if self._scrolls else min(rows, max(1, int(viewport.height * MOST_OF_SCREEN)))
 
     def render(self) -> Text:
-        """Return the text in the rows that there are."""
         width, height = self.size
         return in_rows(wrapped_rows(self.text, width), width, height)

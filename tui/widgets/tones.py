@@ -1,8 +1,8 @@
-"""Colours that tell things of one kind apart, for dark, light and terminal-palette themes.
+"""Color scales for series and heat cells in dark, light and terminal-palette themes.
 
-The hues follow Okabe and Ito's set, which stays distinguishable with the common colour-vision
-deficiencies, with its lightness moved so that thin lines read on the theme's background. Colour
-never carries a meaning alone: charts have legends, nodes have labels, levels have signs.
+The hues follow the Okabe–Ito palette, which stays distinguishable with common color-vision deficiencies;
+lightness is adjusted so that thin lines are legible on the theme's background. Color is never the only
+sign of a meaning: charts have legends, nodes have labels, levels have signs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 
 SERIES_COLOURS = 8
-"""How many colours there are before they repeat."""
+"""Number of series colors before they repeat."""
 
 _DARK = ("#4FB3F6", "#F0A83C", "#3CC9A0", "#E88BC4", "#E9D94F", "#FF8163", "#AEA1FF", "#B9C0CA")
 _LIGHT = ("#0B6FB8", "#A85A00", "#00785C", "#A33A80", "#756500", "#C23B12", "#5B45C9", "#50565F")
@@ -30,7 +30,7 @@ _ANSI = (
 )
 
 HEAT_LEVELS = 5
-"""How many steps the scale of heat cells has."""
+"""Number of steps in the heat scale."""
 
 _HEAT_DARK = ("#666F8A", "#4F7E98", "#3F97A6", "#42B3A6", "#62D0A4")
 _HEAT_LIGHT = ("#8A93A3", "#5B86B0", "#2F6FA3", "#1F5590", "#12386E")
@@ -38,29 +38,29 @@ _HEAT_ANSI = ("ansi_magenta", "ansi_blue", "ansi_blue", "ansi_cyan", "ansi_green
 
 
 def series_classes(prefix: str) -> frozenset[str]:
-    """The component classes `PREFIX-0` … of a widget that draws series."""
+    """Return the component classes `PREFIX-0` … of a widget that draws series."""
     return frozenset(f"{prefix}-{index}" for index in range(SERIES_COLOURS))
 
 
 def series_css(widget: str, prefix: str) -> str:
-    """Rules that give a widget's series classes their colours, for use in its DEFAULT_CSS."""
+    """Return CSS rules that color a widget's series classes, for its DEFAULT_CSS."""
     return _rules(widget, prefix, _DARK, _LIGHT, _ANSI)
 
 
 def heat_classes(prefix: str) -> frozenset[str]:
-    """The component classes `PREFIX-0` (least) … of a widget that draws heat cells."""
+    """Return the component classes `PREFIX-0` (lowest) … of a widget that draws heat cells."""
     return frozenset(f"{prefix}-{index}" for index in range(HEAT_LEVELS))
 
 
 def heat_css(widget: str, prefix: str) -> str:
-    """Rules that give a widget's heat classes their colours, for use in its DEFAULT_CSS."""
+    """Return CSS rules that color a widget's heat classes, for its DEFAULT_CSS."""
     return _rules(widget, prefix, _HEAT_DARK, _HEAT_LIGHT, _HEAT_ANSI)
 
 
 def _rules(
     widget: str, prefix: str, dark: tuple[str, ...], light: tuple[str, ...], ansi: tuple[str, ...]
 ) -> str:
-    # The order matters: all three selectors weigh the same, so the last that fits wins.
+    # Order matters: all three selectors have the same specificity, so the last match wins.
     blocks = []
     for selector, colours in (("&", dark), ("&:light", light), ("&:ansi", ansi)):
         blocks += [
@@ -70,7 +70,7 @@ def _rules(
 
 
 Span = tuple[str, str]
-"""A piece of text and the name of its tone."""
+"""Text and the name of its tone."""
 
 _VARIABLE_OF_TONE = {
     "plain": "foreground",
@@ -93,7 +93,7 @@ _BOLD = frozenset({"strong", "key"})
 
 
 def tone_styles(app: App[object]) -> Mapping[str, Style]:
-    """A style for each tone under the theme of the moment."""
+    """Return a style for each tone in the current theme."""
     variables = app.theme_variables
     styles: dict[str, Style] = {}
     for tone, variable in _VARIABLE_OF_TONE.items():
@@ -101,7 +101,7 @@ def tone_styles(app: App[object]) -> Mapping[str, Style]:
             color=_rich_colour(variables.get(variable)), bold=True if tone in _BOLD else None
         )
     if app.native_ansi_color:
-        # The terminal's own colours have no grey to spare: faint says muted.
+        # The terminal palette has no spare gray: use dim text for muted tones.
         styles["muted"] = styles["title"] = styles["waiting"] = Style(dim=True)
         styles["plain"] = Style()
         styles["strong"] = Style(bold=True)

@@ -1,1 +1,4 @@
-"""The deploy wizard as data: its questions, and what the answers make. A screen and a terminal ask them."""
+"""The deploy wizard as data: its questions and the config that the answers make.
+
+A screen and a terminal can ask them.
+"""

@@ -16,14 +16,13 @@ from tui.wizard.state import ENVIRONMENT, GPU, HF_SECRET, NO_SECRET, SECRETS, Pa
 from tui.wizard.step import Answer, Choice, Step, listed
 
 USUAL_HF_SECRET = "hf_access_token"
-"""The name of the secret that official tools propose (API facts, 7)."""
+"""Name of the secret that the official tools propose (API facts, 7)."""
 
 HF_VARIABLE = "HF_TOKEN"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def hf_secret_step(state: WizardState) -> Step:
-    """Which secret holds the token that opens gated base models."""
     names = state.facts.secret_names
     none = Choice(NO_SECRET, "no token", "for weights that anybody may download")
     choices = (*(Choice(name, name) for name in names), none) if names is not None else ()
@@ -46,7 +45,6 @@ def hf_secret_step(state: WizardState) -> Step:
 
 
 def environment_step(state: WizardState) -> Step:
-    """Variables in plain text."""
     return Step(
         id=ENVIRONMENT,
         title="Environment",
@@ -63,7 +61,6 @@ def environment_step(state: WizardState) -> Step:
 
 
 def secrets_step(state: WizardState) -> Step:
-    """Variables whose values are secrets of the workspace."""
     names = state.facts.secret_names
     return Step(
         id=SECRETS,
@@ -82,13 +79,13 @@ def secrets_step(state: WizardState) -> Step:
 
 
 def read_pair(text: str) -> tuple[str, str] | None:
-    """``NAME=value`` parted at the first ``=``; None without one."""
+    """Split ``NAME=value`` at the first ``=``; None if there is none."""
     name, equals, value = text.partition("=")
     return (name.strip(), value) if equals else None
 
 
 def _proposed_environment(names: tuple[str, ...] | None) -> str:
-    """The usual name where there is such a secret, else one that looks like it, else none."""
+    """Return the usual name if such a secret exists, else a similar one, else NO_SECRET."""
     known = names or ()
     if USUAL_HF_SECRET in known:
         return USUAL_HF_SECRET
@@ -96,7 +93,6 @@ def _proposed_environment(names: tuple[str, ...] | None) -> str:
 
 
 def _taken(state: WizardState, others: Pairs | None) -> set[str]:
-    """Variables that another step sets."""
     hf = {HF_VARIABLE} if state.answers.hf_secret else set()
     return hf | {name for name, _value in others or ()}
 
@@ -149,12 +145,12 @@ def _secret_problem(names: tuple[str, ...] | None, answer: Answer) -> str:
 
 _GPU_ANSWER = re.compile(r"(?P<type>[^:\s]+)(?::(?P<count>[1-9][0-9]{0,2}))?", re.ASCII)
 HEADROOM = 1.25
-"""Room for activations and the KV cache, next to the weights."""
+"""Memory factor for activations and the KV cache in addition to the weights."""
 MIB = 1024 * 1024
 
 
 def gpu_step(state: WizardState) -> Step:
-    """Which GPUs. The smallest instance that holds the weights is proposed."""
+    """Ask for the GPUs; proposes the cheapest instance that holds the weights."""
     choices = tuple(_choice(instance) for instance in offers(state.facts.instances))
     answer = state.answers.gpu
     refusal = ""
@@ -181,33 +177,32 @@ def gpu_step(state: WizardState) -> Step:
 
 
 def parse_gpu(text: str) -> tuple[str, int] | None:
-    """``H100:2`` → ``("H100", 2)``, ``H100`` → one of it; None for anything else.
+    """Parse ``H100:2`` to ``("H100", 2)`` and ``H100`` to one GPU; None for anything else.
 
-    Types are written as config files write them: ``A100_40GB``, though instance types say ``A100-40GB``.
+    Types are spelled as in config files: ``A100_40GB``, although instance types use ``A100-40GB``.
     """
     match = _GPU_ANSWER.fullmatch(text.strip())
     return (gpu_name(match["type"]), int(match["count"] or "1")) if match else None
 
 
 def chosen_instance(state: WizardState) -> ListedInstance | None:
-    """The smallest instance for the answer; None if there is none, or no answer."""
+    """Return the smallest instance for the answer; None if there is none or no answer yet."""
     gpu = parse_gpu(state.answers.gpu or "")
     return smallest(state.facts.instances, *gpu) if gpu else None
 
 
 def smallest(instances: Sequence[ListedInstance], gpu_type: str, count: int) -> ListedInstance | None:
-    """The smallest instance with that many GPUs of that type."""
     return next(iter(fitting_instances(instances, gpu_type, count)), None)
 
 
 def price_an_hour(instance: ListedInstance) -> str:
-    """``$6.50 an hour``; empty where no price is known."""
+    """Return ``$6.50 an hour``; empty if the price is unknown."""
     price = instance.price
     return f"{money(price * HOUR_S / MINUTE_S)} an hour" if price is not None else ""
 
 
 def offers(instances: Sequence[ListedInstance]) -> list[ListedInstance]:
-    """For each GPU type and count the instance that a deployment would get; cheapest first."""
+    """Return the instance that a deployment would get for each GPU type and count, cheapest first."""
     sizes = {(gpu_name(each.gpu_type or ""), each.gpu_count) for each in instances if each.gpu_type}
     found = {size: smallest(instances, *size) for size in sizes if size[1] > 0}
     exact = [each for size, each in found.items() if each is not None and each.gpu_count == size[1]]
@@ -234,18 +229,18 @@ def _value(instance: ListedInstance) -> str:
 
 
 def memory_bytes(instance: ListedInstance) -> int:
-    """The memory of all its GPUs in bytes; 0 where it is not known."""
+    """Return the memory of all GPUs of the instance in bytes; 0 if unknown."""
     return (instance.gpu_memory_limit_mib or 0) * MIB * instance.gpu_count
 
 
 def _chosen_with_base(state: WizardState) -> list[Checkpoint]:
-    """The chosen checkpoints, on the base model that was answered: its name tells how large it is."""
+    """Return the chosen checkpoints with the answered base model, whose name indicates its size."""
     answered = state.answers.base_model
     return [each.model_copy(update={"base_model": answered}) if answered else each for each in state.chosen]
 
 
 def _proposed_machine(state: WizardState) -> str | None:
-    """The cheapest that holds the weights with some headroom, else the one with the most memory."""
+    """Return the cheapest instance that fits the weights with headroom, else the one with the most memory."""
     known = offered_accelerators()
     usable = [each for each in offers(state.facts.instances) if gpu_name(each.gpu_type or "") in known]
     if not usable:

@@ -1,4 +1,4 @@
-"""Answers that somebody gave beforehand: in a config file, and as options, which win over the file."""
+"""Answers given beforehand, in a config file or as options; options override the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tui.wizard.steps import questions
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Options as they were typed; None or empty: not given."""
+    """Options as typed; None or empty if not given."""
 
     job_id: str | None = None
     checkpoint_names: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A question without a usable answer; ``flag`` answers it, ``problem`` is empty if nothing was given."""
+    """A question without a valid answer; ``flag`` answers it, ``problem`` is empty if no answer was given."""
 
     flag: str
     title: str
@@ -56,7 +56,7 @@ class Lack:
 
 
 def beforehand(given: Given, config: DeployCheckpointsConfig | None, now: datetime) -> WizardState:
-    """The state before the server was asked anything: given answers put in, none of them checked."""
+    """Return the initial state with the given answers, unchecked, before any request to the server."""
     answers, steps = _of_config(config)
     text_or_rank = _number(given.lora_rank)
     options: dict[str, tuple[str, object]] = {
@@ -83,7 +83,7 @@ def beforehand(given: Given, config: DeployCheckpointsConfig | None, now: dateti
 
 
 def conflict(given: Given, config: DeployCheckpointsConfig | None) -> str:
-    """Why the options cannot go with this config; empty if they can."""
+    """Return why the options cannot be combined with this config; empty if they can."""
     details = config.checkpoint_details if config else None
     if details is None:
         return ""
@@ -96,13 +96,12 @@ def conflict(given: Given, config: DeployCheckpointsConfig | None) -> str:
 
 
 def config_jobs(config: DeployCheckpointsConfig | None) -> tuple[str, ...]:
-    """The jobs whose checkpoints a config names, in its order."""
     details = config.checkpoint_details if config else None
     return tuple(dict.fromkeys(each.training_job_id for each in details.checkpoints)) if details else ()
 
 
 def lacks_beforehand(state: WizardState) -> tuple[Lack, ...]:
-    """What must be given whatever the server says, and was not: for scripts that nobody can ask."""
+    """Return the answers that are required whatever the server reports and are missing, for scripts."""
     needed = [(MODEL_NAME, "--model-name", "Model name"), (GPU, "--gpu", "GPU")]
     if not state.serves_loops:
         needed = [(JOB, "--job-id", "Job"), (CHECKPOINTS, "--checkpoint", "Checkpoints"), *needed]
@@ -110,10 +109,10 @@ def lacks_beforehand(state: WizardState) -> tuple[Lack, ...]:
 
 
 def settle(state: WizardState) -> tuple[WizardState, tuple[Lack, ...], tuple[str, ...]]:
-    """Check what was given and read the rest off the checkpoints, without asking anybody.
+    """Check the given answers and derive the rest from the checkpoints, without asking.
 
-    Answers the state, everything still missing or wrong, and remarks on what was read off. The base model and
-    the rank come from the checkpoint; a token, variables and secrets are wanted only if they were given.
+    Returns the state, all missing or invalid answers, and remarks on the derived values. The base model
+    and the rank come from the checkpoint; a token, variables and secrets are used only if given.
     """
     remarks = []
     answers = state.answers
@@ -141,12 +140,10 @@ def settle(state: WizardState) -> tuple[WizardState, tuple[Lack, ...], tuple[str
 
 
 def _lack(step: Step) -> Lack:
-    """An answer that will not do; where there is none at all, the option to give says enough."""
     return Lack(step.flag, step.title, step.objection)
 
 
 def _of_config(config: DeployCheckpointsConfig | None) -> tuple[Answers, set[str]]:
-    """The answers that a config holds, and the steps that they answer."""
     answers, steps = Answers(), set[str]()
     if config is None:
         return answers, steps
@@ -189,12 +186,12 @@ def _with_environment(answers: Answers, variables: dict[str, str | SecretReferen
 
 
 def _merged(old: Pairs | None, new: Pairs, taken: set[str]) -> Pairs:
-    """The file's variables, but for those that an option sets, and the options' own."""
+    """Return the file's variables, except those set by an option, followed by the options' own."""
     return (*(pair for pair in old or () if pair[0] not in taken), *new)
 
 
 def _number(text: str | None) -> object:
-    """An option's rank: a number if it is one, else as typed, for the check to refuse."""
+    """Return a rank option as a number if possible, else as typed, so that the check rejects it."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The question for the job, and the one for its checkpoints."""
+"""The questions for the job and its checkpoints."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TOGETHER = "Several LoRAs can be served together; full and Whisper checkpoints s
 
 
 def job_step(state: WizardState) -> Step:
-    """Which job; the newest is proposed."""
+    """Ask for the job; the newest is proposed."""
     choices = tuple(_job_choice(job, state) for job in _newest_first(state.facts.jobs))
     possible = [choice.value for choice in choices if not choice.disabled_reason]
     refusal = ""
@@ -73,7 +73,7 @@ def job_step(state: WizardState) -> Step:
 
 
 def checkpoints_step(state: WizardState) -> Step:
-    """Which checkpoints, one or several; the newest that can be deployed is proposed."""
+    """Ask for one or several checkpoints; the newest deployable one is proposed."""
     facts = state.facts
     choices = tuple(_checkpoint_choice(each, state) for each in _newest_checkpoint_first(facts.checkpoints))
     possible = [choice.value for choice in choices if not choice.disabled_reason]
@@ -102,7 +102,6 @@ def checkpoints_step(state: WizardState) -> Step:
 
 
 def _judgement(state: WizardState) -> list[str]:
-    """What the losses say of the checkpoints, a line each; or why they are not known."""
     if state.facts.not_judged:
         return [f"checkpoints are not judged: {state.facts.not_judged}"]
     judged = state.facts.judged.values()
@@ -181,7 +180,7 @@ NOT_SENT = "It stands in the config; the platform itself goes by the adapter's"
 
 
 def base_model_step(state: WizardState) -> Step:
-    """The base model: of a LoRA it must be known, of others it may be left out."""
+    """Ask for the base model: required for a LoRA, optional otherwise."""
     required = is_lora(state)
     inferred = inferred_base_model(state)
     answer = state.answers.base_model
@@ -207,7 +206,7 @@ def base_model_step(state: WizardState) -> Step:
 
 
 def rank_step(state: WizardState) -> Step:
-    """The largest rank that is served. The adapters' own decides the default and the smallest allowed."""
+    """Ask for the largest rank to serve. The adapters' ranks decide the default and the minimum."""
     ranks = adapter_ranks(state.chosen)
     advice = advised_rank(state)
     answer = state.answers.lora_rank
@@ -233,7 +232,6 @@ def rank_step(state: WizardState) -> Step:
 
 
 def model_name_step(state: WizardState) -> Step:
-    """What the model is called."""
     answer = state.answers.model_name
     kinds = {kind_of(each) for each in state.chosen}
     return Step(
@@ -252,7 +250,7 @@ def model_name_step(state: WizardState) -> Step:
 
 
 def _put_base_model(state: WizardState, base_model: str) -> WizardState:
-    """A name that was merely agreed to follows the base model."""
+    """Store the base model, and reset a model name that only accepted the old proposal."""
     answers = replace(state.answers, base_model=base_model)
     if MODEL_NAME not in state.given and answers.model_name == proposed_model_name(state):
         answers = replace(answers, model_name=None)

@@ -1,4 +1,4 @@
-"""What the answers make: a config, and what is wrong with it."""
+"""Builds a config from the answers and checks it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.wizard.step import Answer, Choice, Step, choice_problem
 
 
 def deploy_answers(state: WizardState) -> DeployAnswers:
-    """The answers as the client takes them. Raises ValueError while GPUs are not answered."""
+    """Convert the answers for the client. Raises ValueError while the GPUs are not answered."""
     answers = state.answers
     gpu = parse_gpu(answers.gpu or "")
     if gpu is None:
@@ -38,9 +38,9 @@ def deploy_answers(state: WizardState) -> DeployAnswers:
 
 
 def deploy_config(state: WizardState) -> DeployCheckpointsConfig:
-    """The config that the answers make; what a config file said that no question asks about is kept.
+    """Build the config from the answers, keeping fields of a config file that no question covers.
 
-    Raises ValueError while answers are missing, ConfigurationError for some that make no config.
+    Raises ValueError while answers are missing, and ConfigurationError if they make no valid config.
     """
     given = state.config
     built = build_config(deploy_answers(state), state.chosen)
@@ -68,14 +68,13 @@ def _checkpoint_details(
 
 
 def _compute(built: DeployCheckpointsConfig, given: DeployCheckpointsConfig | None) -> object:
-    """The file's compute with the answered GPUs."""
     if given is None or given.compute is None or built.compute is None:
         return built.compute
     return given.compute.model_copy(update={"accelerator": built.compute.accelerator})
 
 
 def findings(state: WizardState, config: DeployCheckpointsConfig) -> tuple[Finding, ...]:
-    """What is wrong with it, or worth knowing; errors first."""
+    """Return problems and remarks about the config, errors first."""
     found = validate(
         config,
         state.facts.checkpoints,
@@ -87,7 +86,6 @@ def findings(state: WizardState, config: DeployCheckpointsConfig) -> tuple[Findi
 
 
 def _losses(state: WizardState) -> Iterator[Finding]:
-    """What the losses say against the chosen checkpoints, or why that is not known."""
     place = "checkpoint_details.checkpoints"
     best = next((one.name for one in state.facts.judged.values() if one.is_best), "")
     for checkpoint in state.chosen:
@@ -105,17 +103,17 @@ SAVE = "save"
 SHOW = "show"
 LEAVE = "leave"
 CHANGE = "change:"
-"""Before the id of the step whose answer is to be changed."""
+"""Prefix of an action that changes an answer; the step's id follows."""
 
 NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What is about to be deployed.
+    """A deployment that is about to be made.
 
-    ``lines`` are step's id, title and answer in words. ``python``, ``json_text`` and ``command`` are the same
-    config as a file for the official SDK, as JSON and as a command line.
+    ``lines`` are each step's id, title and answer as text. ``python``, ``json_text`` and ``command`` are
+    the same config as a file for the official SDK, as JSON and as a command line.
     """
 
     config: DeployCheckpointsConfig
@@ -127,12 +125,12 @@ class Review:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """What keeps it from being deployed."""
+        """The findings that prevent the deployment."""
         return tuple(each for each in self.findings if each.severity == "error")
 
 
 def review(state: WizardState, asked: tuple[Step, ...]) -> Review:
-    """Everything about the deployment. Raises ValueError while answers are missing."""
+    """Return the full review. Raises ValueError while answers are missing."""
     config = deploy_config(state)
     return Review(
         config=config,
@@ -145,7 +143,7 @@ def review(state: WizardState, asked: tuple[Step, ...]) -> Review:
 
 
 def review_step(state: WizardState, asked: tuple[Step, ...]) -> Step:
-    """What to do: deploy, try, save, change an answer, leave. Nothing is chosen for the person."""
+    """Ask for the action: deploy, dry run, save, show, change an answer or leave. There is no default."""
     choices = _actions(state, asked)
     return Step(
         id=REVIEW,
@@ -160,7 +158,7 @@ def review_step(state: WizardState, asked: tuple[Step, ...]) -> Step:
 
 
 def answer_text(state: WizardState, step: Step) -> str:
-    """The present answer in words; of a variable the name alone, lest a token be shown."""
+    """Return the present answer as text; only the names of variables, because values may be tokens."""
     answer = step.answer
     if step.kind == "pairs":
         pairs = [each for each in answer if isinstance(each, tuple)] if isinstance(answer, tuple) else []
@@ -178,7 +176,7 @@ def _gpu_text(state: WizardState, answer: str) -> str:
     instance = chosen_instance(state)
     if instance is None:
         return answer
-    # Names of instance types mostly begin with the answer: "H100:4 104x936".
+    # Instance type names usually start with the answer: "H100:4 104x936".
     gpus = () if instance.name.split(" ")[0] == answer else (answer,)
     return " · ".join(part for part in (*gpus, instance.name, price_an_hour(instance)) if part)
 

@@ -1,4 +1,4 @@
-"""What the chosen checkpoints say about the questions that follow: what is proposed for each."""
+"""Derives the proposed answers of later questions from the chosen checkpoints."""
 
 from __future__ import annotations
 
@@ -22,22 +22,20 @@ from tui.analysis.run.snapshot import RunSnapshot
 
 
 def is_lora(state: WizardState) -> bool:
-    """Whether adapters were chosen."""
     return bool(state.chosen) and all(kind_of(each) == "lora" for each in state.chosen)
 
 
 def advised_rank(state: WizardState) -> RankAdvice:
-    """The rank for the chosen adapters, and why."""
     return rank_for(adapter_ranks(state.chosen))
 
 
 def inferred_base_model(state: WizardState) -> str:
-    """The first base model that a chosen checkpoint names; empty if none does (API facts, 7)."""
+    """Return the first base model named by a chosen checkpoint; empty if there is none (API facts, 7)."""
     return next((each.base_model for each in state.chosen if each.base_model), "")
 
 
 def proposed_model_name(state: WizardState) -> str:
-    """Of a LoRA the last part of its base model's name; else the job's name."""
+    """Return the last part of the base model's name for a LoRA, else the job's name."""
     if is_lora(state):
         base = state.answers.base_model or inferred_base_model(state)
         return base.rstrip("/").rsplit("/", 1)[-1]
@@ -45,9 +43,9 @@ def proposed_model_name(state: WizardState) -> str:
 
 
 def forget_stale(before: WizardState, after: WizardState) -> WizardState:
-    """Take out of ``after`` what was merely agreed to in ``before`` and would be proposed no more.
+    """Remove answers from ``after`` that only accepted a proposal of ``before`` and may be outdated.
 
-    What somebody typed stays, whatever is chosen afterwards; what a file or an option gave stays, too.
+    Typed answers are kept whatever is chosen later, and so are those from a file or an option.
     """
     old, given = before.answers, after.given
     answers = after.answers
@@ -72,20 +70,20 @@ SECRETS = "secrets"
 REVIEW = "review"
 
 Pairs = tuple[tuple[str, str], ...]
-"""Names and values."""
+"""Name and value pairs."""
 
 NO_SECRET = ""
-"""The answer that no Hugging Face token is wanted."""
+"""Answer for using no Hugging Face token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the server told.
+    """Facts from the server.
 
-    ``checkpoints`` are those of ``checkpoints_of``, a job's id; ``unfit`` says of some of them, by name, why
-    they cannot be deployed. ``files`` are those of the job's that tell whether a checkpoint can be served.
-    None, for these and ``secret_names``: not told. ``judged`` are the facts of the job's checkpoints by name;
-    ``not_judged`` says why their losses are not known, as far as they are not.
+    ``checkpoints`` are those of the job ``checkpoints_of``; ``unfit`` maps the names of some to the
+    reason why they cannot be deployed. ``files`` are the job's files that show if a checkpoint can be
+    served. ``files`` and ``secret_names`` are None if unknown. ``judged`` has the facts of the job's
+    checkpoints by name; ``not_judged`` is the reason if their losses are not known.
     """
 
     now: datetime
@@ -102,9 +100,9 @@ class Facts:
     def with_checkpoints(
         self, job_id: str, checkpoints: Sequence[Checkpoint], files: Sequence[CheckpointFile] | None
     ) -> Facts:
-        """These facts and the checkpoints of a job; ``files`` are the job's, None if they were not told.
+        """Return these facts with the checkpoints of a job; ``files`` are the job's, None if unknown.
 
-        Of checkpoints listed twice the first counts: deployments name them by job and name alone.
+        If a checkpoint is listed twice, the first counts: deployments identify it only by job and name.
         """
         each_once = {(each.training_job_id, each.checkpoint_id): each for each in reversed(checkpoints)}
         checkpoints = tuple(reversed(each_once.values()))
@@ -120,14 +118,14 @@ class Facts:
         )
 
     def with_evidence(self, run: RunSnapshot, problem: str = "") -> Facts:
-        """These facts with the checkpoints judged by the losses of their run."""
+        """Return these facts with the checkpoints judged by the losses of their run."""
         known = facts_of_run(replace(run, checkpoints=self.checkpoints))
         return replace(self, judged={one.name: one for one in known}, not_judged=problem)
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What was answered so far; None: not yet. An empty text is the answer "none"."""
+    """The answers so far; None means not yet answered. An empty text is the answer "none"."""
 
     job_id: str | None = None
     checkpoint_names: tuple[str, ...] = ()
@@ -142,7 +140,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class WizardState:
-    """Facts and answers. ``given`` are the steps answered beforehand, ``config`` is the file's if one was."""
+    """Facts and answers. ``given`` are the steps answered beforehand, ``config`` is the file's, if any."""
 
     facts: Facts
     answers: Answers = field(default_factory=Answers)
@@ -151,7 +149,6 @@ class WizardState:
 
     @property
     def job(self) -> TrainingJob | None:
-        """The chosen job."""
         for job in self.facts.jobs:
             if job.id == self.answers.job_id:
                 return job
@@ -159,12 +156,12 @@ class WizardState:
 
     @property
     def needs_checkpoints(self) -> bool:
-        """Whether a job is chosen whose checkpoints have not been fetched."""
+        """True if a job is chosen whose checkpoints have not been fetched."""
         return self.answers.job_id is not None and self.facts.checkpoints_of != self.answers.job_id
 
     @property
     def chosen(self) -> tuple[Checkpoint, ...]:
-        """The chosen checkpoints, in the order of the answer; names that no checkpoint has are left out."""
+        """The chosen checkpoints in the order of the answer, without unknown names."""
         details = self.config.checkpoint_details if self.config else None
         if details is not None and self.keeps_config_checkpoints:
             wanted = [(each.training_job_id, each.checkpoint_name) for each in details.checkpoints]
@@ -175,7 +172,7 @@ class WizardState:
 
     @property
     def keeps_config_checkpoints(self) -> bool:
-        """Whether the checkpoints are still those of the config file, rank included."""
+        """True if the checkpoints and the rank are still those of the config file."""
         details = self.config.checkpoint_details if self.config else None
         if details is None or not details.checkpoints:
             return False
@@ -188,17 +185,16 @@ class WizardState:
 
     @property
     def serves_loops(self) -> bool:
-        """Whether the config names checkpoints of Loops runs; then nothing is asked about checkpoints."""
+        """True if the config names checkpoints of Loops runs; then none are asked for."""
         details = self.config.checkpoint_details if self.config else None
         return bool(details and details.loops_checkpoint_ids)
 
     def _key(self, checkpoint: Checkpoint) -> tuple[str, str]:
-        """Job and name; a server that leaves the job out means the one that was asked for."""
+        """Return job and name; if the server omits the job, it is the requested one."""
         return (checkpoint.training_job_id or self.facts.checkpoints_of or "", checkpoint.checkpoint_id)
 
 
 def config_ranks(config: DeployCheckpointsConfig | None) -> list[int]:
-    """The ranks of a config's LoRAs."""
     details = config.checkpoint_details if config else None
     return [
         each.lora_details.rank

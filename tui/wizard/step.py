@@ -1,4 +1,4 @@
-"""One question of the wizard, complete: whoever can show choices and take an answer can ask it."""
+"""A complete question of the wizard: any UI that can show choices and read an answer can ask it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tui.wizard.state import Pairs, WizardState
 StepKind = Literal["choice", "choices", "text", "number", "pairs", "review"]
 
 Answer = str | int | tuple[str, ...] | Pairs | None
-"""By kind: the chosen value, the chosen values, the text, the number, name and value pairs."""
+"""An answer by kind: the chosen value, the chosen values, text, number, or name and value pairs."""
 
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 LONGEST_NUMBER = 18
-"""Digits; more than that is no answer to anything, and Python refuses to read much longer ones."""
+"""Maximum number of digits: longer numbers are never valid, and Python refuses to parse very long ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Something to choose. ``label`` and ``hint`` may hold text of a server: show them inert.
+    """A choice. ``label`` and ``hint`` may contain server text: sanitize them before showing.
 
-    ``disabled_reason`` says why it is shown and yet cannot be chosen; empty when it can. ``warning`` says in
-    a word or two what speaks against it.
+    ``disabled_reason`` explains why it is shown but cannot be chosen; empty if it can. ``warning`` is a
+    word or two against choosing it.
     """
 
     value: str
@@ -38,9 +38,9 @@ class Choice:
 class Step:
     """A question.
 
-    ``default`` is the present answer, else what is proposed. ``remark`` is a sentence to show with the
-    question, ``refusal`` says that there is no possible answer and why. ``flag`` is the option that answers
-    it on a command line; ``is_given`` marks a question answered beforehand, which is not asked.
+    ``default`` is the present answer, else the proposal. ``remark`` is a sentence to show with the
+    question; ``refusal`` explains why no answer is possible. ``flag`` is the command-line option that
+    answers it; ``is_given`` marks a question answered beforehand, which is not asked.
     """
 
     id: str
@@ -58,11 +58,11 @@ class Step:
     is_given: bool = False
 
     def problem(self, answer: Answer) -> str:
-        """Why this is no answer, as a sentence; empty when it is one. Numbers may come as typed."""
+        """Return why the answer is invalid, as a sentence; empty if it is valid. Numbers may be text."""
         return self.refusal or self.check(self._read(answer))
 
     def apply(self, state: WizardState, answer: Answer) -> WizardState:
-        """The state with this answer. Raises ValueError for one that has a problem."""
+        """Return the state with this answer. Raises ValueError if the answer is invalid."""
         problem = self.problem(answer)
         if problem:
             raise ValueError(problem)
@@ -70,17 +70,16 @@ class Step:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the present answer will do."""
         return not self.problem(self.answer)
 
     @property
     def objection(self) -> str:
-        """Why the present answer is not accepted; empty if it is, or if there is none yet."""
+        """Why the present answer is invalid; empty if it is valid or missing."""
         return self.refusal or ("" if self.answer in (None, "", ()) else self.problem(self.answer))
 
     @property
     def proposal(self) -> Answer:
-        """The default without values that cannot be chosen: what a list marks or highlights."""
+        """The default without values that cannot be chosen: the values a list marks or highlights."""
         if self.kind not in ("choice", "choices"):
             return self.default
         possible = [choice.value for choice in self.choices if not choice.disabled_reason]
@@ -98,7 +97,7 @@ class Step:
 
 
 def choice_problem(choices: tuple[Choice, ...], value: object, what: str) -> str:
-    """Why ``value`` cannot be chosen: not among the choices, or disabled; empty if it can."""
+    """Return why ``value`` cannot be chosen: unknown or disabled; empty if it can."""
     for choice in choices:
         if choice.value == value:
             return f"{value}: {choice.disabled_reason}" if choice.disabled_reason else ""
@@ -112,11 +111,10 @@ NAMED_AT_MOST = 12
 
 
 def listed(names: list[str]) -> str:
-    """``a, b and 7 more``."""
     more = len(names) - NAMED_AT_MOST
     return ", ".join(names[:NAMED_AT_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def what_of(what: str) -> str:
-    """``a checkpoint`` → ``checkpoint``."""
+    """Remove the article: ``a checkpoint`` → ``checkpoint``."""
     return what.removeprefix("an ").removeprefix("a ")

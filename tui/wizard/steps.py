@@ -1,4 +1,4 @@
-"""All questions in their order, as they are for a state."""
+"""All questions in order, as they apply to a state."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from tui.wizard.step import Step
 
 
 def questions(state: WizardState) -> tuple[Step, ...]:
-    """The questions that apply to this state, the review left out.
+    """Return the questions that apply to this state, without the review.
 
-    The rank is asked once adapters are chosen; of Loops checkpoints nothing is asked, a config names them.
+    The rank is asked only for adapters. Loops checkpoints need no questions because the config names
+    them.
     """
     what: tuple[Step, ...] = ()
     if not state.serves_loops:
@@ -30,6 +31,5 @@ def questions(state: WizardState) -> tuple[Step, ...]:
 
 
 def steps(state: WizardState) -> tuple[Step, ...]:
-    """The questions and, last, the review."""
     asked = questions(state)
     return (*asked, review_step(state, asked))

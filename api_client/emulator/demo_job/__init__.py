@@ -1,5 +1,5 @@
-"""A small real distributed training: handwritten digits, a multilayer perceptron, averaged gradients.
+"""A small but real distributed training job: an MLP on handwritten digits, with averaged gradients.
 
-It runs as ``python <this folder>`` with the standard library alone, as one process a node. Its modules
-import each other relatively, as they are loaded without the packages around them.
+It runs as ``python <this folder>``, one process per node, and needs only the standard library. Its
+modules use relative imports because they are loaded without the parent packages.
 """

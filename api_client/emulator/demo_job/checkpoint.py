@@ -1,4 +1,4 @@
-"""Writing checkpoints as a trainer would: weights as safetensors, JSON beside them."""
+"""Checkpoint writer: weights as safetensors with JSON files beside them, as a real trainer writes them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ALIGNMENT = 8
 
 
 def safetensors_bytes(parameters: array[float]) -> bytes:
-    """The parameters as a safetensors file of 32-bit floats.
+    """Encode the parameters as a safetensors file of 32-bit floats.
 
-    The format: the header's length as a little-endian 64-bit number, the header as JSON (name →
-    dtype, shape, begin and end in the data), padded with spaces, then the data.
+    The format is the header's length as a little-endian 64-bit number, the header as JSON (name → dtype,
+    shape, begin and end in the data) padded with spaces, then the data.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     data = bytearray()
@@ -40,9 +40,9 @@ def safetensors_bytes(parameters: array[float]) -> bytes:
 def write_checkpoint(
     root: Path, step: int, *, rank: int, parameters: array[float], trainer_state: dict[str, Any]
 ) -> Path:
-    """Write ``checkpoint-<step>`` below ``root``; it appears under its name when it is complete.
+    """Write ``checkpoint-<step>`` below ``root``; rename it into place once it is complete.
 
-    Rank 0 writes the model, every rank what is its own.
+    Rank 0 writes the model; every rank writes its own state.
     """
     final = root / f"checkpoint-{step}"
     growing = root / f".{final.name}.tmp"

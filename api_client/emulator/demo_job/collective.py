@@ -1,4 +1,4 @@
-"""Averaging arrays over all ranks, through TCP connections to the leader."""
+"""Averages arrays across all ranks over TCP connections to the leader."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ RETRY_S = 0.1
 FIRST_PORT = 20_000
 PORT_RANGE = 20_000
 PORTS_TRIED = 16
-"""Another job may hold the first port of ours; these many are tried in turn."""
+"""Number of consecutive ports to try, because another job may hold the first one."""
 
 _RANK_BYTES = 4
 _GREETING_BYTES = 32
 
 
 class LostPeer(Exception):
-    """Another rank is gone, or never came."""
+    """Another rank disconnected or never connected."""
 
 
 class Group:
-    """All ranks of one run. The sum is made in the order of the ranks: every run gives the same bits."""
+    """All ranks of one run. Sums are made in rank order, so that every run gives identical bits."""
 
     def __init__(self, rank: int, ranks: int, peers: list[socket.socket]) -> None:
         self.rank = rank
@@ -33,7 +33,7 @@ class Group:
         self._peers = peers
 
     def average(self, values: array[float]) -> array[float]:
-        """The mean of every rank's array of doubles, the same on all ranks; raises ``LostPeer``."""
+        """Return the element-wise mean over all ranks, identical on each; raise ``LostPeer`` on failure."""
         if self.ranks == 1:
             return values
         size = len(values) * values.itemsize
@@ -52,15 +52,14 @@ class Group:
         return mean
 
     def close(self) -> None:
-        """Hang up."""
         for peer in self._peers:
             peer.close()
 
 
 def join(environ: Mapping[str, str]) -> Group:
-    """Meet the other ranks at BT_LEADER_ADDR; raises ``LostPeer`` if they do not come in time.
+    """Connect to the other ranks at BT_LEADER_ADDR; raise ``LostPeer`` if they do not connect in time.
 
-    The port is MASTER_PORT, or one derived from the job's id; a greeting made from the id keeps two jobs
+    The port is MASTER_PORT or derived from the job id. A greeting that contains the job id keeps two jobs
     on one machine apart.
     """
     rank, ranks = int(environ.get("BT_NODE_RANK", "0")), int(environ.get("BT_GROUP_SIZE", "1"))
@@ -88,7 +87,7 @@ def _lead(address: str, ports: range, greeting: bytes, ranks: int) -> list[socke
             except TimeoutError as error:
                 raise LostPeer(f"{ranks - 1 - len(peers)} ranks did not come") from error
             except OSError:
-                continue  # a stranger that hung up
+                continue  # an unrelated client that disconnected
             if said.startswith(greeting):
                 peer.sendall(greeting)
                 peers[int.from_bytes(said[_GREETING_BYTES:])] = peer
@@ -102,7 +101,7 @@ def _listen(address: str, ports: range) -> socket.socket:
         try:
             return socket.create_server((address, port))
         except OSError:
-            continue  # another run holds it
+            continue  # another run holds this port
     raise LostPeer(f"no free port in {ports.start}–{ports.stop - 1}")
 
 
@@ -125,7 +124,7 @@ def _greeted(address: str, port: int, greeting: bytes, rank: int) -> socket.sock
         if _receive(leader, _GREETING_BYTES) == greeting:
             return leader
     except OSError:
-        pass  # nobody there, or another job's leader
+        pass  # no listener, or another job's leader
     if leader is not None:
         leader.close()
     return None

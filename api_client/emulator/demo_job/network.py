@@ -1,4 +1,4 @@
-"""A perceptron with one hidden layer, and its gradients, in plain Python."""
+"""A perceptron with one hidden layer and its gradients, in plain Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARAMETERS = _OFFSETS[3] + CLASSES
 
 @dataclass(frozen=True)
 class Tensor:
-    """A named slice of the flat parameters."""
+    """A named slice of the flat parameter array."""
 
     name: str
     shape: tuple[int, ...]
@@ -26,7 +26,6 @@ class Tensor:
 
     @property
     def end(self) -> int:
-        """Where the next one starts."""
         return self.start + math.prod(self.shape)
 
 
@@ -39,7 +38,7 @@ TENSORS = (
 
 
 class Network:
-    """64 pixels → 64 ReLU units → 10 classes; all parameters in one flat array of doubles."""
+    """64 pixels → 64 ReLU units → 10 classes; all parameters are in one flat array of doubles."""
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(seed)
@@ -50,7 +49,7 @@ class Network:
                 self.parameters[index] = chance.gauss(0.0, spread)
 
     def forward(self, image: Image) -> tuple[list[float], list[float]]:
-        """Hidden activations, and the probability of each class."""
+        """Return the hidden activations and the probability of each class."""
         flat = self.parameters
         hidden_bias, output, output_bias = _OFFSETS[1], _OFFSETS[2], _OFFSETS[3]
         weights = (flat[unit * PIXELS : (unit + 1) * PIXELS] for unit in range(HIDDEN))
@@ -69,7 +68,7 @@ class Network:
         return hidden, [power / total for power in powers]
 
     def loss_and_gradient(self, batch: list[tuple[Image, int]]) -> tuple[float, array[float]]:
-        """Mean cross-entropy of a batch and its gradient, flat as the parameters."""
+        """Return the mean cross-entropy of a batch and its gradient, flat like the parameters."""
         flat = self.parameters
         gradient = array("d", bytes(8 * PARAMETERS))
         output = _OFFSETS[2]
@@ -97,7 +96,6 @@ class Network:
         return loss, gradient
 
     def evaluate(self, examples: list[tuple[Image, int]]) -> tuple[float, float]:
-        """Mean loss and the share of right answers."""
         loss, right = 0.0, 0
         for image, digit in examples:
             _, probabilities = self.forward(image)

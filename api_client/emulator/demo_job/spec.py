@@ -1,4 +1,4 @@
-"""The demo job's configuration, as a create-job payload."""
+"""The demo job's configuration as a create-job payload."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DEMO_NODE_COUNT = 2
 def demo_job_spec(
     *, steps: int | None = None, pace_s: float | None = None, node_count: int = DEMO_NODE_COUNT
 ) -> dict[str, Any]:
-    """A payload that trains the digits on this machine, by this Python; about 23 minutes unless told.
+    """Return a payload that trains on the digits on this machine; the default run takes about 23 minutes.
 
-    ``pace_s`` is how long a step takes at least, in seconds.
+    ``pace_s`` is the minimum time per step in seconds.
     """
     variables = {}
     if steps is not None:

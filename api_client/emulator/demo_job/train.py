@@ -1,7 +1,7 @@
 """The training loop of one rank.
 
-Environment besides the documented BT_ variables: ``STEPS`` (how many), ``PACE_S`` (seconds a step takes
-at least: this is a guest on somebody's laptop).
+Reads two environment variables besides the documented BT_ ones: ``STEPS`` (number of steps) and
+``PACE_S`` (minimum seconds per step, because the job is a guest on somebody's laptop).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .network import Network
 
 SEED = 20
 BATCH = 64
-"""Images a rank sees in a step."""
+"""Images per rank and step."""
 PEAK_LEARNING_RATE = 0.12
 WARMUP_STEPS = 60
 LOG_EVERY = 10
@@ -36,7 +36,7 @@ BAR_CELLS = 10
 
 @dataclass(frozen=True)
 class Settings:
-    """How long, how fast, and where checkpoints go."""
+    """Number of steps, minimum seconds per step, and the checkpoint folder."""
 
     steps: int
     pace_s: float
@@ -44,7 +44,6 @@ class Settings:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Settings:
-        """From the environment."""
         folder = environ.get("BT_CHECKPOINT_DIR")
         return cls(
             steps=int(environ.get("STEPS", "2800")),
@@ -54,12 +53,12 @@ class Settings:
 
     @property
     def checkpoint_every(self) -> int:
-        """A short run writes checkpoints too."""
+        """Number of steps between checkpoints, small enough that a short run writes some too."""
         return min(CHECKPOINT_EVERY, max(1, self.steps // SHORT_RUN_CHECKPOINTS))
 
 
 class Trainer:
-    """One rank's view of the run: the same network everywhere, a share of the images each."""
+    """The training loop of a rank: all ranks have the same network, each has its own share of the images."""
 
     def __init__(self, settings: Settings, group: Group, digits: Digits) -> None:
         self._settings = settings
@@ -74,7 +73,7 @@ class Trainer:
         self._compute_s = 0.0
 
     def run(self) -> None:
-        """All steps; raises ``LostPeer``."""
+        """Run all steps; raise ``LostPeer`` if another rank disappears."""
         settings, rank = self._settings, self._group.rank
         started = time.monotonic()
         order: list[int] = []
@@ -113,7 +112,7 @@ class Trainer:
             moved = shifted(image, self._shifts.randint(-1, 1), self._shifts.randint(-1, 1))
             batch.append((moved, digit))
         loss, gradient = self._network.loss_and_gradient(batch)
-        gradient.append(loss)  # travels along, so that rank 0 reports everybody's mean
+        gradient.append(loss)  # travels with the gradient, so that rank 0 reports the mean over all ranks
         self._compute_s += time.monotonic() - began
         mean = self._group.average(gradient)
         self._losses.append(mean.pop())
@@ -157,7 +156,7 @@ class Trainer:
 
 
 def learning_rate(step: int, steps: int) -> float:
-    """A short warm-up, then half a cosine down to a tenth."""
+    """Return the learning rate: a short warm-up, then half a cosine down to a tenth of the peak."""
     warmup = min(WARMUP_STEPS, max(1, steps // 10))
     if step <= warmup:
         return PEAK_LEARNING_RATE * step / warmup
@@ -166,24 +165,21 @@ def learning_rate(step: int, steps: int) -> float:
 
 
 def norm_of(values: array[float]) -> float:
-    """The Euclidean length."""
     return math.sqrt(sum(value * value for value in values))
 
 
 def clock(seconds: float) -> str:
-    """``mm:ss``, or ``h:mm:ss`` from an hour on."""
+    """Format as ``mm:ss``, or as ``h:mm:ss`` from one hour on."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
 
 
 def say(what: Any) -> None:
-    """One line of output, at once."""
     print(what, flush=True)  # noqa: T201 (a job's standard output is its log)
 
 
 def main() -> int:
-    """Run one rank; returns the exit code."""
     os.nice(NICENESS)
     settings = Settings.read(os.environ)
     rank = os.environ.get("BT_NODE_RANK", "0")

@@ -1,8 +1,8 @@
-"""A layer that makes trouble on purpose in front of the emulator, as its specification says.
+"""Fault injection for the emulator: an ASGI layer that breaks requests according to a specification.
 
-``FaultLayer(app, parse_faults("30%:503,reset@during;paths=/logs"), seed=1)`` is an ASGI application. uvicorn
-must serve it with ``layer.connections.protocol()``, as some faults need the socket itself, and without a
-Date header of its own, as the layer sends one.
+``FaultLayer(app, parse_faults("30%:503,reset@during;paths=/logs"), seed=1)`` is an ASGI application.
+uvicorn must serve it with ``layer.connections.protocol()``, because some faults need the socket itself,
+and must not add a Date header, because the layer sends its own.
 """
 
 from api_client.emulator.fault_layer.layer import Asked, FaultLayer

@@ -1,4 +1,4 @@
-"""Answers that no handler gave: error statuses, pages, nonsense, redirects."""
+"""Answers that replace the real one: error statuses, HTML pages, malformed bodies, redirects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CODES = {
 
 
 def canned(fault: Fault, *, number: int, now: datetime) -> Response:
-    """The answer that such a fault gives instead of the real one; ``number`` makes its request id."""
+    """Return the answer for a fault that replaces the real one; ``number`` becomes part of the request id."""
     headers = {"x-request-id": f"fault-{number}"}
     if not fault.is_status:
         if fault.kind == "redirect":
@@ -73,7 +73,7 @@ OPEN_VALUES = frozenset(
         "trigger",
     }
 )
-"""Fields that hold one word of a list that may grow."""
+"""Fields that hold one value of an enumeration that may grow."""
 
 OPTIONAL = frozenset(
     {
@@ -99,7 +99,7 @@ OPTIONAL = frozenset(
         "working_directory",
     }
 )
-"""Fields of answers that the published description does not require."""
+"""Answer fields that the published schema does not require."""
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _EPOCH_NS = re.compile(r"\d{19}", re.ASCII)
@@ -108,7 +108,7 @@ _NS_PER_S, _MS_PER_S = 1_000_000_000, 1000
 
 
 def rewritten(body: bytes, faults: Sequence[Fault]) -> bytes:
-    """A JSON body after these faults; anything else stays as it is."""
+    """Apply the faults to a JSON body; return any other body unchanged."""
     try:
         value = json.loads(body)
     except ValueError:
@@ -127,7 +127,7 @@ def rewritten(body: bytes, faults: Sequence[Fault]) -> bytes:
 
 
 def shifted_query(query: bytes, ahead_s: float) -> bytes:
-    """A query in the time of a server whose clock is ``ahead_s`` ahead, translated into the true time."""
+    """Translate the times in a query from a clock that is ``ahead_s`` seconds ahead to the true time."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     moved = [
         (
@@ -146,7 +146,7 @@ def _drifted(value: Any) -> Any:
             for name, item in value.items()
             if name not in OPTIONAL
         }
-        # The keys of series by GPU are numbers: what is not one of them is no new field there.
+        # GPU series are keyed by number, so an unknown key there would not simulate a new field.
         return kept if kept and all(name.isdecimal() for name in kept) else {**UNKNOWN_FIELDS, **kept}
     if isinstance(value, list):
         return [_drifted(item) for item in value] or None
@@ -181,19 +181,19 @@ def _shifted(value: Any, ahead_s: float) -> Any:
 
 
 LINGER_NOT_AT_ALL = struct.pack("ii", 1, 0)
-"""SO_LINGER of no time: closing sends a reset, not an end."""
+"""SO_LINGER with a timeout of zero: closing sends RST instead of FIN."""
 
 FLUSH_POLL_S = 0.005
 
 
 class Connections:
-    """The open connections of a server, by the address of their other end (``scope["client"]``)."""
+    """The open connections of a server, keyed by the peer's address (``scope["client"]``)."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, int], asyncio.Transport] = {}
 
     def protocol(self) -> type[H11Protocol]:
-        """What uvicorn must serve with (``Config(http=…)``) for the connections to be known here."""
+        """Return the protocol class for uvicorn (``Config(http=…)``) that registers connections here."""
         registry = self._open
 
         class Kept(H11Protocol):
@@ -203,7 +203,7 @@ class Connections:
                     registry[self.client] = transport
 
             def connection_lost(self, exc: Exception | None) -> None:
-                # A port that was free again may be another connection's by now.
+                # The port may have been reused by a newer connection.
                 if self.client is not None and registry.get(self.client) is self.transport:
                     del registry[self.client]
                 super().connection_lost(exc)
@@ -211,28 +211,28 @@ class Connections:
         return Kept
 
     def reset(self, client: Any) -> None:
-        """Reset the connection from there, at once; what was not sent yet is lost."""
+        """Reset the client's connection immediately; unsent data is lost."""
         transport = self._open.get(tuple(client or ()))
         if transport is not None:
             _reset(transport)
 
     def reset_all(self) -> None:
-        """Reset every connection, as a server does that dies."""
+        """Reset every connection, as a crashing server does."""
         for transport in list(self._open.values()):
             _reset(transport)
 
     def close(self, client: Any) -> None:
-        """Close the connection from there in good order, whatever was promised on it."""
+        """Close the client's connection with FIN, even if the answer is incomplete."""
         transport = self._open.get(tuple(client or ()))
         if transport is not None:
             transport.close()
 
     async def flushed(self, client: Any) -> None:
-        """Wait until all that was written to the connection from there has left."""
+        """Wait until everything written to the client's connection has been sent."""
         transport = self._open.get(tuple(client or ()))
         if transport is None:
             return
-        # Transports tell nobody when they are empty.
+        # Transports have no event for an empty write buffer, so poll.
         while not transport.is_closing() and transport.get_write_buffer_size():  # noqa: ASYNC110
             await asyncio.sleep(FLUSH_POLL_S)
 
@@ -245,12 +245,12 @@ def _reset(transport: asyncio.Transport) -> None:
 
 
 CRUMBS = 20
-"""Into so many pieces a slow body is cut."""
+"""Number of pieces a slow body is split into."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """What the server handed over for one request; ``date`` is the Date header of its answer."""
+    """Everything the server passed in for one request; ``date`` is the Date header of the answer."""
 
     connections: Connections
     scope: Scope
@@ -261,7 +261,7 @@ class Exchange:
     is_dead: bool = False
 
     async def send(self, message: Message) -> None:
-        """Send on, with the date; nothing any more once the connection was broken."""
+        """Send a message with the date header; drop it if the connection has been broken."""
         if self.is_dead:
             await asyncio.sleep(0)
             return
@@ -270,11 +270,11 @@ class Exchange:
         await self.server_send(message)
 
     def skew(self, ahead_s: float) -> None:
-        """Let the query be understood in the time of a clock that is ``ahead_s`` ahead."""
+        """Interpret the times in the query by a clock that is ``ahead_s`` seconds ahead."""
         self.scope = {**self.scope, "query_string": shifted_query(self.scope["query_string"], ahead_s)}
 
     async def answered(self, app: ASGIApp, send: Send | None = None) -> None:
-        """Let the application answer into ``send`` (the wire unless given), rewritten if that is asked."""
+        """Let the application answer into ``send`` (default: the client), with rewriting faults applied."""
         send = send or self.send
         if self.rewriting:
             start, body = await self._buffered(app)
@@ -285,7 +285,7 @@ class Exchange:
             await app(self.scope, self.receive, send)
 
     async def swallowed(self, app: ASGIApp) -> None:
-        """Let the application do what is asked, and lose its answer."""
+        """Let the application handle the request, but drop its answer."""
 
         async def lose(_message: Message) -> None:
             await asyncio.sleep(0)
@@ -293,18 +293,18 @@ class Exchange:
         await app(self.scope, self.receive, lose)
 
     async def held_back(self, app: ASGIApp, wait: Callable[[], Awaitable[None]]) -> None:
-        """Let the application do what is asked, wait, and then send its answer."""
+        """Let the application handle the request, wait, then send its answer."""
         start, body = await self._buffered(app)
         await wait()
         await _send_whole(self.send, start, rewritten(body, self.rewriting) if _is_json(start) else body)
 
     async def halved(self, app: ASGIApp) -> None:
-        """Send the first half of the answer as if it were the whole."""
+        """Send the first half of the answer as if it were complete."""
         start, body = await self._buffered(app)
         await _send_whole(self.send, start, body[: len(body) // 2])
 
     async def interrupted(self, app: ASGIApp, interrupt: Callable[[], Awaitable[None]]) -> None:
-        """Send half of the answer, then do something, then go on if the connection still stands."""
+        """Send half of the answer, await ``interrupt``, then send the rest if still connected."""
         left_bytes: int | None = None
         is_done = False
 
@@ -329,7 +329,7 @@ class Exchange:
         await self.answered(app, send)
 
     async def in_crumbs(self, app: ASGIApp, lasting_s: float) -> None:
-        """Send the answer in small pieces that take so long together."""
+        """Send the answer in small pieces spread over ``lasting_s`` seconds."""
         total_bytes = 0
 
         async def send(message: Message) -> None:
@@ -351,7 +351,7 @@ class Exchange:
         await self.answered(app, send)
 
     async def break_off(self, *, orderly: bool) -> None:
-        """Close the connection, or reset it, and wait until it is gone."""
+        """Close the connection (``orderly``) or reset it, and wait until it is gone."""
         self.is_dead = True
         if orderly:
             self.connections.close(self.scope["client"])
@@ -360,7 +360,7 @@ class Exchange:
         await self.until_hung_up()
 
     async def silence(self, seconds: float | None) -> None:
-        """Say nothing for so long; for ever (None) means until the other side hangs up."""
+        """Stay silent for some seconds; None means until the client disconnects."""
         if seconds is not None:
             await asyncio.sleep(seconds)
             return
@@ -368,7 +368,6 @@ class Exchange:
         self.is_dead = True
 
     async def until_hung_up(self) -> None:
-        """Wait for the end of the connection."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 

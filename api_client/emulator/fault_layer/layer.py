@@ -1,4 +1,4 @@
-"""The ASGI application that stands before another one and spoils some of what passes."""
+"""ASGI middleware that injects faults into requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that came, the faults it met, and whether it reached the application behind."""
+    """A received request, the faults injected, and whether it reached the application."""
 
     method: str
     path: str
@@ -30,11 +30,11 @@ class Asked:
 
 
 class FaultLayer:
-    """Passes requests on, but for those that a rule picks.
+    """Passes requests to the application, except those that a rule picks for a fault.
 
-    Of the rules' faults a request meets the first that strikes; those that rewrite answers (a skewed clock,
-    a newer schema) add up. The same ``seed`` picks the same requests, if they come in the same order.
-    ``asked`` remembers the last ``REMEMBERED`` requests; ``rules`` may be replaced at any time.
+    A request gets the first fault picked by the rules. Faults that rewrite answers (a skewed clock, a
+    newer schema) add up. The same ``seed`` picks the same requests if they arrive in the same order.
+    ``asked`` holds the last ``REMEMBERED`` requests; ``rules`` may be replaced at any time.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class FaultLayer:
 
     @property
     def rules(self) -> tuple[FaultRule, ...]:
-        """The rules that hold now. Setting them forgets what the old ones have counted."""
+        """Current rules. Setting them resets all counters."""
         return tuple(self._rules)
 
     @rules.setter
@@ -62,11 +62,10 @@ class FaultLayer:
         self._rules = tuple(rules)
 
     def reseed(self, seed: int) -> None:
-        """Pick as a new layer with this seed would."""
+        """Restart the random choices as a new layer with this seed would make them."""
         self._random.seed(seed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or spoil it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Every kind of fault there is; the specification's reader, its help and its documentation read this."""
+"""All kinds of faults: the parser, the help text and the documentation use this table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWERING: tuple[Moment, ...] = ("before", "handled")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of fault: its name, when it can strike (the first is the default), its value, a sentence."""
+    """A kind of fault: its name, moments (the first is the default), value type and one-line description."""
 
     name: str
     moments: tuple[Moment, ...]
@@ -59,11 +59,11 @@ _TABLE = (
 )
 KINDS = {kind.name: kind for kind in _TABLE}
 REWRITING = frozenset({"skew", "drift", "nulls", "statuses"})
-"""Faults that change an answer and go together with others; of the rest a request meets one."""
+"""Faults that rewrite an answer and combine with others; of the other kinds a request gets at most one."""
 
 
 def describe_faults() -> list[tuple[str, str]]:
-    """What can be written for each kind, and what it does, for help texts."""
+    """Return the syntax and the description of each kind, for help texts."""
     described = [
         (
             f"{STATUSES[0]} … {STATUSES[-1]}",
@@ -78,10 +78,10 @@ def describe_faults() -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong.
+    """A single fault to inject.
 
-    ``kind`` is a name of ``KINDS``, or a status as text. ``seconds`` is the duration that was given, None
-    for none; ``text`` any other value. ``options`` are what stood in the parentheses.
+    ``kind`` is a name in ``KINDS`` or a status code as text. ``seconds`` is the given duration, None if
+    there is none; ``text`` is any other value. ``options`` are the words in parentheses.
     """
 
     kind: str
@@ -92,17 +92,16 @@ class Fault:
 
     @property
     def is_status(self) -> bool:
-        """Whether it is an answer of an error's status."""
         return self.kind.isdecimal()
 
 
 @dataclass(frozen=True, slots=True)
 class FaultRule:
-    """Which requests one of ``faults`` may meet, and how often.
+    """Which requests may get one of ``faults``, and how often.
 
-    ``chance`` is 0 to 1. A request is meant if its path holds one of ``paths`` and its method is one of
-    ``methods`` (none given: any). The first ``skip`` of them go well, and after ``times`` faults all do.
-    ``after_s`` and ``for_s`` bound the time since the layer began.
+    ``chance`` is from 0 to 1. A request matches if its path contains one of ``paths`` and its method is
+    in ``methods``; an empty list matches any. The first ``skip`` matching requests succeed, and so do all
+    after ``times`` faults. ``after_s`` and ``for_s`` limit the time since the rules were set.
     """
 
     faults: tuple[Fault, ...]
@@ -115,7 +114,7 @@ class FaultRule:
     for_s: float | None = None
 
     def is_meant(self, method: str, path: str, elapsed_s: float) -> bool:
-        """Whether a request of that kind at that time may meet a fault."""
+        """Return True if a request with this method and path, at this time, may get a fault."""
         return (
             (not self.methods or method in self.methods)
             and (not self.paths or any(part in path for part in self.paths))
@@ -134,11 +133,11 @@ _OUTSIDE_PARENTHESES = r"{}(?![^()]*\))"
 
 
 class FaultSpecError(ValueError):
-    """A specification that cannot be understood; the message says which part, and what may stand there."""
+    """A specification cannot be parsed; the message names the part and lists what is allowed there."""
 
 
 def parse_faults(*texts: str) -> tuple[FaultRule, ...]:
-    """The rules of some specifications, in their order. Raises FaultSpecError."""
+    """Parse specifications into rules, in order; raise FaultSpecError for a malformed one."""
     return tuple(_rule(part) for text in texts for part in text.split("|"))
 
 

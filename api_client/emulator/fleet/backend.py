@@ -1,4 +1,4 @@
-"""The scripted fleet as a backend of the emulator: a demo world that answers what the routes ask."""
+"""The emulator backend for the scripted fleet."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from api_client.models import (
 _SEED_BITS = 31
 NO_MORE = WorldSize()
 LAST_LINES_NS = 3_600 * NS_PER_S
-"""No scripted job says anything that long after its end."""
+"""No scripted job logs anything this long after its end."""
 
 
 class FleetBackend:
-    """A team's worth of scripted jobs on a clock of their own; see ``Backend`` for the methods.
+    """Scripted jobs on a clock of their own; implements ``Backend``.
 
-    Only what users do is stored. Logs, metrics and checkpoints are functions of the script and the time:
-    asked twice, they answer the same, and nothing they answer is stamped in the future.
+    Only user actions are stored. Logs, metrics and checkpoints are functions of the script and the time:
+    the same request gets the same answer, and no answer has a timestamp in the future.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class FleetBackend:
         now: Callable[[], datetime] | None = None,
         size: WorldSize = NO_MORE,
     ) -> None:
-        """Open the world kept in ``database``, or begin it; ``now`` tells the wall time.
+        """Open the world stored in ``database``, creating it if necessary; ``now`` gives the wall time.
 
-        ``size`` says what more there is than the script has.
+        ``size`` adds jobs, projects and cache files to the script.
         """
         self._cache_files = size.cache_files
         self._tempo = tempo
@@ -76,7 +76,7 @@ class FleetBackend:
         self._roster = Roster(database, initial)
 
     def demo_projects(self) -> list[TrainingProject]:
-        """The projects that the demo jobs belong to; whoever keeps projects adds them to its own."""
+        """Return the projects of the demo jobs, for the caller to add to its own projects."""
         epoch_ns = self._tempo.epoch_ns
         projects = []
         for plan in self._projects.values():
@@ -89,23 +89,19 @@ class FleetBackend:
         return projects
 
     def owns(self, job_id: str) -> bool:
-        """See ``Backend``."""
         entry = self._roster.find(job_id)
         return entry is not None and entry.plan in self._plans
 
     def jobs(self) -> Sequence[TrainingJob]:
-        """See ``Backend``."""
         now_ns = self._now_ns()
-        # A world that was once served with further jobs may be served without them.
+        # A world created with extra jobs may be opened again without them.
         known = (entry for entry in self._roster.all() if entry.plan in self._plans)
         return [self._record(entry, now_ns) for entry in known]
 
     def job(self, job_id: str) -> TrainingJob:
-        """See ``Backend``."""
         return self._record(self._entry(job_id), self._now_ns())
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        """See ``Backend``."""
         now_ns = self._now_ns()
         tempo = self._tempo
         lines = window(
@@ -128,7 +124,6 @@ class FleetBackend:
         ]
 
     def log_is_complete(self, job_id: str) -> bool:
-        """See ``Backend``."""
         now_ns = self._now_ns()
         job = self._scripted(self._entry(job_id), now_ns)
         return job.is_finished and all(
@@ -139,47 +134,41 @@ class FleetBackend:
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """See ``Backend``."""
         return self._find(job_id).metrics(start_s, end_s, step_s)
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        """See ``Backend``."""
         return self._find(job_id).checkpoints()
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        """See ``Backend``; the bytes are told by ``file_bytes``."""
         entry, now_ns = self._entry(job_id), self._now_ns()
         listed = self._listed_files
         if listed is not None and listed[0] is entry:
             return listed[1]
         job = self._scripted(entry, now_ns)
         files = list(job.checkpoint_files())
-        if job.is_finished:  # they are paged through: tens of thousands are not listed anew for each page
+        # Clients page through this: do not rebuild tens of thousands of entries for each page.
+        if job.is_finished:
             self._listed_files = (entry, files)
         return files
 
     def events(self, job_id: str) -> list[QueueEvent]:
-        """See ``Backend``."""
         job = self._find(job_id)
         name = self._plans[self._entry(job_id).plan].name
         return [phase.event(job_id, name, self._tempo.stamp(phase.at_ns)) for phase in job.phases]
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        """See ``Backend``."""
         project = self._projects.get(project_id)
         return (
             None if project is None else cached_files(project.name, self._tempo.epoch_ns, self._cache_files)
         )
 
     async def stop(self, job_id: str) -> TrainingJob:
-        """See ``Backend``."""
         entry, now_ns = self._entry(job_id), self._now_ns()
         if not self._scripted(entry, now_ns).is_finished:
             entry = self._roster.stop(entry, now_ns)
         return self._scripted(entry, now_ns).record()
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        """See ``Backend``."""
         entry, now_ns = self._entry(job_id), self._now_ns()
         again = RosterEntry(
             job_id=new_job_id,
@@ -194,11 +183,9 @@ class FleetBackend:
         return self._scripted(again, now_ns).record()
 
     async def delete(self, job_id: str) -> None:
-        """See ``Backend``."""
         self._roster.delete(self._entry(job_id))
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
-        """See ``Backend``."""
         entry = self._entry(job_id)
         entry = self._roster.change(
             entry,
@@ -208,9 +195,9 @@ class FleetBackend:
         return self._scripted(entry, self._now_ns()).record()
 
     def _record(self, entry: RosterEntry, now_ns: int) -> TrainingJob:
-        """The job as it is now; one that has ended for good is told once, not for every list."""
+        """Return the job's current state, cached once nothing about it can change any more."""
         told = self._ended.get(entry.job_id)
-        if told is not None and told[0] is entry and now_ns >= told[2]:  # clocks are set back now and then
+        if told is not None and told[0] is entry and now_ns >= told[2]:  # the clock may have been set back
             return told[1]
         job = self._scripted(entry, now_ns)
         record = job.record()

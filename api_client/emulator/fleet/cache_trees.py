@@ -1,4 +1,4 @@
-"""What the caches of the demo world's projects hold: Hugging Face hubs, wheels, prepared data."""
+"""Contents of the demo projects' caches: Hugging Face hubs, wheels, prepared data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE_PERMISSIONS, DIRECTORY_PERMISSIONS = "-rw-r--r--", "drwxr-xr-x"
 DIRECTORY_BYTES = 4096
 HUB = "huggingface/hub"
 NEWEST_S, OLDEST_S = 3_600, 12 * 86_400
-"""Files were written between twelve days and an hour before the world began."""
+"""Range of file ages: from one hour to twelve days before the world's epoch."""
 CROWDED_PROJECT = "pretraining"
 CROWD_FOLDER_FILES = 1000
 
@@ -87,7 +87,7 @@ def _whisper() -> Sizes:
 
 
 def _crowd(count: int) -> Sizes:
-    """So many files of tokenised text, as a real corpus is cut up: a thousand to a folder."""
+    """Yield ``count`` files of tokenized text, 1,000 per folder, as a real corpus is split."""
     for number in range(count):
         folder, shard = divmod(number, CROWD_FOLDER_FILES)
         size_bytes = 1_048_576 + mix(number, count) % 67_108_864
@@ -100,9 +100,10 @@ _EMPTY = frozenset({"evals"})
 
 @lru_cache(maxsize=8)
 def cached_files(project: str, epoch_ns: int, crowd: int = 0) -> list[CachedFile] | None:
-    """All files and directories of a project's cache, by path; None if it has no cache.
+    """List all files and directories of a project's cache, sorted by path; None if it has no cache.
 
-    ``crowd`` is how many files the cache of ``CROWDED_PROJECT`` has; without any it has no cache.
+    ``crowd`` is the number of files in the cache of ``CROWDED_PROJECT``; with 0 that project has no
+    cache.
     """
     if project in _EMPTY:
         return []

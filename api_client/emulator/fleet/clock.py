@@ -1,8 +1,8 @@
-"""How the demo world's time runs against the wall clock.
+"""Conversion between the demo world's script time and the wall clock.
 
-The script has its own time. Before the world began the two are the same; after it, script time runs
-``speed`` times as fast. Both are integers of nanoseconds since the Unix epoch. The arithmetic is exact, so
-that a window of wall time asks for precisely the script moments that are stamped inside it::
+Before the world's epoch the two are the same; after it, script time runs ``speed`` times as fast. Both
+are integers of nanoseconds since the Unix epoch. The arithmetic is exact, so that a range of wall time
+selects exactly the script moments with timestamps inside it::
 
     to_wall(script) <= wall   if and only if   script <= to_script(wall)
 """
@@ -20,7 +20,7 @@ from api_client.emulator.store.database import Database
 NS_PER_S = 1_000_000_000
 NS_PER_US = 1_000
 SPEED_DENOMINATOR = 1_000
-"""Speeds are kept to a thousandth."""
+"""Speeds are rounded to a thousandth."""
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCHEMA = """
@@ -33,12 +33,12 @@ CREATE TABLE IF NOT EXISTS fleet_tempo (
 
 
 def to_ns(moment: datetime) -> int:
-    """An aware datetime as nanoseconds since the Unix epoch, exactly."""
+    """Convert an aware datetime to nanoseconds since the Unix epoch, without rounding."""
     return (moment - _UNIX_EPOCH) // timedelta(microseconds=1) * NS_PER_US
 
 
 def to_datetime(stamp_ns: int) -> datetime:
-    """Nanoseconds since the Unix epoch as an aware UTC datetime, cut to its microsecond."""
+    """Convert nanoseconds since the Unix epoch to an aware UTC datetime, truncated to microseconds."""
     return _UNIX_EPOCH + timedelta(microseconds=stamp_ns // NS_PER_US)
 
 
@@ -52,10 +52,10 @@ class Stretch:
 
 
 class Tempo:
-    """The map between wall time and script time: the identity up to ``epoch``, ``speed``× after it."""
+    """Maps wall time to script time: the same up to ``epoch``, ``speed`` times as fast after it."""
 
     def __init__(self, epoch: datetime, speed: float = 1.0) -> None:
-        """Begin the world at ``epoch``; ValueError unless ``speed`` is above zero."""
+        """Start the world at ``epoch``; raise ValueError unless ``speed`` is positive."""
         start_ns = to_ns(epoch)
         self._stretches: tuple[Stretch, ...] = (Stretch(start_ns, start_ns, _exact(speed)),)
 
@@ -67,23 +67,22 @@ class Tempo:
 
     @property
     def epoch_ns(self) -> int:
-        """When the world began (wall and script time agree on it)."""
+        """Moment at which the world began; wall and script time are equal there."""
         return self._stretches[0].wall_ns
 
     @property
     def speed(self) -> float:
-        """How fast script time runs now."""
         return float(self._stretches[-1].speed)
 
     def changed(self, now: datetime, speed: float) -> Tempo:
-        """The same past, and another speed from ``now`` on."""
+        """Return a tempo with the same past and another speed from ``now`` on."""
         now_ns = to_ns(now)
         if _exact(speed) == self._stretches[-1].speed or now_ns <= self._stretches[-1].wall_ns:
             return self
         return Tempo._of((*self._stretches, Stretch(now_ns, self.to_script(now_ns), _exact(speed))))
 
     def to_script(self, wall_ns: int) -> int:
-        """The script's moment at that wall time, rounded down."""
+        """Return the script moment at that wall time, rounded down."""
         found = bisect_right(self._stretches, wall_ns, key=lambda stretch: stretch.wall_ns)
         if found == 0:
             return wall_ns
@@ -92,7 +91,7 @@ class Tempo:
         return stretch.script_ns + passed_ns * stretch.speed.numerator // stretch.speed.denominator
 
     def to_wall(self, script_ns: int) -> int:
-        """The first wall nanosecond at which the script has reached that moment."""
+        """Return the first wall nanosecond at which the script has reached that moment."""
         found = bisect_left(self._stretches, script_ns, key=lambda stretch: stretch.script_ns)
         if found == 0:
             return script_ns
@@ -101,12 +100,12 @@ class Tempo:
         return stretch.wall_ns - (-passed_ns * stretch.speed.denominator // stretch.speed.numerator)
 
     def stamp(self, script_ns: int) -> datetime:
-        """The wall time at which the script reaches that moment."""
+        """Return the wall time at which the script reaches that moment, as a datetime."""
         return to_datetime(self.to_wall(script_ns))
 
 
 def open_tempo(database: Database, *, now: datetime, speed: float) -> Tempo:
-    """The world's tempo as stored: it begins ``now`` if it never did, and goes on at ``speed`` if it did."""
+    """Load the world's tempo, continuing at ``speed``; a new world starts ``now``."""
     database.create(_SCHEMA)
     rows = database.rows("SELECT wall_ns, script_ns, speed FROM fleet_tempo ORDER BY wall_ns")
     if rows:

@@ -1,4 +1,4 @@
-"""Checkpoint families: what the checkpoints of one kind of run hold, file by file."""
+"""Checkpoint families: the files in the checkpoints of each kind of run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from api_client.emulator.fleet.weights import (
 )
 
 Layout = Literal["transformers", "adapter", "distributed", "verl"]
-"""How a trainer lays a checkpoint out: whole weights, an adapter, or shards of every rank."""
+"""Layout of a checkpoint: whole weights, an adapter, or one shard per rank."""
 
 HISTORY_PER_EVALUATION = 4
 HISTORY_ENTRIES = 40
-"""trainer_state.json keeps about this many entries here, where a real one keeps all."""
+"""Approximate number of log entries in trainer_state.json; a real one keeps them all."""
 ADAM_BYTES_PER_WEIGHT_BYTE = 4
-"""Adam's two float32 moments take four times what bf16 weights take."""
+"""Adam's two float32 moments are four times the size of bf16 weights."""
 RANDOM_STATE_BYTES = 15_984
 SCHEDULER_BYTES = 1_465
 TRAINING_ARGUMENTS_BYTES = 6_225
@@ -33,7 +33,7 @@ TOKENIZER_MODEL_BYTES = 499_723
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """A file as designed: ``head`` is what it begins with; the rest, up to ``size_bytes``, is noise."""
+    """A file's design: it begins with ``head``; the rest, up to ``size_bytes``, is noise."""
 
     name: str
     size_bytes: int
@@ -42,17 +42,17 @@ class Blueprint:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the head is all of it."""
+        """True if ``head`` is the whole file."""
         return len(self.head) == self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One kind of checkpoint.
+    """A kind of checkpoint.
 
-    ``kind`` is the API's checkpoint_type (lora, full, whisper); ``directory`` names a checkpoint by its
-    step; ``training_state`` says whether the optimizer is saved with the weights, ``data_workers`` how many
-    loaders of every GPU leave their place in the data.
+    ``kind`` is the API's checkpoint_type (lora, full, whisper). ``directory`` is a checkpoint's name,
+    with its step filled in. ``training_state`` is True if the optimizer is saved with the weights.
+    ``data_workers`` is the number of data loaders per GPU that save their position.
     """
 
     key: str
@@ -69,7 +69,7 @@ class Family:
     data_workers: int = 0
 
     def adapter_config(self) -> dict[str, Any] | None:
-        """adapter_config.json of a LoRA family, None for others."""
+        """Return adapter_config.json for a LoRA family, None for others."""
         if self.kind != "lora":
             return None
         modules = sorted({name.rsplit(".", 1)[-1] for name, _, _ in self.architecture.projections()})
@@ -85,7 +85,7 @@ class Family:
         }
 
     def blueprints(self, step: int) -> list[Blueprint]:
-        """All files of the checkpoint taken at ``step``, in the order of their names."""
+        """Return all files of the checkpoint saved at ``step``, sorted by name."""
         writers = {
             "transformers": self._transformers,
             "adapter": self._adapter,
@@ -107,7 +107,7 @@ class Family:
         yield from self._side_files(step, size_bytes(tensors))
 
     def _distributed(self, step: int) -> Iterator[Blueprint]:
-        """One file a rank, weights and optimizer together (PyTorch distributed checkpoints)."""
+        """Yield one file per rank with weights and optimizer together (PyTorch distributed checkpoints)."""
         whole = size_bytes(self.architecture.tensors()) * (1 + ADAM_BYTES_PER_WEIGHT_BYTE)
         for node_rank, rank in self._ranks():
             yield Blueprint(f"__{rank}_0.distcp", whole // self._world + rank % 7 * 512, node_rank=node_rank)
@@ -154,7 +154,6 @@ class Family:
         yield _text("README.md", self._readme(step))
 
     def _readme(self, step: int) -> str:
-        """The model card that trainers leave beside the weights."""
         tags = "library_name: peft" if self.kind == "lora" else "library_name: transformers"
         return (
             f"---\nbase_model: {self.base_model}\n{tags}\n---\n\n# {self.key}\n\n"
@@ -206,7 +205,10 @@ class Family:
 
 @lru_cache(maxsize=64)
 def weight_files(architecture: Architecture, rank: int) -> tuple[Blueprint, ...]:
-    """The safetensors files of whole weights (``rank`` 0) or of an adapter, and an index for many."""
+    """Return safetensors files, with an index if there are several.
+
+    They hold the whole weights if ``rank`` is 0, otherwise an adapter of that rank.
+    """
     tensors = adapter_tensors(architecture, rank) if rank else architecture.tensors()
     stem = "adapter_model" if rank else "model"
     parts = shards(tensors)

@@ -1,7 +1,7 @@
-"""The bytes of the demo world's checkpoint files, made when they are asked for.
+"""The bytes of the demo world's checkpoint files, generated on demand.
 
-Small files hold what their names promise; weights begin with a true safetensors header and go on with
-noise. The same range of the same file is the same bytes, always.
+Small files have the content that their names promise; weights start with a valid safetensors header,
+followed by noise. The same range of the same file always has the same bytes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ _STEP_BITS = 28
 
 
 def file_seed(family: int, step: int, file: int) -> int:
-    """The ``synthetic_seed`` of a file: its family's place in ``FAMILIES``, the step, its own place."""
+    """Return a file's ``synthetic_seed``: index of its family in ``FAMILIES``, step and index of the file."""
     return (family << (_STEP_BITS + _FILE_BITS)) | (step << _FILE_BITS) | file
 
 
 @lru_cache(maxsize=256)
 def checkpoint_blueprints(family: int, step: int) -> tuple[Blueprint, ...]:
-    """The files of one checkpoint, as designed."""
     return tuple(FAMILIES[family].blueprints(step))
 
 
 def blueprint(file: StoredFile) -> Blueprint:
-    """The design of a synthetic file; LookupError if the file is not one of ours."""
+    """Return the design of a synthetic file; raise LookupError for a file with a path on disk."""
     seed = file.synthetic_seed
     if seed is None:
         raise LookupError(f"{file.relative_name} is not a synthetic file")
@@ -40,13 +39,13 @@ def blueprint(file: StoredFile) -> Blueprint:
 
 
 def content(file: StoredFile) -> bytes | None:
-    """All of a small file (JSON and the like); None for files whose bytes are mostly noise."""
+    """Return the content of a small file (such as JSON), or None if the file is mostly noise."""
     design = blueprint(file)
     return design.head if design.is_whole else None
 
 
 def synthetic_bytes(file: StoredFile, start: int, end: int) -> bytes:
-    """Bytes ``start`` (included) to ``end`` (excluded) of a file, cut to its size."""
+    """Return the bytes from ``start`` (inclusive) to ``end`` (exclusive), limited to the file's size."""
     design = blueprint(file)
     start, end = max(0, start), min(end, design.size_bytes)
     if start >= end:

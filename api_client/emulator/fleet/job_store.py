@@ -1,4 +1,4 @@
-"""What the demo world remembers: which scripted jobs there are and what users did to them.
+"""Stored state of the demo world: its scripted jobs and user actions on them.
 
 Everything else follows from the script and the time.
 """
@@ -29,7 +29,7 @@ _COLUMNS = "job_id, plan, seed, created_ns, again, priority, availability, stopp
 
 @dataclass(frozen=True, slots=True)
 class RosterEntry:
-    """A scripted job: moments are script nanoseconds, ``again`` tells one that was recreated."""
+    """A scripted job. Moments are script nanoseconds; ``again`` is True for a recreated job."""
 
     job_id: str
     plan: str
@@ -45,11 +45,11 @@ class RosterEntry:
 class Roster:
     """All scripted jobs of a world, kept in the database and in memory.
 
-    Reads take no lock: entries are immutable, and a change swaps one for another.
+    Reads need no lock: entries are immutable, and a change replaces the whole mapping.
     """
 
     def __init__(self, database: Database, initial: Iterable[RosterEntry]) -> None:
-        """Open the roster; ``initial`` jobs that it has never held are added."""
+        """Open the roster and add the ``initial`` jobs that it does not have yet."""
         self._database = database
         database.create(_SCHEMA)
         database.write_many(
@@ -60,28 +60,25 @@ class Roster:
         self._entries = {row["job_id"]: _entry(row) for row in rows}
 
     def find(self, job_id: str) -> RosterEntry | None:
-        """The job of that id unless it is unknown or deleted."""
+        """Return the job, or None if it is unknown or deleted."""
         entry = self._entries.get(job_id)
         return None if entry is None or entry.deleted else entry
 
     def all(self) -> list[RosterEntry]:
-        """Every job that was not deleted."""
+        """Return every job that is not deleted."""
         return [entry for entry in list(self._entries.values()) if not entry.deleted]
 
     def add(self, entry: RosterEntry) -> None:
-        """Keep a new job."""
         self._write(entry)
 
     def stop(self, entry: RosterEntry, stopped_ns: int) -> RosterEntry:
-        """Note that a job was stopped."""
         return self._write(replace(entry, stopped_ns=stopped_ns))
 
     def delete(self, entry: RosterEntry) -> None:
-        """Note that a job was deleted; the note stays, so that the script does not bring it back."""
+        """Mark a job as deleted. The row stays, so that the script does not bring the job back."""
         self._write(replace(entry, deleted=True))
 
     def change(self, entry: RosterEntry, *, priority: int, availability: str) -> RosterEntry:
-        """Note what a user changed on a waiting job."""
         return self._write(replace(entry, priority=priority, availability=availability))
 
     def _write(self, entry: RosterEntry) -> RosterEntry:

@@ -1,7 +1,6 @@
-"""A large account: the demo's ended jobs many times over, in many projects, and jobs that do too much.
+"""A large account: the demo's jobs multiplied over many projects, plus a few extreme jobs.
 
-Every job made here can be opened like any other: its log, samples and checkpoints follow from the plan it
-was made from.
+Every job made here can be opened like any other: its log, metrics and checkpoints follow from its plan.
 """
 
 from __future__ import annotations
@@ -31,16 +30,15 @@ from api_client.emulator.fleet.world import PROJECTS, ProjectPlan
 from api_client.emulator.world_size import WorldSize
 
 RUNNING_ONE_IN = 250
-"""Of so many jobs one runs: 40 of 10,000, as in an account that has been used for long."""
+"""Share of running jobs: 40 of 10,000, as in an account that has been in use for a long time."""
 APART_S = 6 * MINUTE_S
-"""Ten thousand jobs began over six weeks."""
+"""Interval between submissions: ten thousand jobs cover six weeks."""
 YOUNGEST_PROJECT_DAYS, PROJECT_AGES_DAYS = 45, 300
 BUSY_NODES = 64
 SAVING_STEP_S = 30.0
 
 
 def crowd_projects(size: WorldSize) -> tuple[ProjectPlan, ...]:
-    """The further projects."""
     return tuple(
         ProjectPlan(
             f"{PROJECTS[number % len(PROJECTS)].name}-{number:04}",
@@ -51,7 +49,6 @@ def crowd_projects(size: WorldSize) -> tuple[ProjectPlan, ...]:
 
 
 def crowd_jobs(size: WorldSize) -> tuple[JobPlan, ...]:
-    """All further jobs."""
     projects = crowd_projects(size)
     jobs = [_member(number, projects) for number in range(size.jobs)]
     if size.many_nodes:
@@ -74,12 +71,13 @@ def _member(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
         name=name,
         project=projects[number % len(projects)].name if projects else like.project,
         born_s=like.born_s if runs_now else like.born_s - number * APART_S,
-        availability="spot" if runs_now else like.availability,  # which draws on no GPU limit
+        # Spot jobs do not count against the GPU limit.
+        availability="spot" if runs_now else like.availability,
     )
 
 
 def talkative(lines_per_s: int) -> JobPlan:
-    """A live run on many nodes that logs so many lines a second, evenly over its nodes."""
+    """Return a live run that logs ``lines_per_s`` lines a second, spread evenly over its nodes."""
     scenario = replace(
         runs.PRETRAINING_64_NODES, key="very talkative", narrator=Talkative(lines_per_s), family=None
     )
@@ -97,12 +95,11 @@ def talkative(lines_per_s: int) -> JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class Talkative:
-    """So many lines a second from all nodes together, in an order that mixes them."""
+    """Logs ``lines_per_s`` lines a second in total, with the nodes interleaved."""
 
     lines_per_s: int
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         nodes = run.node_count
         period_ns = nodes * NS_PER_S // self.lines_per_s
         return [
@@ -127,7 +124,7 @@ def _said(node: int, course: Course, number: int) -> str:
 
 
 def saving(checkpoints: int) -> JobPlan:
-    """A run that has ended and saved after every one of so many steps."""
+    """Return a finished run that saved a checkpoint after each of its ``checkpoints`` steps."""
     like: Scenario = runs.TITAN
     pace = Pace(total_steps=checkpoints, step_s=SAVING_STEP_S)
     course = replace(like.course, pace=pace)

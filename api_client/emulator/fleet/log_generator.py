@@ -1,4 +1,4 @@
-"""What lines of all scripted runs have in common: how to tell them, how they begin and end."""
+"""Helpers shared by the logs of all scripted runs: building lines, first lines, last lines."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def node_name(node: int) -> str:
-    """The replica and metrics name of a node."""
     return f"node-{node}"
 
 
 def told(replica: str | None, level: str | None, start_ns: int, lines: Iterable[tuple[float, str]]) -> Told:
-    """Lines at so many seconds after ``start_ns``; ascending."""
+    """Build a source from lines given in ascending order, as seconds after ``start_ns``."""
     placed = [(start_ns + int(after_s * NS_PER_S), text) for after_s, text in lines]
     return Told(replica, level, tuple(at for at, _ in placed), tuple(text for _, text in placed))
 
@@ -37,10 +36,10 @@ def chatter(
     says: Sequence[str],
     salt: int = 0,
 ) -> Regular:
-    """Unrelated lines of one node while it trains, one of the templates in ``says`` at a time.
+    """Build background log lines of one node while it trains, from the templates in ``says``.
 
-    A template may use ``{n}`` (the line's number), ``{x}`` (0 to 1), ``{rank}`` (one of the node's),
-    ``{local}`` (the same within the node), ``{ms}`` and ``{count}``: the same values every time.
+    A template may use ``{n}`` (the line's number), ``{x}`` (0 to 1), ``{rank}`` (a rank on the node),
+    ``{local}`` (its index on the node), ``{ms}`` and ``{count}``. Each line always gets the same values.
     """
     seed = mix(run.seed, 1_000 * salt + node)
     gpus = max(1, run.machine.gpu_count)
@@ -79,7 +78,7 @@ def chatter_everywhere(
     says: Sequence[str],
     salt: int = 0,
 ) -> list[LineSource]:
-    """The same from every node, each in its own time."""
+    """Build background log lines for every node, each with its own timing."""
     return [
         chatter(run, run_ns, course, node=node, level=level, period_s=period_s, says=says, salt=salt)
         for node in range(run.node_count)
@@ -87,7 +86,7 @@ def chatter_everywhere(
 
 
 def last_word_ns(run: RunFacts, run_ns: int, course: Course) -> int:
-    """When a run falls silent: with its last step, or as it hangs, or when the script ends it."""
+    """Return when a run stops logging: at its last step, when it hangs, or when the script ends it."""
     pace = course.pace
     last_ns = run_ns + pace.finished_ns(pace.total_steps)
     if pace.halts_after_s is not None:
@@ -96,14 +95,14 @@ def last_word_ns(run: RunFacts, run_ns: int, course: Course) -> int:
 
 
 def duration(seconds: float) -> str:
-    """``22323`` → ``6:12:03`` and ``63`` → ``01:03``, as progress bars write them."""
+    """Format ``22323`` as ``6:12:03`` and ``63`` as ``01:03``, as progress bars do."""
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
 
 
 def progress_bar(done: int, total: int, elapsed_s: float, *, unit: str = "it", extra: str = "") -> str:
-    """`` 46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it]``, as tqdm draws it."""
+    """Format a progress bar like tqdm: `` 46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it]``."""
     share = done / total if total else 0.0
     eighths = int(share * BAR_CELLS * 8)
     full, part = divmod(eighths, 8)
@@ -115,7 +114,7 @@ def progress_bar(done: int, total: int, elapsed_s: float, *, unit: str = "it", e
 
 
 def deploy_lines(run: RunFacts, scenario: str) -> list[LineSource]:
-    """The first lines of every job: that it is a demo, and how its nodes come up."""
+    """Return the first lines of every job: the demo notice and the start of its nodes."""
     gpus = f"{run.machine.gpu_count}x {run.machine.gpu_type}" if run.machine.gpu_count else "CPU only"
     mark = f"{DEMO_MARK} scripted run '{scenario}' of {run.title}: no machine computes this"
     ready_s = 0.25 if run.run_ns is None else (run.run_ns - run.deploy_ns) / NS_PER_S
@@ -142,7 +141,7 @@ def deploy_lines(run: RunFacts, scenario: str) -> list[LineSource]:
 
 
 def closing_lines(run: RunFacts) -> list[LineSource]:
-    """The last lines of a job that ends as the script has it."""
+    """Return the last lines of a job that the script ends."""
     if run.run_ns is None or run.end_ns is None:
         return []
     if run.outcome == JobStatus.COMPLETED:
@@ -172,7 +171,10 @@ def closing_lines(run: RunFacts) -> list[LineSource]:
 
 
 def stop_lines(run: RunFacts, stopped_ns: int) -> list[LineSource]:
-    """What a running job says when somebody stops it; the script's own lines end at ``stopped_ns``."""
+    """Return the lines logged when a user stops the job at ``stopped_ns``.
+
+    The caller clips the script's own lines at that moment.
+    """
     return [
         told(node_name(node), "WARNING", stopped_ns, [(0.05 + 0.01 * node, "Received SIGTERM, exiting")])
         for node in range(run.node_count)

@@ -1,7 +1,8 @@
-"""Log lines as sources that can be asked for any window, and their merge.
+"""Log lines as sources that can be read at any time range, and their merge.
 
-A source is a numbered sequence of lines, ascending in time, that can say how many lines lie before a
-moment without going through them. A page of logs then costs its own lines, however long the run is.
+A source is a numbered sequence of lines in ascending time order that can count the lines before a moment
+without iterating over them. The cost of a page of logs therefore does not depend on the length of the
+run.
 """
 
 from __future__ import annotations
@@ -20,26 +21,20 @@ class LineSource(Protocol):
     """Lines of one replica and one level. Moments are script nanoseconds since the Unix epoch."""
 
     @property
-    def replica(self) -> str | None:
-        """The node that wrote them."""
-        ...
+    def replica(self) -> str | None: ...
 
     @property
     def level(self) -> str | None:
-        """DEBUG, INFO, WARNING or ERROR; None where none can be told."""
+        """DEBUG, INFO, WARNING or ERROR; None if unknown."""
         ...
 
     def count_before(self, at_ns: int) -> int:
-        """How many lines are stamped before that moment."""
+        """Return the number of lines with a timestamp before that moment."""
         ...
 
-    def stamp(self, index: int) -> int:
-        """When line ``index`` was written."""
-        ...
+    def stamp(self, index: int) -> int: ...
 
-    def text(self, index: int) -> str:
-        """What line ``index`` says."""
-        ...
+    def text(self, index: int) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +47,18 @@ class Told:
     texts: tuple[str, ...]
 
     def count_before(self, at_ns: int) -> int:
-        """See ``LineSource``."""
         return bisect_left(self.stamps, at_ns)
 
     def stamp(self, index: int) -> int:
-        """See ``LineSource``."""
         return self.stamps[index]
 
     def text(self, index: int) -> str:
-        """See ``LineSource``."""
         return self.texts[index]
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """A line ``delay_ns`` after every ``every``-th step of a run; ``say`` is given the step."""
+    """A line ``delay_ns`` after every ``every``-th step of a run; ``say`` gets the step."""
 
     replica: str | None
     level: str | None
@@ -77,21 +69,18 @@ class Stepped:
     delay_ns: int = 0
 
     def count_before(self, at_ns: int) -> int:
-        """See ``LineSource``."""
         return self.pace.steps_done(at_ns - 1 - self.delay_ns - self.run_ns) // self.every
 
     def stamp(self, index: int) -> int:
-        """See ``LineSource``."""
         return self.run_ns + self.pace.finished_ns((index + 1) * self.every) + self.delay_ns
 
     def text(self, index: int) -> str:
-        """See ``LineSource``."""
         return self.say((index + 1) * self.every)
 
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """A line about every ``period_ns`` from ``start_ns`` until ``until_ns``; ``say`` is given its number."""
+    """A line about every ``period_ns`` from ``start_ns`` to ``until_ns``; ``say`` gets the line number."""
 
     replica: str | None
     level: str | None
@@ -102,7 +91,6 @@ class Regular:
     say: Callable[[int], str]
 
     def count_before(self, at_ns: int) -> int:
-        """See ``LineSource``."""
         if self.until_ns is not None:
             at_ns = min(at_ns, self.until_ns)
         index = (at_ns - self.start_ns) // self.period_ns
@@ -111,47 +99,40 @@ class Regular:
         return index + (self.stamp(index) < at_ns)
 
     def stamp(self, index: int) -> int:
-        """See ``LineSource``."""
         return self.start_ns + index * self.period_ns + mix(self.seed, index) % self.period_ns
 
     def text(self, index: int) -> str:
-        """See ``LineSource``."""
         return self.say(index)
 
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """The lines of another source that are stamped before ``until_ns``."""
+    """The lines of another source with timestamps before ``until_ns``."""
 
     source: LineSource
     until_ns: int
 
     @property
     def replica(self) -> str | None:
-        """See ``LineSource``."""
         return self.source.replica
 
     @property
     def level(self) -> str | None:
-        """See ``LineSource``."""
         return self.source.level
 
     def count_before(self, at_ns: int) -> int:
-        """See ``LineSource``."""
         return self.source.count_before(min(at_ns, self.until_ns))
 
     def stamp(self, index: int) -> int:
-        """See ``LineSource``."""
         return self.source.stamp(index)
 
     def text(self, index: int) -> str:
-        """See ``LineSource``."""
         return self.source.text(index)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: ``stamp_ns`` is script time."""
+    """A log line; ``stamp_ns`` is script time."""
 
     stamp_ns: int
     replica: str | None
@@ -168,7 +149,10 @@ def window(
     limit: int,
     levels: frozenset[str] | None = None,
 ) -> list[Line]:
-    """Up to ``limit`` lines with ``start_ns <= stamp < end_ns``; ``desc`` is exactly ``asc`` reversed."""
+    """Return up to ``limit`` lines with ``start_ns <= stamp < end_ns``.
+
+    ``desc`` gives exactly the reverse of ``asc``.
+    """
     runs: list[Iterator[tuple[int, int, int]]] = []
     newest_first = direction == "desc"
     for number, source in enumerate(sources):

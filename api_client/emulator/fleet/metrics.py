@@ -1,4 +1,4 @@
-"""How hard the machines of a scripted run work: the shapes behind its metrics."""
+"""Resource usage of a scripted run's nodes, the basis of its metrics."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from api_client.models import (
 )
 
 LOADING_SHARE = 0.7
-"""GPUs idle over this share of the warm-up (weights are read), then ramp up over the rest."""
+"""Share of the warm-up during which GPUs are idle (loading weights); after it they ramp up."""
 PAUSED_UTILIZATION = 0.12
 HUNG_UTILIZATION = 0.997
-"""Ranks that wait in a collective spin: a hang looks like full work (API facts say nothing; NCCL does)."""
+"""Ranks that wait in a collective spin, so a hang looks like full load (NCCL's behavior)."""
 IDLE_UTILIZATION = 0.004
 FULL = 0.995
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Fractions of what a node has, by the seconds since the run started.
+    """Usage as fractions of a node's resources, as functions of the seconds since the run started.
 
-    ``node_factor`` slows or spares single nodes; ``idle_after_s`` is when the GPUs fall idle;
-    the growths are fractions a second (leaks, filling disks). Nodes in ``vanishes`` have no samples from
-    so many seconds on; between the pairs of ``breaks`` nothing works.
+    ``node_factor`` scales the GPU utilization of single nodes. ``idle_after_s`` is when the GPUs go idle.
+    Growth values are fractions per second (leaks, filling disks). Nodes in ``vanishes`` have no samples
+    after that many seconds. GPUs are idle during each (start, end) pair of ``breaks``.
     """
 
     pace: Pace
@@ -54,14 +54,14 @@ class Load:
     breaks: tuple[tuple[float, float], ...] = ()
 
     def _ramp(self, since_start_s: float) -> float:
-        """0 while weights are read, then up to 1 at the end of the warm-up."""
+        """Return 0 while weights load, then rise to 1 by the end of the warm-up."""
         loading_s = self.pace.warmup_s * LOADING_SHARE
         if since_start_s <= loading_s:
             return 0.0
         return min(1.0, (since_start_s - loading_s) / max(1.0, self.pace.warmup_s - loading_s))
 
     def gpu_utilization(self, node: int, since_start_s: float) -> float:
-        """The mean over the node's GPUs, 0 to 1."""
+        """Return the mean over the node's GPUs, 0 to 1."""
         if self.idle_after_s is not None and since_start_s >= self.idle_after_s:
             return IDLE_UTILIZATION
         if any(start <= since_start_s < end for start, end in self.breaks):
@@ -73,17 +73,15 @@ class Load:
         return self.gpu * self._ramp(since_start_s) * self.node_factor.get(node, 1.0)
 
     def gpu_noise_at(self, since_start_s: float) -> float:
-        """How far single GPUs stray from the mean."""
+        """Return the deviation of single GPUs from the mean."""
         return 0.003 if self.pace.has_halted(since_start_s) else self.gpu_noise
 
     def gpu_memory_share(self, since_start_s: float) -> float:
-        """Part of the GPU's memory in use."""
         loading_s = max(1.0, self.pace.warmup_s * LOADING_SHARE)
         loaded = min(1.0, since_start_s / loading_s) * 0.6 + 0.4 * self._ramp(since_start_s)
         return min(FULL, 0.006 + self.gpu_memory * loaded + self.gpu_memory_growth * since_start_s)
 
     def cpu_share(self, node: int, since_start_s: float) -> float:
-        """Part of the node's cores in use."""
         if self.pace.has_halted(since_start_s) or (
             self.idle_after_s is not None and since_start_s >= self.idle_after_s
         ):
@@ -94,19 +92,17 @@ class Load:
         return min(FULL, self.cpu + loading + saving + slow)
 
     def host_memory_share(self, since_start_s: float) -> float:
-        """Part of the node's memory in use."""
         filled = min(1.0, since_start_s / max(1.0, self.pace.warmup_s))
         return min(FULL, 0.03 + self.host_memory * filled + self.host_memory_growth * since_start_s)
 
     def disk_share(self, since_start_s: float) -> float:
-        """Part of the node's disk in use."""
         filled = min(1.0, since_start_s / max(1.0, self.pace.warmup_s))
         return min(FULL, 0.02 + self.disk * filled + self.disk_growth * since_start_s)
 
 
 DEFAULT_POINTS = 250
 MAX_POINTS = 2_000
-"""A finer step than this many points is answered with a coarser one."""
+"""Maximum number of points per series; a step that would give more is made coarser."""
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 NOISE_CELL_S = 20.0
 BYTES_PER_MIB = 1024**2
@@ -120,20 +116,23 @@ _PRECISION = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The sample times of one answer: wall stamps, and seconds of script time since the run started."""
+    """The sample times of an answer: wall times, and script seconds since the run started."""
 
     stamps: list[datetime]
     since_start_s: list[float]
 
 
 def default_step_s(span_s: float) -> int:
-    """The round step that gives about 250 points over that span."""
+    """Return the round step, in seconds, that gives about 250 points over a time range."""
     wanted = span_s / DEFAULT_POINTS
     return next((step for step in STEPS_S if step >= wanted), STEPS_S[-1])
 
 
 def grid(tempo: Tempo, run_ns: int, start_ns: int, end_ns: int, step_s: int | None) -> Grid:
-    """Multiples of the step in ``start_ns <= wall <= end_ns``: two answers share the times they share."""
+    """Build sample times at multiples of the step in ``start_ns <= wall <= end_ns``.
+
+    Steps are aligned to the epoch, so that overlapping answers have the same sample times.
+    """
     span_s = max(0.0, (end_ns - start_ns) / NS_PER_S)
     step = max(step_s or default_step_s(span_s), 1)
     step *= max(1, ceil(span_s / step / MAX_POINTS))
@@ -146,7 +145,6 @@ def grid(tempo: Tempo, run_ns: int, start_ns: int, end_ns: int, step_s: int | No
 
 
 def node_series(load: Load, machine: InstanceType, node: int, seed: int, times: Grid) -> NodeSeries:
-    """All series of one node."""
     node_seed = mix(seed, node) & 0xFFFF
     since = times.since_start_s
     gpus = [str(number) for number in range(machine.gpu_count)]
@@ -185,7 +183,7 @@ def job_metrics(
     cache_growth: float,
     job: TrainingJob,
 ) -> JobMetrics:
-    """The whole answer; the top-level series are node-0's (API facts, 2.2)."""
+    """Build the whole answer; the top-level series are those of node-0 (API facts, 2.2)."""
     nodes = [
         NodeMetrics.model_construct(
             node_id=f"node-{node}", metrics=node_series(load, machine, node, seed, told)
@@ -211,7 +209,7 @@ def job_metrics(
 
 
 def _told_by(load: Load, node: int, times: Grid) -> Grid:
-    """The sample times of a node: all of them, unless it vanishes."""
+    """Return a node's sample times: all of them unless the node vanishes."""
     until_s = load.vanishes.get(node)
     if until_s is None:
         return times
@@ -224,7 +222,7 @@ def _disk_bytes(machine: InstanceType) -> int:
 
 
 def _fractions(times: Grid, level: Sequence[float], noise: Sequence[float], seed: int) -> list[MetricSample]:
-    """Utilisations between 0 and 1: an idle GPU has no noise, a busy one never passes 1."""
+    """Return utilizations clamped to 0–1; an idle GPU gets no noise."""
     return [
         MetricSample(
             stamp,
@@ -239,7 +237,7 @@ def _fractions(times: Grid, level: Sequence[float], noise: Sequence[float], seed
 def _amounts(
     times: Grid, share: Sequence[float], seed: int, whole_bytes: int, noise: float
 ) -> list[MetricSample]:
-    """Bytes in use, never more than there are."""
+    """Return bytes in use, never more than ``whole_bytes``."""
     drifts = track(seed, times.since_start_s, 3 * NOISE_CELL_S)
     return [
         MetricSample(stamp, float(int(whole_bytes * max(0.0, min(1.0, part * (1 + noise * drift))))))

@@ -1,4 +1,4 @@
-"""What the script says of a job: what it is, how it goes through its life, and how it ends."""
+"""Plans of scripted jobs: their configuration, life cycle and outcome."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from api_client.emulator.fleet.training import Course
 from api_client.models import InstanceType, JobStatus, QueueEvent
 
 STOPPED_EXIT_CODE = 143
-"""128 + SIGTERM: what a stopped process group exits with."""
+"""Exit code of a stopped process group: 128 + SIGTERM."""
 CLOSING_S = 40.0
-"""From a run's last step to its exit: last saves, clean-up."""
+"""Seconds between a run's last step and its exit, for the last saves and clean-up."""
 RECREATED_WAIT_S = 8.0
 RECREATED_DEPLOY_S = 30.0
-"""A job started again finds its image and weights where the first one left them."""
+"""A recreated job deploys faster: the image and weights are already on the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a narrator is told of the job whose lines it tells. Moments are script nanoseconds.
+    """Facts about a job for the narrator of its log. Moments are script nanoseconds.
 
-    ``run_ns`` is None if the job never runs; ``end_ns`` is when the script ends it, if it does;
-    ``wall`` gives the wall time of a script moment, for lines that carry a stamp of their own.
+    ``run_ns`` is None if the job never runs. ``end_ns`` is when the script ends it, None if it does not.
+    ``wall`` converts a script moment to wall time, for lines that contain their own timestamp.
     """
 
     title: str
@@ -43,25 +43,25 @@ class RunFacts:
 
 
 class Narrator(Protocol):
-    """A trainer's way of logging."""
+    """The log style of a trainer."""
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """Everything it logs from the moment it runs."""
+        """Return all lines logged from the moment the job runs."""
         ...
 
 
 Incident = Callable[[RunFacts, int, Course], Sequence[LineSource]]
-"""Further lines of a run in trouble; called like ``Narrator.lines``."""
+"""Extra log lines of a run with problems; called like ``Narrator.lines``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """How a run goes: its course, its words, its load, and what it saves.
+    """A run: its training curves, log style, load and checkpoints.
 
-    ``family`` names the checkpoints' family and ``save_every`` counts steps; ``sync_s`` is how long
-    the upload of one checkpoint takes, ``write_s`` how long writing it does. No checkpoint is written
-    from ``saves_end_s`` seconds after the start on. ``cache_share`` is the part of the cache in use when the
-    run starts, ``cache_growth`` what comes on top in a second.
+    ``family`` names the checkpoint family and ``save_every`` is in steps. ``write_s`` is the time to
+    write a checkpoint, ``sync_s`` the time to upload it. No checkpoint is written later than
+    ``saves_end_s`` seconds after the start. ``cache_share`` is the used fraction of the cache at the
+    start, ``cache_growth`` its growth per second.
     """
 
     key: str
@@ -80,7 +80,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A status and how long it lasts; None lasts for good."""
+    """A status and its duration; None means it never ends."""
 
     status: JobStatus
     lasts_s: float | None
@@ -89,7 +89,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A job of the script. ``born_s`` is when it was submitted, in seconds after the world's epoch."""
+    """A scripted job. ``born_s`` is when it was submitted, in seconds after the world's epoch."""
 
     key: str
     project: str
@@ -110,7 +110,7 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A status that a job takes on at a script moment."""
+    """A status and the script moment at which the job enters it."""
 
     status: JobStatus
     at_ns: int
@@ -118,7 +118,6 @@ class Phase:
     exit_code: int | None = None
 
     def event(self, job_id: str, job_name: str, created: datetime) -> QueueEvent:
-        """The phase as the queue context lists it."""
         return QueueEvent(
             training_job_id=job_id,
             training_job_name=job_name,
@@ -130,7 +129,7 @@ class Phase:
 
 
 def script_of(plan: JobPlan, created_ns: int, *, again: bool) -> list[Phase]:
-    """The phases a job goes through if nobody interferes; ``again`` for one that was recreated."""
+    """Return the phases of a job that no user changes; ``again`` is True for a recreated job."""
     phases, at_ns = [], created_ns
     cut_short = plan.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED)
     for stage in plan.stages:
@@ -147,7 +146,10 @@ def script_of(plan: JobPlan, created_ns: int, *, again: bool) -> list[Phase]:
 
 
 def _again(stage: Stage, whole: Scenario | None) -> float | None:
-    """How long a stage lasts the second time; ``whole`` runs to its own end instead of being cut short."""
+    """Return a stage's duration in a recreated job.
+
+    If ``whole`` is given, the run lasts to its own end instead of being cut short.
+    """
     if stage.status in (JobStatus.PENDING, JobStatus.QUEUED):
         return RECREATED_WAIT_S
     if stage.status in (JobStatus.CREATED, JobStatus.DEPLOYING) and stage.lasts_s is not None:
@@ -158,7 +160,7 @@ def _again(stage: Stage, whole: Scenario | None) -> float | None:
 
 
 def interrupted(phases: Sequence[Phase], stopped_ns: int | None) -> list[Phase]:
-    """The phases of a job that somebody stopped: what would have come after that moment never comes."""
+    """Return the phases of a job stopped at ``stopped_ns``: later ones are replaced by STOPPED."""
     if stopped_ns is None:
         return list(phases)
     kept = [*phases[:1], *(phase for phase in phases[1:] if phase.at_ns < stopped_ns)]
@@ -168,5 +170,5 @@ def interrupted(phases: Sequence[Phase], stopped_ns: int | None) -> list[Phase]:
 
 
 def moment_of(phases: Sequence[Phase], status: JobStatus) -> int | None:
-    """When a job takes on that status, or None if it never does."""
+    """Return when a job enters that status, or None if it never does."""
     return next((phase.at_ns for phase in phases if phase.status == status), None)

@@ -1,4 +1,4 @@
-"""One scripted job at one moment: its life, lines, samples and checkpoints, all computed."""
+"""A scripted job at a given moment: its life cycle, log, metrics and checkpoints, all computed."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from api_client.models import (
 )
 
 DEFAULT_METRICS_S = 3_600
-"""A running job's metrics without a range: the last hour (the API leaves it open; facts, 2.2)."""
+"""Default range of a running job's metrics: the last hour (not specified by the API; facts, 2.2)."""
 LAST_WORDS_S = 6.5
-"""How long before a failure's end only its errors are told."""
+"""Only errors are logged in this many seconds before a job fails."""
 SYNCING, COMPLETE, JOB_COMPLETE = "SYNCING", "COMPLETE", "COMPLETED"
-"""Checkpoints say COMPLETE where jobs say COMPLETED (API facts, 1)."""
+"""Checkpoints report COMPLETE where jobs report COMPLETED (API facts, 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedStep:
-    """A checkpoint as the script has it: when it was written and when its upload is done."""
+    """A checkpoint of the script: when it was written and when its upload is done."""
 
     step: int
     created_ns: int
@@ -44,7 +44,7 @@ class SavedStep:
 
 
 class ScriptedJob:
-    """A job of the script, seen at ``now_ns`` (script time)."""
+    """A scripted job as of ``now_ns`` (script time)."""
 
     def __init__(self, entry: RosterEntry, plan: JobPlan, tempo: Tempo, now_ns: int) -> None:
         self._entry = entry
@@ -58,16 +58,14 @@ class ScriptedJob:
 
     @property
     def phases(self) -> list[Phase]:
-        """The statuses it has taken on so far, oldest first; never empty."""
+        """Phases entered so far, oldest first; never empty."""
         return [self._life[0], *(phase for phase in self._life[1:] if phase.at_ns <= self._now_ns)]
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended by now."""
         return is_finished(self.phases[-1].status)
 
     def record(self) -> TrainingJob:
-        """The job as the API answers it."""
         plan, entry, tempo = self._plan, self._entry, self._tempo
         now = self.phases[-1]
         project = demo_id("project", plan.project)
@@ -102,16 +100,15 @@ class ScriptedJob:
 
     @property
     def _run_ns(self) -> int | None:
-        """When it started to run, if it did by now."""
         return moment_of(self.phases, JobStatus.RUNNING)
 
     @property
     def _seen_until_ns(self) -> int:
-        """Now, or when it ended."""
+        """The current moment, or the moment the job ended if that is earlier."""
         return min(self._now_ns, self._life[-1].at_ns) if self.is_finished else self._now_ns
 
     def sources(self) -> list[LineSource]:
-        """Everything it logs, whenever; lines of the future are for the caller to leave out."""
+        """Return all lines the job ever logs; the caller filters out lines in the future."""
         deploy_ns = moment_of(self._life, JobStatus.DEPLOYING)
         scenario = self._plan.scenario
         if deploy_ns is None or scenario is None:
@@ -145,7 +142,7 @@ class ScriptedJob:
         return told
 
     def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
-        """Its samples; without a range the last hour, or the whole run once it has ended."""
+        """Return the metrics; without a range, the last hour or, once the job has ended, the whole run."""
         record, run_ns, scenario = self.record(), self._run_ns, self._plan.scenario
         if run_ns is None or scenario is None:
             return JobMetrics(training_job=record)
@@ -169,7 +166,7 @@ class ScriptedJob:
         )
 
     def saved_steps(self) -> list[SavedStep]:
-        """The checkpoints it has written by now, oldest first."""
+        """Return the checkpoints written so far, oldest first."""
         run_ns, scenario = self._run_ns, self._plan.scenario
         if run_ns is None or scenario is None or scenario.family is None or not scenario.save_every:
             return []
@@ -192,7 +189,6 @@ class ScriptedJob:
         return family_number(scenario.family)
 
     def checkpoints(self) -> list[Checkpoint]:
-        """The same as the API answers them."""
         saved = self.saved_steps()
         if not saved:
             return []
@@ -213,7 +209,7 @@ class ScriptedJob:
         ]
 
     def checkpoint_files(self) -> Iterator[StoredFile]:
-        """The files of all of them; names begin with the checkpoint's, unless that is the root."""
+        """Yield the files of all checkpoints; names start with the checkpoint's name unless that is ``.``."""
         saved = self.saved_steps()
         if not saved:
             return
@@ -232,7 +228,7 @@ class ScriptedJob:
 
 
 def _silent_from(run: RunFacts, run_ns: int) -> int | None:
-    """When a run that fails stops saying ordinary things: just before its last error."""
+    """Return when a failing run stops logging normally, shortly before its last error; None otherwise."""
     if run.end_ns is None or run.outcome != JobStatus.FAILED:
         return None
     return run.end_ns - min(int(LAST_WORDS_S * NS_PER_S), (run.end_ns - run_ns) // 2)

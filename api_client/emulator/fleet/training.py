@@ -1,4 +1,4 @@
-"""Chance that is a function: the same seed and place always give the same value, cheaply."""
+"""Deterministic noise: the same seed and index always give the same value, cheaply."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _MIX_2 = 0x94D049BB133111EB
 _UNIT_BITS = 53
 
 TABLE_SIZE = 4096
-_SEED_STRIDE = 1_297  # odd and far from a power of two: neighbouring seeds read unlike places
+# Odd and far from a power of two, so that neighboring seeds read different parts of the table.
+_SEED_STRIDE = 1_297
 
 
 def mix(seed: int, index: int = 0) -> int:
-    """A 64-bit number for ``(seed, index)``: SplitMix64, whose outputs pass for random."""
+    """Hash ``(seed, index)`` to a 64-bit number with SplitMix64, a pseudorandom generator."""
     value = (seed + (index + 1) * _GOLDEN) & _MASK
     value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
     value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
@@ -28,17 +29,17 @@ def mix(seed: int, index: int = 0) -> int:
 
 
 def uniform(seed: int, index: int = 0) -> float:
-    """A number in [0, 1) for ``(seed, index)``."""
+    """Return a number in [0, 1) for ``(seed, index)``."""
     return (mix(seed, index) >> (64 - _UNIT_BITS)) / (1 << _UNIT_BITS)
 
 
 def centred(seed: int, index: int = 0) -> float:
-    """A number in (-1, 1) for ``(seed, index)``, small ones likelier than large ones."""
+    """Return a number in (-1, 1) for ``(seed, index)``; values near 0 are more likely."""
     return uniform(seed, 2 * index) - uniform(seed, 2 * index + 1)
 
 
 def smooth(seed: int, place: float) -> float:
-    """A number in (-1, 1) that drifts: equal to ``centred`` at whole places, in between blended."""
+    """Return a number in (-1, 1) that drifts: ``centred`` at integer places, interpolated between them."""
     cell = floor(place)
     part = place - cell
     low, high = centred(seed, cell), centred(seed, cell + 1)
@@ -51,10 +52,10 @@ def _table() -> tuple[float, ...]:
 
 
 def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
-    """Noise in (-1, 1) at many times at once: a straight line between values ``cell_s`` apart.
+    """Return noise in (-1, 1) at many times at once, linear between values ``cell_s`` apart.
 
-    Made for metrics, where tens of thousands of values are asked for at once: it reads a table instead
-    of hashing, so it repeats itself after ``TABLE_SIZE`` cells.
+    Metrics need tens of thousands of values at once, so this reads a table instead of hashing. The noise
+    repeats after ``TABLE_SIZE`` cells.
     """
     table, last = _table(), TABLE_SIZE - 1
     offset = seed * _SEED_STRIDE
@@ -68,15 +69,15 @@ def track(seed: int, times_s: Sequence[float], cell_s: float) -> list[float]:
 
 
 JITTER_SHARE = 0.2
-"""A step may take up to this share of ``step_s`` longer; the next one makes up for it."""
+"""A step may take up to this share of ``step_s`` longer; the next step catches up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """Steps of about ``step_s``, with a pause (save, evaluation) after every ``pause_every`` of them.
 
-    Times are nanoseconds since the run started. ``halts_after_s`` is when a hanging run takes no further
-    step, counted from the run's start. A run that was begun again has ``first_step`` steps behind it.
+    Times are nanoseconds since the run started. A hanging run takes no step after ``halts_after_s``
+    seconds. A resumed run starts after ``first_step`` steps.
     """
 
     total_steps: int
@@ -89,7 +90,7 @@ class Pace:
     first_step: int = 0
 
     def finished_ns(self, step: int) -> int:
-        """When step ``step`` (1-based) is done. Ascending in ``step``."""
+        """Return the time at which step ``step`` (1-based) is done; it increases with ``step``."""
         step -= self.first_step
         step_ns = int(self.step_s * NS_PER_S)
         pauses = (step - 1) // self.pause_every if self.pause_every and step > 0 else 0
@@ -99,7 +100,7 @@ class Pace:
         )
 
     def steps_done(self, since_start_ns: int) -> int:
-        """How many steps are done by then."""
+        """Return the number of steps done by that time."""
         if self.halts_after_s is not None:
             since_start_ns = min(since_start_ns, int(self.halts_after_s * NS_PER_S))
         step = max(self.first_step, min(self.total_steps, self.first_step + self._about(since_start_ns)))
@@ -119,7 +120,6 @@ class Pace:
         return blocks * self.pause_every + min(self.pause_every, rest_ns // step_ns)
 
     def is_pausing(self, since_start_s: float) -> bool:
-        """Whether the run saves or evaluates at that moment."""
         past_warmup_s = since_start_s - self.warmup_s
         if not self.pause_every or past_warmup_s < 0 or self.has_halted(since_start_s):
             return False
@@ -127,18 +127,17 @@ class Pace:
         return past_warmup_s % (steps_s + self.pause_s) > steps_s
 
     def has_halted(self, since_start_s: float) -> bool:
-        """Whether the run hangs at that moment."""
         return self.halts_after_s is not None and since_start_s >= self.halts_after_s
 
     @property
     def duration_s(self) -> float:
-        """How long the whole run takes, were it never to hang."""
+        """Duration of the whole run if it never hangs."""
         pauses = self.total_steps // self.pause_every if self.pause_every else 0
         return self.warmup_s + self.total_steps * self.step_s + pauses * self.pause_s
 
 
 WARMUP_SHARE = 0.03
-"""The learning rate rises over this share of the steps, then falls along a cosine."""
+"""Share of the steps in which the learning rate rises; after it the rate falls along a cosine."""
 _DRIFT_STEPS = 40.0
 _EXPLOSION_A_STEP = 1.05
 _MOST_EXPLODED = 60.0
@@ -146,10 +145,10 @@ _MOST_EXPLODED = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A training's pace and its curves.
+    """The pace and the curves of a training run.
 
-    ``nan_from`` is the first step whose loss is not a number, ``explodes_from`` the first of a loss that
-    grows without end.
+    ``nan_from`` is the first step with a NaN loss; ``explodes_from`` is the step at which the loss starts
+    to diverge.
     """
 
     pace: Pace
@@ -164,11 +163,11 @@ class Course:
     seed: int = 1
 
     def loss(self, step: int) -> float:
-        """Training loss at a step; not a number from ``nan_from`` on."""
+        """Return the training loss at a step; NaN from ``nan_from`` on."""
         if self.nan_from is not None:
             if step >= self.nan_from:
                 return nan
-            if step >= self.nan_from - 6:  # it blows up before it is lost
+            if step >= self.nan_from - 6:  # the loss blows up before it becomes NaN
                 return self._clean_loss(step) * 1.9 ** (step - self.nan_from + 7)
         return self._clean_loss(step) * self._explosion(step)
 
@@ -184,12 +183,12 @@ class Course:
         )
 
     def eval_loss(self, step: int) -> float:
-        """Held-out loss at a step: a little above the training loss, without its noise."""
+        """Return the held-out loss at a step: slightly above the training loss, with less noise."""
         level = self.loss_floor + (self.loss_start - self.loss_floor) / (1 + step / self.half_steps)
         return level * 1.04 + 0.004 * smooth(self.seed + 2, step / _DRIFT_STEPS)
 
     def learning_rate(self, step: int) -> float:
-        """Learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""
+        """Return the learning rate at a step: linear warm-up, then a cosine to a tenth of the peak."""
         total = self.pace.total_steps
         rise = max(1, int(total * WARMUP_SHARE))
         if step < rise:
@@ -198,7 +197,6 @@ class Course:
         return self.peak_learning_rate * (0.1 + 0.9 * (1 + cos(pi * done)) / 2)
 
     def grad_norm(self, step: int) -> float:
-        """Gradient norm at a step."""
         if self.nan_from is not None and step >= self.nan_from:
             return nan
         blow_up = 40.0 if self.nan_from is not None and step >= self.nan_from - 6 else 1.0
@@ -209,5 +207,5 @@ class Course:
         )
 
     def epoch(self, step: int) -> float:
-        """How many times the data was seen by a step."""
+        """Return the number of passes over the data after a step."""
         return step / self.steps_per_epoch

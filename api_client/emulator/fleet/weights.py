@@ -1,4 +1,4 @@
-"""Which tensors a model has: enough to write safetensors headers that name true shapes."""
+"""Tensor shapes of models, enough to write valid safetensors headers."""
 
 from __future__ import annotations
 
@@ -10,41 +10,40 @@ from typing import Protocol
 
 BYTES_PER_BF16 = 2
 SHARD_LIMIT_BYTES = 5_000_000_000
-"""transformers' own default: shards of at most 5 GB."""
+"""Maximum shard size, the default of transformers: 5 GB."""
 HEADER_ALIGNMENT = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A bf16 tensor by name and shape."""
+    """Name and shape of a bf16 tensor."""
 
     name: str
     shape: tuple[int, ...]
 
     @property
     def size_bytes(self) -> int:
-        """How much of the file its values take."""
         return prod(self.shape) * BYTES_PER_BF16
 
 
 class Architecture(Hashable, Protocol):
-    """A kind of model, with its sizes."""
+    """A model architecture with its dimensions."""
 
     @property
     def class_name(self) -> str:
-        """The transformers class, as config.json names it."""
+        """Name of the transformers class, as in config.json."""
         ...
 
     def config(self) -> dict[str, object]:
-        """The sizes as config.json has them."""
+        """Return the dimensions as in config.json."""
         ...
 
     def tensors(self) -> list[Tensor]:
-        """All weights, in file order."""
+        """Return all weights in file order."""
         ...
 
     def projections(self) -> list[tuple[str, int, int]]:
-        """Linear layers that adapters attach to: (name, inputs, outputs)."""
+        """Return the linear layers that adapters attach to: (name, inputs, outputs)."""
         ...
 
 
@@ -62,7 +61,6 @@ class Decoder:
     head_size: int = 128
 
     def config(self) -> dict[str, object]:
-        """See ``Architecture``."""
         return {
             "hidden_size": self.hidden,
             "intermediate_size": self.intermediate,
@@ -86,7 +84,6 @@ class Decoder:
         ]
 
     def tensors(self) -> list[Tensor]:
-        """See ``Architecture``."""
         found = [Tensor("model.embed_tokens.weight", (self.vocabulary, self.hidden))]
         for layer in range(self.layers):
             prefix = f"model.layers.{layer}."
@@ -102,7 +99,6 @@ class Decoder:
         ]
 
     def projections(self) -> list[tuple[str, int, int]]:
-        """See ``Architecture``."""
         return [
             (f"model.layers.{layer}.{name}", into, out)
             for layer in range(self.layers)
@@ -112,7 +108,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """A stack of plain transformer blocks: BERT-like, Whisper's halves, a diffusion transformer."""
+    """A stack of plain transformer blocks: BERT-like, either half of Whisper, a diffusion transformer."""
 
     class_name: str
     layers: int
@@ -121,7 +117,6 @@ class Encoder:
     prefixes: tuple[str, ...] = ("encoder",)
 
     def config(self) -> dict[str, object]:
-        """See ``Architecture``."""
         return {"d_model": self.hidden, "num_hidden_layers": self.layers, "vocab_size": self.vocabulary}
 
     def _linears(self) -> Iterator[tuple[str, int, int]]:
@@ -133,17 +128,15 @@ class Encoder:
                 yield f"{prefix}.layers.{layer}.fc2", 4 * self.hidden, self.hidden
 
     def tensors(self) -> list[Tensor]:
-        """See ``Architecture``."""
         linears = [Tensor(f"{name}.weight", (out, into)) for name, into, out in self._linears()]
         return [Tensor("embed_tokens.weight", (self.vocabulary, self.hidden)), *linears]
 
     def projections(self) -> list[tuple[str, int, int]]:
-        """See ``Architecture``."""
         return list(self._linears())
 
 
 def adapter_tensors(architecture: Architecture, rank: int) -> list[Tensor]:
-    """A LoRA adapter's weights of that rank, named as peft names them."""
+    """Return the weights of a LoRA adapter of that rank, with peft's names."""
     found = []
     for name, into, out in architecture.projections():
         found.append(Tensor(f"base_model.model.{name}.lora_A.weight", (rank, into)))
@@ -152,7 +145,10 @@ def adapter_tensors(architecture: Architecture, rank: int) -> list[Tensor]:
 
 
 def shards(tensors: Sequence[Tensor], limit_bytes: int = SHARD_LIMIT_BYTES) -> list[list[Tensor]]:
-    """Cut the list into files of at most ``limit_bytes``, in order."""
+    """Split the tensors, in order, into files of at most ``limit_bytes``.
+
+    A single larger tensor gets a file of its own.
+    """
     found: list[list[Tensor]] = [[]]
     size_bytes = 0
     for tensor in tensors:
@@ -165,7 +161,7 @@ def shards(tensors: Sequence[Tensor], limit_bytes: int = SHARD_LIMIT_BYTES) -> l
 
 
 def safetensors_header(tensors: Sequence[Tensor]) -> bytes:
-    """The head of a safetensors file: its length (8 bytes, little-endian) and the JSON, padded to 8."""
+    """Return a safetensors header: its length (8 bytes, little-endian), then the JSON padded to 8 bytes."""
     entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for tensor in tensors:
@@ -181,5 +177,4 @@ def safetensors_header(tensors: Sequence[Tensor]) -> bytes:
 
 
 def size_bytes(tensors: Sequence[Tensor]) -> int:
-    """How much the values of these tensors take."""
     return sum(tensor.size_bytes for tensor in tensors)

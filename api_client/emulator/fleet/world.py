@@ -17,24 +17,24 @@ _DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class ProjectPlan:
-    """A project of the demo world, and how many days before its epoch it was made."""
+    """A project of the demo world and its age in days at the world's epoch."""
 
     name: str
     age_days: int
 
     @property
     def id(self) -> str:
-        """Its id: the same in every world."""
+        """Project id, the same in every world."""
         return demo_id("project", self.name)
 
     @property
     def born_s(self) -> float:
-        """When it was made, in seconds after the epoch."""
+        """Creation time in seconds after the epoch; negative."""
         return -float(self.age_days * _DAY_S)
 
 
 def demo_id(kind: str, name: str) -> str:
-    """A short id as the platform gives them out, always the same for the same thing."""
+    """Return a platform-style short id, always the same for the same object."""
     number = int.from_bytes(sha256(f"{kind}:{name}".encode()).digest()[:8])
     letters = []
     for _ in range(_ID_LENGTH):
@@ -54,4 +54,4 @@ PROJECTS: tuple[ProjectPlan, ...] = (
 )
 
 PLANS: tuple[JobPlan, ...] = (*RUNNING_JOBS, *UPCOMING_JOBS, *PAST_JOBS, *NEARLY_FULL_JOBS)
-"""All jobs of the script; a recreated job has the plan of the one it came from."""
+"""All jobs of the script; a recreated job shares the plan of the original."""

@@ -1,4 +1,4 @@
-"""How a route reaches the platform."""
+"""Helpers that give routes access to the platform, the job in the path and their own URLs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ JOB = PROJECT + "/jobs/{job_id}"
 
 
 def platform_of(request: Request) -> Platform:
-    """The platform that the application serves."""
     platform = request.app.state.platform
     assert isinstance(platform, Platform)
     return platform
 
 
 def job_of(request: Request) -> TrainingJob:
-    """The job that the path names; 404 if its project has none of that id."""
+    """Return the job in the path; raise a 404 if its project does not have it."""
     return platform_of(request).job(request.path_params["project_id"], request.path_params["job_id"])
 
 
 def objects_url_of(request: Request) -> str:
-    """Where presigned URLs lead: the port of the object store, under the name that the client used.
+    """Return the base of presigned URLs: the object store's port on the host name the client used.
 
-    A client that came through a forwarded port, or a platform without a port for objects, is led to where it
-    came from: reading objects works there too.
+    If the client came through a forwarded port, or the platform has no separate port for objects, return
+    the client's own base URL: objects can be read there too.
     """
     base = base_url_of(request)
     port = platform_of(request).objects_port
@@ -38,10 +37,11 @@ def objects_url_of(request: Request) -> str:
 
 
 def base_url_of(request: Request) -> str:
-    """Where this emulator is reached, for URLs that others will fetch.
+    """Return this emulator's base URL, for URLs that others will fetch.
 
-    The name the client used is best, as it works through a forwarded port too; ``api.localhost`` alone
-    does not resolve everywhere (API facts, 4), so there the socket's own address is given.
+    Prefer the host name the client used, because it also works through a forwarded port.
+    ``api.localhost`` does not resolve everywhere (API facts, 4), so replace it by the socket's own
+    address.
     """
     host = request.headers.get("host", "")
     if host.startswith("api.") or not host:

@@ -1,4 +1,4 @@
-"""Teams, secrets, machines and their prices, and who the key belongs to."""
+"""Teams, secrets, instance types and prices, and the owner of the key."""
 
 from __future__ import annotations
 
@@ -133,7 +133,6 @@ CAPACITY_ROUTES = [
 
 
 async def _preempt(request: Request) -> Response:
-    """Take a spot job's machine away, as the platform may at any time."""
     job = await platform_of(request).preempt_job(request.path_params["job_id"])
     return JsonAnswer({"training_job": job_fields(job)})
 

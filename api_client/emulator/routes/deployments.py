@@ -1,4 +1,4 @@
-"""Served models and their deployments: what became of deployed checkpoints (API facts, 2.3)."""
+"""Models and their deployments, created by deploying checkpoints (API facts, 2.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ DEPLOYMENT = MODEL + "/deployments/{deployment_id}"
 
 
 def model_of(request: Request) -> StoredModel:
-    """The model that the path names; 404 if there is none."""
     model_id = request.path_params["model_id"]
     model = platform_of(request).stores.deployments.model(model_id)
     if model is None:
@@ -34,7 +33,7 @@ def model_of(request: Request) -> StoredModel:
 
 
 def deployment_of(request: Request) -> StoredDeployment:
-    """The deployment that the path names, by id or as ``production``; 404 if its model has no such one."""
+    """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
     model = model_of(request)
     wanted = request.path_params["deployment_id"]
     for deployment in platform_of(request).stores.deployments.of(model.id):
@@ -181,7 +180,7 @@ async def _post(request: Request) -> Response:
 
 
 def _config(request: Request) -> Response:
-    """The configuration as parsed; there is no text of it that anybody wrote."""
+    """Return the parsed configuration; ``raw_config`` is null because nobody wrote it as text."""
     config = json.loads(deployment_of(request).plan.truss_config)
     return JsonAnswer({"config": config, "raw_config": None})
 

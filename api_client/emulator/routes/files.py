@@ -1,4 +1,4 @@
-"""Whether a request may read the object that its URL names."""
+"""Access check for presigned URLs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from api_client.emulator.stored_bytes import (
 
 
 def refusal(request: Request, platform: Platform) -> Response | None:
-    """The answer to a request that must not read; None if its URL was presigned by us and has not expired.
+    """Return the refusal for an unauthorized read, or None if the URL is presigned and still valid.
 
-    In S3's words, which tell an expired URL from a wrong one.
+    The errors are those of S3, which distinguish an expired URL from an invalid one.
     """
     path = request.scope["raw_path"].decode("ascii", "replace")
     expires = request.query_params.get(EXPIRES_PARAMETER, "")
@@ -58,9 +58,9 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def file_path(job_id: str, node_rank: int, relative_name: str) -> str:
-    """The path of a checkpoint file's URL, for any name: dots, line breaks, no valid Unicode.
+    """Return the URL path of a checkpoint file; any name works: dots, line breaks, invalid Unicode.
 
-    The name travels encoded, as clients and proxies tidy up paths; what follows it is for people.
+    The name is encoded because clients and proxies normalize paths. The last segment is for humans only.
     """
     encoded = base64.urlsafe_b64encode(os.fsencode(relative_name)).decode().rstrip("=")
     label = _UNSAFE.sub("_", relative_name.rpartition("/")[2]).lstrip(".") or "file"
@@ -103,7 +103,7 @@ def _content(platform: Platform, file: StoredFile) -> StoredBytes | None:
 
 
 def _from_disk(path: Path, data_dir: Path) -> StoredBytes | None:
-    """The file's bytes, if it lies in the data folder: a job may have left a link to anywhere."""
+    """Return the file's bytes only if it is inside the data folder: a job may have created symlinks."""
     real = path.resolve()
     if not real.is_file() or not real.is_relative_to(data_dir.resolve()):
         return None

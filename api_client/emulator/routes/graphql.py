@@ -1,4 +1,4 @@
-"""Just enough GraphQL: one operation of nested fields with aliases and arguments."""
+"""Minimal GraphQL: one operation of nested fields with aliases and arguments."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ MAXIMUM_DEPTH = 32
 
 
 class QueryError(Exception):
-    """The query cannot be answered; the message is for the caller."""
+    """The query cannot be answered; the message is returned to the caller."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """``$name`` in an argument: its value comes beside the query."""
+    """``$name`` in an argument; its value is sent alongside the query."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Field:
-    """A wanted field: what it is called in the answer, its own name, and what is wanted of it.
+    """A requested field: its key in the answer, its name and its selected subfields.
 
-    ``arguments`` are as written, with a ``Variable`` where the query has one; see ``resolve``.
+    ``arguments`` are as written, with a ``Variable`` wherever the query has one; see ``resolve``.
     """
 
     key: str
@@ -55,19 +55,22 @@ class Field:
 
 @dataclass(frozen=True)
 class Operation:
-    """``query`` or ``mutation`` and its wanted fields."""
+    """``query`` or ``mutation`` and the requested fields."""
 
     kind: str
     fields: tuple[Field, ...]
 
 
 def parse(query: str) -> Operation:
-    """Read the first operation of a document; raises ``QueryError``."""
+    """Parse the first operation of a document; raise ``QueryError`` if it is malformed."""
     return _Reader(_tokens(query)).operation()
 
 
 def select(value: Any, fields: tuple[Field, ...], *, where: str = "Query") -> Any:
-    """What is wanted of a value: mappings are picked from, lists one by one; raises ``QueryError``."""
+    """Return the requested fields of ``value``, item by item for lists.
+
+    Raises ``QueryError`` for unknown fields.
+    """
     if isinstance(value, list):
         return [select(item, fields, where=where) for item in value]
     if not isinstance(value, Mapping):
@@ -86,7 +89,7 @@ def select(value: Any, fields: tuple[Field, ...], *, where: str = "Query") -> An
 
 
 def resolve(value: Any, variables: Mapping[str, Any]) -> Any:
-    """An argument with its variables filled in; raises ``QueryError`` for one that was not given."""
+    """Replace variables in an argument by their values; raise ``QueryError`` if one is missing."""
     if isinstance(value, Variable):
         if value.name not in variables:
             raise QueryError(f"Variable '${value.name}' was not provided")
@@ -146,7 +149,7 @@ class _Reader:
         return Field(key, name, self._selection(depth + 1) if self._next() == "{" else (), arguments)
 
     def _pairs(self, end: str, depth: int) -> dict[str, Any]:
-        """``(a: 1, b: 2)`` or ``{a: 1, b: 2}``, the opening bracket next."""
+        """Read ``(a: 1, b: 2)`` or ``{a: 1, b: 2}``; the opening bracket is the next token."""
         self._take()
         pairs: dict[str, Any] = {}
         while self._next() != end:
@@ -180,7 +183,7 @@ class _Reader:
         return name
 
     def _skip_definitions(self) -> bool:
-        """The variables that an operation declares; what they are is seen when they are used."""
+        """Skip the operation's variable definitions: types are not checked."""
         if self._next() != "(":
             return False
         open_brackets = 0
@@ -202,7 +205,6 @@ class _Reader:
 
 
 def _scalar(token: str) -> Any:
-    """A string, a number, a boolean, null or the name of an enum's value."""
     if token.startswith('"""'):
         return token[3:-3].strip()
     if token.isascii() and token.isidentifier() and token not in ("true", "false", "null"):
@@ -216,11 +218,10 @@ def _scalar(token: str) -> Any:
 ORGANISATION_ID = "emulator"
 DEPLOY = "create_model_version_from_inference_template"
 FAULT_CODES = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}
-"""GraphQL has another word for it than REST has."""
+"""GraphQL error codes where they differ from those of REST."""
 
 
 def _root(platform: Platform) -> dict[str, Any]:
-    """Everything that can be asked for."""
     return {
         "teams": [team.model_dump(mode="json") for team in platform.stores.teams.all()],
         "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
@@ -247,7 +248,7 @@ def _listed_instance(machine: InstanceType) -> dict[str, Any]:
 
 
 def _deploy(platform: Platform, field: Field, variables: Mapping[str, Any]) -> Any:
-    """Deploy, or only render; what is wanted of the answer is checked before anything is made."""
+    """Deploy, or only render on a dry run. The selection is checked before anything is created."""
     answer: dict[str, Any] = {
         "model_version": {"id": "", "name": "", "model_id": ""},
         "truss_config": "",
@@ -285,7 +286,7 @@ def _answer(platform: Platform, query: str, variables: Mapping[str, Any]) -> Res
 
 
 def _errors(message: str, code: str) -> Response:
-    """Errors are answered with status 200 (API facts, 2.4)."""
+    """Return errors with status 200 (API facts, 2.4)."""
     extensions = {"code": code, "description": message}
     return JsonAnswer({"data": None, "errors": [{"message": message, "extensions": extensions}]})
 

@@ -1,4 +1,4 @@
-"""A job's checkpoints and their files, with a presigned URL each."""
+"""A job's checkpoints and their files, each with a presigned URL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _checkpoint_fields(checkpoint: Checkpoint, job_id: str) -> dict[str, Any]:
 
 
 def _files(request: Request) -> Response:
-    """A page of files; the token is an offset, null at the end (API facts, 2.2)."""
+    """Return a page of files; the page token is an offset, null at the end (API facts, 2.2)."""
     platform = platform_of(request)
     job = job_of(request)
     parameters = Parameters(request.query_params)
@@ -135,7 +135,10 @@ def _found(platform: Platform, fields: dict[str, Any]) -> Response:
 
 
 def _is_ascending(order_by: Any) -> bool:
-    """Only ``created_at`` can be sorted by; newest first unless told otherwise (API facts, 2.2)."""
+    """Return True for ascending order; the default is newest first.
+
+    Only ``created_at`` is sortable (API facts, 2.2).
+    """
     if not order_by:
         return False
     first = order_by[0] if isinstance(order_by, list) else None
@@ -224,7 +227,8 @@ def _logs_answer(request: Request, values: Mapping[str, Any]) -> Response:
     job = job_of(request)
     wanted = read_log_query(Parameters(values), int(platform.now_s() * 1000))
     backend = platform.backend_of(job.id)
-    is_complete = backend.log_is_complete(job.id)  # asked before the lines are read, so true of them
+    # Checked before reading the lines, so that it is true of them.
+    is_complete = backend.log_is_complete(job.id)
     lines = backend.logs(job.id, wanted)
     return JsonAnswer({"logs": lines, "complete": True} if is_complete else {"logs": lines})
 
@@ -249,7 +253,7 @@ MS_PER_S = 1000
 
 
 def _metrics_answer(request: Request, values: Mapping[str, Any]) -> Response:
-    """The samples. A missing bound is the backend's to choose: it knows when the job ended."""
+    """Return the samples. The backend chooses missing bounds, because it knows when the job ended."""
     job = job_of(request)
     parameters = Parameters(values)
     start_ms = parameters.integer("start_epoch_millis")

@@ -1,4 +1,4 @@
-"""The ``aws-chunked`` body that S3 clients send when they sign or checksum as they stream."""
+"""Decoder for ``aws-chunked`` bodies, which S3 clients send when they sign or checksum a stream."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MAXIMUM_HEADER_BYTES = 4096
 
 
 def is_aws_chunked(headers: Headers) -> bool:
-    """Whether the body is wrapped in chunks of its own."""
+    """Return True if the body uses ``aws-chunked`` framing."""
     encoding = headers.get("content-encoding", "").lower()
     return "aws-chunked" in encoding or headers.get("x-amz-content-sha256", "").startswith("STREAMING-")
 
 
 class MalformedChunks(Exception):
-    """The body is not what its header says."""
+    """The body does not follow the ``aws-chunked`` format."""
 
 
 class ChunkedDecoder:
-    """Takes the wrapping off, piece by piece.
+    """An incremental decoder that removes the ``aws-chunked`` framing.
 
-    The body is ``<hex size>[;signature]``, line break, that many bytes, line break, and so on; a chunk of
-    size zero ends it, and trailers may follow.
+    The body is a sequence of ``<hex size>[;signature]``, line break, that many bytes, line break. A chunk
+    of size zero ends it; trailers may follow.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class ChunkedDecoder:
         self._in_trailers = False
 
     def feed(self, data: bytes) -> bytes:
-        """The content in these bytes; raises ``MalformedChunks``."""
+        """Return the content found in these bytes; raise ``MalformedChunks`` on bad framing."""
         self._pending += data
         content = bytearray()
         while self._pending and not self._in_trailers:
@@ -61,12 +61,12 @@ class ChunkedDecoder:
         return bytes(content)
 
     def finish(self) -> None:
-        """The body has ended; raises ``MalformedChunks`` if that was too early."""
+        """Check that the body is complete; raise ``MalformedChunks`` if it ended too early."""
         if not self._in_trailers:
             raise MalformedChunks("the body ends before its last chunk")
 
     def _read_size(self) -> bool:
-        # A chunk's closing line break is still ahead of the next size.
+        # The line break that closes the previous chunk comes before the next size.
         if self._pending.startswith(b"\r\n"):
             del self._pending[:2]
         line, found, _ = self._pending.partition(b"\r\n")
@@ -91,7 +91,10 @@ _PART_NUMBER = re.compile(rb"<PartNumber>\s*(\d{1,5})\s*</PartNumber>")
 
 
 def _credentials(request: Request) -> Response:
-    """Fresh credentials for a fresh key (API facts, 2.3); boto3 takes the two extra fields as arguments."""
+    """Return new credentials for a new key (API facts, 2.3).
+
+    boto3 takes the two extra fields as arguments.
+    """
     platform = platform_of(request)
     key = f"training/{new_id()}/archive.tgz"
     creds = {

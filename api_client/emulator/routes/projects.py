@@ -1,4 +1,4 @@
-"""Training projects: list, get, upsert, delete, and the cache of one."""
+"""Training projects: list, get, upsert, delete, and a project's cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _FILES_IN_PART = 2000
 
 
 def project_fields(project: TrainingProject) -> dict[str, Any]:
-    """A project as the API writes it."""
     fields = project.model_dump(mode="json", exclude={"latest_job"})
     fields["latest_job"] = None if project.latest_job is None else job_fields(project.latest_job)
     return fields
@@ -47,7 +46,10 @@ async def _upsert(request: Request) -> Response:
 
 
 def _team(platform: Platform, team_id: str | None, team_name: str | None) -> Team:
-    """The team in the path, else the one the body names (truss sends a name, API facts 2.2), else ours."""
+    """Return the team in the path, else the one named in the body, else the default team.
+
+    truss sends the name in the body (API facts, 2.2).
+    """
     if team_id is not None:
         return platform.team(team_id)
     if team_name is None:
@@ -78,7 +80,7 @@ def _cache(request: Request) -> Response:
 
 
 async def _summary_parts(head: bytes, files: Sequence[CachedFile]) -> AsyncIterator[bytes]:
-    """The document in parts of a few milliseconds each: a hundred thousand files hold up nobody else."""
+    """Yield the document in parts of a few milliseconds each, so that 100,000 files block nobody."""
     yield head + b',"file_summaries":['
     for start in range(0, len(files), _FILES_IN_PART):
         part = _encoded([_file_fields(file) for file in files[start : start + _FILES_IN_PART]])
@@ -88,15 +90,15 @@ async def _summary_parts(head: bytes, files: Sequence[CachedFile]) -> AsyncItera
 
 
 def _encoded(value: object) -> bytes:
-    """JSON, in a third of the time that the standard library takes."""
+    """Encode as JSON in a third of the standard library's time."""
     try:
         return to_json(value)
     except ValueError:
-        return bytes(JsonAnswer(value).body)  # with a name that is no valid Unicode
+        return bytes(JsonAnswer(value).body)  # a name is not valid Unicode
 
 
 def _file_fields(file: CachedFile) -> dict[str, Any]:
-    # By hand: a cache may hold a hundred thousand files, and this is several times faster than a dump.
+    # Built by hand: several times faster than a model dump for a cache of a hundred thousand files.
     return {
         "path": file.path,
         "size_bytes": file.size_bytes,

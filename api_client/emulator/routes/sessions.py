@@ -1,4 +1,4 @@
-"""A made-up SSH certificate. Nothing accepts it: the emulator has no SSH proxy, only the answer's shape."""
+"""A fake SSH certificate. Nothing accepts it: the emulator has no SSH proxy, only the answer's format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PUBLIC_KEY_TYPES = ("ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-")
 
 
 def made_up_certificate(job_id: str, replica_id: str, now: datetime) -> dict[str, Any]:
-    """The fields of a signed certificate, every one of them marked as the emulator's."""
+    """Return the fields of a signed certificate; every value is marked as coming from the emulator."""
     expires_at = now + CERTIFICATE_LIFETIME
     claims = {"emulator": True, "job": job_id, "replica": replica_id, "exp": int(expires_at.timestamp())}
     token = (_encoded({"alg": "ES256", "typ": "JWT"}), _encoded(claims), _base64url(b"emulator-signature"))
@@ -47,7 +47,7 @@ def made_up_certificate(job_id: str, replica_id: str, now: datetime) -> dict[str
 
 
 def is_public_key(text: str) -> bool:
-    """Whether the text looks like an OpenSSH public key: a type and its base64."""
+    """Return True if the text looks like an OpenSSH public key: a type and base64 data."""
     words = text.split()
     if len(words) < 2 or not words[0].startswith(PUBLIC_KEY_TYPES):
         return False
@@ -67,7 +67,7 @@ def _base64url(value: bytes) -> str:
 
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 FOREVER_MINUTES = 10 * 365 * 24 * 60
-"""What a timeout of -1 stands for (API facts, 2.2)."""
+"""Replacement for a timeout of -1 (API facts, 2.2)."""
 
 
 def _auth_codes(request: Request) -> Response:
@@ -86,7 +86,7 @@ def _code_fields(rank: int, session: InteractiveSession) -> dict[str, Any]:
         "tunnel_name": session.tunnel_name,
         "expires_at": fields["expires_at"],
         "working_directory": session.working_directory,
-        "trigger": session.trigger,  # truss reads it, though the schema lacks it (API facts, 2.2)
+        "trigger": session.trigger,  # missing in the schema, but truss reads it (API facts, 2.2)
     }
 
 

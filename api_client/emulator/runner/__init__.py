@@ -1,4 +1,4 @@
-"""Really runs jobs: one process group a node, on this machine, unsandboxed, as the user."""
+"""The local runner: one process group per node, on this machine, unsandboxed, as the current user."""
 
 from api_client.emulator.runner.local_backend import LocalBackend
 

@@ -1,4 +1,4 @@
-"""Waiting for a change without polling."""
+"""Change notification without polling."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from collections.abc import Callable
 
 
 class Changes:
-    """Wakes whoever waits whenever something changed; for use on one event loop."""
+    """Wakes all waiting tasks whenever something changes; for use on a single event loop."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def notify(self) -> None:
-        """Something changed."""
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiting.clear()
 
     async def wait(self) -> None:
-        """Return at the next change."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.add(waiter)
         try:
@@ -29,6 +27,6 @@ class Changes:
             self._waiting.discard(waiter)
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return as soon as the condition holds; it is looked at now and after every change."""
+        """Wait until the condition is true; it is checked now and after every change."""
         while not condition():
             await self.wait()

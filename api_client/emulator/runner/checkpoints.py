@@ -1,8 +1,8 @@
-"""Checkpoints as they lie on the disk.
+"""Checkpoints on disk.
 
-A directory directly below a node's checkpoint directory is a checkpoint; files at its root are the
-checkpoint ``"."``. Type by content: an adapter config → lora, a Whisper architecture → whisper,
-otherwise full (API facts, 5).
+Each directory directly below a node's checkpoint directory is a checkpoint; files at its root form the
+checkpoint ``"."``. The content determines the type: an adapter config → lora, a Whisper architecture →
+whisper, otherwise full (API facts, 5).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from api_client.models import Checkpoint, TrainingJob
 
 ROOT_CHECKPOINT = "."
 SETTLED_S = 2.0
-"""A checkpoint of a running job is being written while its newest file is younger than this."""
+"""A running job's checkpoint counts as complete once its newest file is this old."""
 FRESH_S = 1.0
-"""A running job's folders are looked at again after this long."""
+"""Time after which a running job's folders are scanned again."""
 MAXIMUM_CONFIG_BYTES = 1024 * 1024
 
 _ADAPTER_CONFIG = "adapter_config.json"
@@ -38,7 +38,7 @@ _MODEL_CONFIG = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of a checkpoint; ``name`` is its path inside the checkpoint, ``modified_s`` epoch seconds."""
+    """A file of a checkpoint; ``name`` is its path in the checkpoint, ``modified_s`` is in epoch seconds."""
 
     checkpoint: str
     name: str
@@ -49,7 +49,7 @@ class FoundFile:
 
     @property
     def relative_name(self) -> str:
-        """The name that the API uses: it starts with the checkpoint's."""
+        """Name in the API: it starts with the checkpoint's name."""
         return self.name if self.checkpoint == ROOT_CHECKPOINT else f"{self.checkpoint}/{self.name}"
 
 
@@ -62,25 +62,22 @@ class FoundCheckpoint:
 
     @property
     def created_s(self) -> float:
-        """Epoch seconds of its oldest file."""
+        """Modification time of the oldest file in epoch seconds."""
         return min(file.modified_s for file in self.files)
 
     @property
     def modified_s(self) -> float:
-        """Epoch seconds of its newest file."""
         return max(file.modified_s for file in self.files)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files on all nodes."""
         return sum(file.size_bytes for file in self.files)
 
     def is_settled(self, now_s: float) -> bool:
-        """Whether nothing was written to it for a while."""
         return now_s - self.modified_s >= SETTLED_S
 
     def describe(self, job_id: str, *, settled: bool) -> Checkpoint:
-        """What the API says of it."""
+        """Return the checkpoint in the form of the API; ``settled`` means that it is completely written."""
         adapter = self._json(_ADAPTER_CONFIG)
         config = self._json(_MODEL_CONFIG) or {}
         kind = "lora" if adapter is not None else "whisper" if _is_whisper(config) else "full"
@@ -102,13 +99,13 @@ class FoundCheckpoint:
                 try:
                     content = json.loads(file.path.read_bytes())
                 except (OSError, ValueError, RecursionError):
-                    return None  # half written, or not what its name says
+                    return None  # still being written, or not a JSON file
                 return content if isinstance(content, dict) else None
         return None
 
 
 def find_checkpoints(folders: JobFolders, node_count: int) -> list[FoundCheckpoint]:
-    """The checkpoints on the disk, oldest first."""
+    """Find the checkpoints on disk, oldest first."""
     files: dict[str, list[FoundFile]] = {}
     for rank in range(node_count):
         for file in _node_files(folders.node(rank).checkpoints, rank):
@@ -118,7 +115,6 @@ def find_checkpoints(folders: JobFolders, node_count: int) -> list[FoundCheckpoi
 
 
 def stored_files(checkpoints: list[FoundCheckpoint]) -> list[StoredFile]:
-    """The files of checkpoints, as the routes hand them out."""
     return [
         StoredFile(
             relative_name=file.relative_name,
@@ -133,7 +129,7 @@ def stored_files(checkpoints: list[FoundCheckpoint]) -> list[StoredFile]:
 
 
 class CheckpointIndex:
-    """What was found last, so that many readers cost one look at the disk. Safe from any thread."""
+    """A cache of found checkpoints, so that many readers share one disk scan. Safe from any thread."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -143,7 +139,7 @@ class CheckpointIndex:
     def of(
         self, job_id: str, folders: JobFolders, node_count: int, *, finished: bool
     ) -> list[FoundCheckpoint]:
-        """A job's checkpoints; those of a finished job are looked for once."""
+        """Return a job's checkpoints; a finished job's folders are scanned only once."""
         with self._lock:
             now_s = self._monotonic()
             known = self._found.get(job_id)
@@ -154,7 +150,7 @@ class CheckpointIndex:
             return found
 
     def forget(self, job_id: str) -> None:
-        """Look at the disk again next time."""
+        """Drop the cached result, so that the next read scans the disk."""
         with self._lock:
             self._found.pop(job_id, None)
 
@@ -171,8 +167,8 @@ def _node_files(root: Path, rank: int) -> Iterator[FoundFile]:
             try:
                 status = path.lstat()
             except OSError:
-                continue  # gone meanwhile
-            if stat.S_ISREG(status.st_mode):  # a link could lead anywhere on this machine
+                continue  # deleted in the meantime
+            if stat.S_ISREG(status.st_mode):  # a symlink could point anywhere on this machine
                 yield FoundFile(
                     checkpoint,
                     Path(*inside.parts[1:], name).as_posix(),
@@ -194,7 +190,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def is_safe_id(name: str) -> bool:
-    """Whether an id can be a directory's name."""
+    """Return True if an id is safe to use as a directory name."""
     return _SAFE_ID.fullmatch(name) is not None
 
 
@@ -215,11 +211,10 @@ class Layout:
         self._index = CheckpointIndex(monotonic)
 
     def job(self, row: JobRow) -> JobFolders:
-        """The directories of a job."""
         return JobFolders(self._data_dir / "jobs" / row.job.id)
 
     def caches(self, project_id: str) -> CacheFolders | None:
-        """The cache of a project; None if no directory can have that name."""
+        """Return the cache of a project, or None if its id is not safe as a directory name."""
         if not is_safe_id(project_id):
             return None
         team_id = self.team_of(project_id)
@@ -228,41 +223,43 @@ class Layout:
 
     @property
     def links(self) -> Path:
-        """Where the links outside of the data folder are written down."""
+        """File that records symlinks outside the data folder."""
         return self._data_dir / "links.json"
 
     @property
     def mirror(self) -> Path:
-        """Where delivered weights are kept for the next job."""
+        """Folder that keeps delivered weights for later jobs."""
         return self._data_dir / "weights"
 
     def checkpoints(self, row: JobRow) -> list[FoundCheckpoint]:
-        """A job's checkpoints, oldest first, as they lie on the disk (or did a moment ago)."""
+        """Return a job's checkpoints, oldest first; for a running job up to ``FRESH_S`` old."""
         spec = parse_spec(row.spec)
         if not spec.checkpointing or spec.node_count > self._max_nodes:
             return []
         return self._index.of(row.job.id, self.job(row), spec.node_count, finished=row.job.is_finished)
 
     def forget(self, job_id: str) -> None:
-        """Look at a job's disk again next time."""
         self._index.forget(job_id)
 
 
 BOOKKEEPING_PREFIXES = ("rng_state", "random_states", "trainer_state", "training_args")
-"""transformers and accelerate write these on every node."""
+"""Files that transformers and accelerate write on every node."""
 
 CheckpointsOf = Callable[[TrainingJob], list[FoundCheckpoint]]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadingProject:
-    """Whose job loads: without a selector its own project is searched, else projects of its own team."""
+    """The project of the loading job.
+
+    A source without a selector searches this project; one with a project name searches projects of the
+    same team.
+    """
 
     id: str
     team_of: Callable[[str], str]
 
     def may_load_from(self, job: TrainingJob, source: CheckpointSource) -> bool:
-        """Whether the source means checkpoints of that job."""
         if source.job_id is not None and job.id != source.job_id:
             return False
         if source.project_name is not None:
@@ -278,10 +275,10 @@ def choose_checkpoint(
     project: LoadingProject,
     checkpoints_of: CheckpointsOf,
 ) -> FoundCheckpoint:
-    """The checkpoint that a source means; raises ``CannotStart`` if there is none that can be loaded.
+    """Find the checkpoint that a source refers to; raise ``CannotStart`` if none can be loaded.
 
-    ``jobs`` are the candidates, newest first. The latest checkpoint is the newest of the newest job that
-    has one.
+    ``jobs`` are the candidates, newest first. The latest checkpoint is the newest one of the newest job
+    that has any.
     """
     for job in jobs:
         if not project.may_load_from(job, source):
@@ -311,12 +308,12 @@ def _refuse_shards(checkpoint: FoundCheckpoint, job: TrainingJob) -> None:
 
 
 def _is_bookkeeping(name: str) -> bool:
-    """What trainers write on every node beside the weights, which one node alone writes."""
+    """Return True for files that trainers write on every node; only one node writes the weights."""
     return PurePosixPath(name).name.startswith(BOOKKEEPING_PREFIXES)
 
 
 def copy_checkpoint(checkpoint: FoundCheckpoint, destination: Path) -> None:
-    """Copy all files; raises ``CannotStart`` if the disk refuses."""
+    """Copy all files; raise ``CannotStart`` on a disk error."""
     try:
         for file in checkpoint.files:
             target = destination / f"rank-{file.rank}" / checkpoint.name / file.name

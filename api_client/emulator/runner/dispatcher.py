@@ -1,4 +1,4 @@
-"""Gives jobs their turn, runs them, and writes down how they fare."""
+"""Scheduling of local jobs: starts them in queue order, runs them and records their status."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from api_client.models import JobStatus, ProjectSummary
 
 CLOSE_TIMEOUT_S = 5.0
 SPOT = "spot"
-"""Spot jobs draw on no pool: they may push the usage above the limit (API facts, 2.2)."""
+"""Spot jobs use no pool: they may push usage above the limit (API facts, 2.2)."""
 STOPPED = Outcome(JobStatus.STOPPED)
 
 
 class Dispatcher:
-    """The jobs that wait and the jobs that run. For use on one event loop."""
+    """The waiting and the running jobs. For use on a single event loop."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class Dispatcher:
         self._closing = False
 
     def submit(self, job_id: str) -> None:
-        """Take in a job just stored: it starts now if there is room, else it is PENDING."""
+        """Queue a newly stored job: it starts now if there is room, otherwise it becomes PENDING."""
         self.enqueue(job_id)
         self.admit()
         waits = self._queue.is_waiting(job_id)
         self.set_status(job_id, JobStatus.PENDING if waits else JobStatus.CREATED)
 
     def enqueue(self, job_id: str) -> None:
-        """Put a job in line, or give it the place that its priority now asks for."""
+        """Put a job in the queue, or move it to the position of its new priority."""
         row = self._jobs.get(job_id)
         spec = parse_spec(row.spec)
         wanted = WaitingJob(
@@ -68,15 +68,14 @@ class Dispatcher:
         try:
             self._check(row, spec)
         except CannotStart:
-            wanted = replace(wanted, nodes=0, gpu_type=None)  # it will say why, and needs no room for that
+            # It starts only to report why it cannot run, and needs no room for that.
+            wanted = replace(wanted, nodes=0, gpu_type=None)
         self._queue.add(wanted)
 
     def is_waiting(self, job_id: str) -> bool:
-        """Whether a job stands in line."""
         return self._queue.is_waiting(job_id)
 
     def admit(self) -> None:
-        """Start whatever there is room for."""
         if self._closing:
             return
         for job_id in self._queue.admit():
@@ -89,7 +88,7 @@ class Dispatcher:
     async def end(
         self, job_id: str, *, kill: bool, timeout_s: float | None, outcome: Outcome = STOPPED
     ) -> None:
-        """End a job that waits or runs; returns when it has ended, or after the timeout."""
+        """End a waiting or running job; return when it has ended, or after the timeout."""
         if self._queue.is_waiting(job_id):
             self._queue.remove(job_id)
             self.finish(job_id, outcome)
@@ -101,7 +100,7 @@ class Dispatcher:
             await asyncio.wait([task], timeout=timeout_s)
 
     async def close(self, reason: str) -> None:
-        """Kill everything that runs, for that reason; what waits goes on waiting for another day."""
+        """Kill all running jobs with that reason; waiting jobs stay in the queue for the next start."""
         self._closing = True
         for run in self._runs.values():
             run.request_end(Outcome(JobStatus.FAILED, reason), kill=True)
@@ -109,13 +108,11 @@ class Dispatcher:
             await asyncio.wait(list(self._tasks.values()), timeout=CLOSE_TIMEOUT_S)
 
     def finish(self, job_id: str, outcome: Outcome) -> None:
-        """Write down how a job ended."""
         self.set_status(job_id, outcome.status, outcome.error_message, outcome.exit_code)
 
     def set_status(
         self, job_id: str, status: JobStatus, message: str | None = None, exit_code: int | None = None
     ) -> None:
-        """Move a job on and record the event."""
         now = self._clock.now()
         self._jobs.set_status(job_id, status, now, error_message=message)
         self._events.append(job_id, status, now, message=message, exit_code=exit_code)
@@ -137,7 +134,7 @@ class Dispatcher:
         )
 
     def _check(self, row: JobRow, spec: JobSpec) -> None:
-        """Raise ``CannotStart`` for what can never run here, and never gets the GPUs it asks for."""
+        """Raise ``CannotStart`` if the job can never run here or exceeds a fixed GPU limit."""
         check_can_start(spec, max_nodes=self._services.max_nodes)
         if spec.gpu_type is None or row.job.availability_model == SPOT:
             return
@@ -162,7 +159,7 @@ class Dispatcher:
             self.admit()
 
     def _load_checkpoints(self, row: JobRow, spec: JobSpec) -> None:
-        """In a thread, before the start: fill BT_LOAD_CHECKPOINT_DIR."""
+        """Fill BT_LOAD_CHECKPOINT_DIR before the start; runs in a thread."""
         if spec.load_from is None:
             return
         rows = {other.job.id: other for other in reversed(self._jobs.all()) if other.job.id != row.job.id}

@@ -1,7 +1,7 @@
-"""The environment of a job's processes: the documented BT_ variables, and little of ours.
+"""Environment of a job's processes: the documented BT_ variables and a few of our own.
 
-Variables and their meaning: API facts, 5. The user's variables win over what is inherited, the
-platform's over both.
+Variables and their meaning: API facts, 5. The user's variables override inherited ones; the platform's
+override both.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ INHERITED = frozenset(
         "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
     }
 )  # fmt: skip
-"""What a job gets of the emulator's own environment: never a key, never a proxy with a password."""
+"""Variables that a job inherits from the emulator: never a key, never a proxy with a password."""
 INHERITED_PREFIXES = ("LC_",)
 
 LEADER_ADDRESS = "127.0.0.1"
 JOB_MARKER = "BT_TRAINING_JOB_ID"
 FOLDER_MARKER = "BT_EMULATOR_JOB_DIR"
-"""With the job id it marks the processes of exactly this emulator's job, wherever they escape to."""
+"""Together with the job id this marks the processes of this emulator's job, wherever they escape to."""
 
 MOUNTS_VARIABLE = "BT_EMULATOR_ROOT"
-"""Where the container's absolute paths hang; unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model``
-means the right thing in both places."""
+"""Root of the container's absolute paths on a node.
+
+It is unset on the platform, so that ``$BT_EMULATOR_ROOT/app/model`` is correct in both places.
+"""
 
 SecretByName = Callable[[str], str | None]
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """The part of the emulator's environment that jobs may see."""
     return {
         name: value
         for name, value in environ.items()
@@ -51,7 +52,7 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def resolved(variables: Mapping[str, str | Mapping[str, Any]], resolve: SecretByName) -> dict[str, str]:
-    """The user's variables with secrets filled in; raises ``CannotStart`` naming a missing secret."""
+    """Fill in secrets in the user's variables; raise ``CannotStart`` naming a missing secret."""
     values: dict[str, str] = {}
     for name, value in variables.items():
         if isinstance(value, Mapping):
@@ -81,7 +82,7 @@ def node_environment(
     user_variables: Mapping[str, str],
     visible_gpus: str | None,
 ) -> dict[str, str]:
-    """All variables of one node. ``visible_gpus`` is the node's share of the machine's GPUs."""
+    """Build all variables of a node. ``visible_gpus`` lists the node's share of the machine's GPUs."""
     node = folders.node(rank)
     platform = {
         JOB_MARKER: job_id,
@@ -107,8 +108,8 @@ def node_environment(
         platform["BT_TEAM_CACHE_DIR"] = str(caches.team)
     if visible_gpus is not None:
         platform["CUDA_VISIBLE_DEVICES"] = visible_gpus
-        platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order that NVML counts in
-    # Python holds output back when it is not a terminal; a log that comes in lumps helps nobody.
+        platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # same order as in NVML
+    # Without this Python buffers output that does not go to a terminal, and log lines arrive late.
     defaults = {"PYTHONUNBUFFERED": "1", "PWD": str(node.workspace)}
     if caches is not None and spec.legacy_hf_mount:
         defaults["HF_HOME"] = str(caches.legacy_hugging_face)
@@ -116,10 +117,10 @@ def node_environment(
 
 
 def kill_marked(job_id: str, folder: Path) -> int:
-    """Kill every process of ours that was started for that job; returns how many there were.
+    """Kill all processes of this user that belong to the job; return the number killed.
 
-    The last resort, for processes whose supervisor was killed or that a former emulator left behind.
-    The folder makes the mark unique: another emulator may run a job of the same id.
+    This is the last resort, for processes whose supervisor was killed or that an earlier emulator left
+    behind. The folder makes the marker unique: another emulator may run a job with the same id.
     """
     killed = 0
     own_uid = os.getuid()

@@ -1,4 +1,4 @@
-"""Why a job never starts."""
+"""The error for jobs that can never start."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 
 class CannotStart(Exception):
-    """The job can never start; the message says why, in a user's words.
+    """The job can never start; the message explains why, in terms the user knows.
 
-    It becomes the job's ``error_message`` under the status DEPLOY_FAILED.
+    It becomes the job's ``error_message`` with the status DEPLOY_FAILED.
     """
 
 
@@ -19,80 +19,74 @@ WEIGHTS_FOLDER = "weights"
 
 @dataclass(frozen=True, slots=True)
 class NodeFolders:
-    """The directories of one node."""
+    """The directories of a node."""
 
     root: Path
 
     @property
     def checkpoints(self) -> Path:
-        """BT_CHECKPOINT_DIR."""
         return self.root / "checkpoints"
 
     @property
     def mounts(self) -> Path:
-        """The container's root as far as something is mounted in it: absolute paths hang below this."""
+        """Root for the container's absolute paths; contains only what is mounted."""
         return self.root / "mounts"
 
     @property
     def workspace(self) -> Path:
-        """The working directory of the start commands."""
         return self.root / "workspace"
 
     @property
     def scratch(self) -> Path:
-        """Fast storage that is emptied when the job ends."""
         return self.root / "scratch"
 
 
 @dataclass(frozen=True, slots=True)
 class JobFolders:
-    """The directories of one job."""
+    """The directories of a job."""
 
     root: Path
 
     @property
     def script(self) -> Path:
-        """The start commands as one shell script."""
         return self.root / "start.sh"
 
     @property
     def loaded_checkpoints(self) -> Path:
-        """Where checkpoints of earlier jobs are put before the start."""
         return self.root / "loaded_checkpoints"
 
     def weights(self, index: int) -> Path:
-        """Where the weights of that place in the list are delivered."""
         return self.root / WEIGHTS_FOLDER / str(index)
 
     def node(self, rank: int) -> NodeFolders:
-        """The directories of one node."""
+        """The directories of a node."""
         return NodeFolders(self.root / f"{NODE_PREFIX}{rank}")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFolders:
-    """The read-write cache of a project; the team's part lies apart, as the team's projects share it."""
+    """The read-write cache of a project.
+
+    The team's part is stored separately because its projects share it.
+    """
 
     base: Path
     shared: Path
 
     @property
     def project(self) -> Path:
-        """BT_PROJECT_CACHE_DIR."""
         return self.base / "user_artifacts"
 
     @property
     def team(self) -> Path:
-        """BT_TEAM_CACHE_DIR: a link to the team's own cache."""
         return self.base / "team_artifacts"
 
     @property
     def legacy_hugging_face(self) -> Path:
-        """What a container has at /root/.cache/huggingface."""
+        """Counterpart of /root/.cache/huggingface in a container."""
         return self.base / "huggingface"
 
     def make(self) -> None:
-        """Create what is missing."""
         for folder in (self.project, self.legacy_hugging_face, self.shared):
             folder.mkdir(parents=True, exist_ok=True)
         if not self.team.is_symlink():
@@ -100,6 +94,6 @@ class CacheFolders:
 
 
 def contained(path: str) -> PurePosixPath:
-    """A container's path without root and without ``..``, fit to be put below another one."""
+    """Make a container path relative and drop ``..``, so that it is safe to join to another path."""
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..", ".") and "\0" not in part]
     return PurePosixPath(*parts) if parts else PurePosixPath("root")

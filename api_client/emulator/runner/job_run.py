@@ -1,4 +1,4 @@
-"""Everything that happens before a job's first process: folders, archives, the start script."""
+"""Preparation of a job before its first process: folders, archives, the start script."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ from api_client.emulator.runner.weights_delivery import WeightsDelivery
 from api_client.models import JobStatus, ProjectSummary
 
 OpenArtifact = Callable[[str, str], Path | None]
-"""Bucket and key → the uploaded file, or None if there is none."""
+"""Returns the uploaded file by bucket and key, or None if it does not exist."""
 
 
 def make_folders(folders: JobFolders, spec: JobSpec) -> None:
-    """Create the directories of all nodes."""
     for rank in range(spec.node_count):
         node = folders.node(rank)
         for folder in (node.workspace, node.scratch):
@@ -47,16 +46,16 @@ def make_folders(folders: JobFolders, spec: JobSpec) -> None:
 
 
 def wipe(folders: JobFolders) -> None:
-    """Take away what does not outlive a job: scratch space and delivered weights."""
+    """Delete what a job does not keep: scratch space and delivered weights."""
     remove_tree(folders.root / WEIGHTS_FOLDER)
     for node in folders.root.glob(f"{NODE_PREFIX}*"):
         remove_tree(NodeFolders(node).scratch)
 
 
 def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_artifact: OpenArtifact) -> None:
-    """Unpack the uploaded archives into a node's working directory.
+    """Unpack the uploaded archives into a node's working directory; raise ``CannotStart`` on failure.
 
-    An archive is a tar, gzipped or not (API facts, 3.5). Raises ``CannotStart``.
+    An archive is a tar file, gzipped or not (API facts, 3.5).
     """
     name = ""
     try:
@@ -72,11 +71,11 @@ def unpack_artifacts(artifacts: tuple[Artifact, ...], node: NodeFolders, open_ar
 
 
 def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
-    """Write the start commands as one script that ends at the first one that fails.
+    """Write the start commands as a single script that exits at the first failing command.
 
-    One shell runs them all, so a ``cd`` or an ``export`` holds for those after it. Each goes through
-    ``eval``, so that a command which is no whole line of shell (a comment, an open quote) cannot swallow
-    the next.
+    All commands run in the same shell, so that a ``cd`` or an ``export`` affects later ones. Each goes
+    through ``eval``, so that an incomplete line (a comment, an open quote) cannot swallow the next
+    command.
     """
     lines = []
     for command in commands:
@@ -86,9 +85,9 @@ def write_script(folders: JobFolders, commands: tuple[str, ...]) -> None:
 
 
 def shell() -> str:
-    """The shell that runs start commands: bash where there is one.
+    """Return the shell that runs start commands: bash if available, otherwise sh.
 
-    Not a login shell: /etc/profile resets PATH on many systems, which would hide the Python
+    It is not a login shell: /etc/profile resets PATH on many systems, which would hide the Python
     environment that the emulator was started from.
     """
     found = shutil.which("bash") or shutil.which("sh")
@@ -98,7 +97,7 @@ def shell() -> str:
 
 
 FAILURE_GRACE_S = 2.0
-"""How long the other nodes may go on after one has failed: long enough to say what they saw."""
+"""Time the other nodes get after one has failed, to log their own errors."""
 
 _SIGNAL_EXIT_BASE = 128
 _logger = logging.getLogger(__name__)
@@ -106,7 +105,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a job ended."""
+    """The outcome of a job."""
 
     status: JobStatus
     error_message: str | None = None
@@ -114,12 +113,12 @@ class Outcome:
 
 
 ResolveSecret = Callable[[str, str], str | None]
-"""Project id and the secret's name → its value, or None if the project's team has none of that name."""
+"""Returns a secret's value by project id and secret name, or None if the project's team does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """What every run needs of its backend."""
+    """The backend's services that every run needs."""
 
     logs: LogWriter
     sampling: Sampling
@@ -138,8 +137,8 @@ class RunServices:
 class JobRun:
     """Runs a job once.
 
-    ``check`` raises ``CannotStart`` for what can never run here, ``on_status`` is called for DEPLOYING and
-    RUNNING, ``load_checkpoints`` before the start, in a thread.
+    ``check`` raises ``CannotStart`` if the job can never run here. ``on_status`` is called for DEPLOYING
+    and RUNNING. ``load_checkpoints`` is called before the start, in a thread.
     """
 
     def __init__(
@@ -169,7 +168,7 @@ class JobRun:
         self._requested_end: Outcome | None = None
 
     def request_end(self, outcome: Outcome, *, kill: bool = False) -> None:
-        """End the run with that outcome: politely, or at once."""
+        """End the run with that outcome: gracefully, or immediately with ``kill``."""
         self._requested_end = self._requested_end or outcome
         self._delivery.cancel()
         for node in self._nodes:
@@ -179,13 +178,13 @@ class JobRun:
                 node.stop()
 
     async def run(self) -> Outcome:
-        """Run to the end. Every failure of the job is an outcome; nothing of it is left running."""
+        """Run to the end. Every failure becomes an outcome, and no process is left behind."""
         try:
             outcome = await self._run()
         except CannotStart as error:
             self._say(f"[emulator] ERROR cannot start: {error}")
             outcome = Outcome(JobStatus.DEPLOY_FAILED, str(error))
-        except Exception as error:  # a fault of ours must not leave the job RUNNING for ever
+        except Exception as error:  # our own error must not leave the job RUNNING forever
             _logger.exception("job %s was lost to a fault of the emulator", self._job_id)
             outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
         finally:
@@ -198,7 +197,7 @@ class JobRun:
     async def _run(self) -> Outcome:
         self._check()
         if self._spec.gpu_count:
-            await asyncio.to_thread(self._services.gpus.names)  # the first look may take a while
+            await asyncio.to_thread(self._services.gpus.names)  # the first call may be slow
         self._say_where()
         for line in await asyncio.to_thread(self._make_folders):
             self._say(line)
@@ -215,7 +214,7 @@ class JobRun:
         return await self._watch()
 
     def _make_folders(self) -> list[str]:
-        """In a thread: the folders and what stands for a container's paths; returns what to say of them."""
+        """Create folders and mounts; return log lines about them. Runs in a thread."""
         try:
             make_folders(self._folders, self._spec)
             if self._caches is not None:
@@ -225,7 +224,7 @@ class JobRun:
             raise CannotStart(f"the job's folders cannot be made: {error}") from error
 
     async def _deliver_weights(self) -> None:
-        """Before DEPLOYING, one source after the other (API facts, 5)."""
+        """Deliver the weights one source at a time, before DEPLOYING (API facts, 5)."""
         for index, weights in enumerate(parse_weights(self._spec.weights)):
             secret = None
             if weights.secret_name is not None:
@@ -239,7 +238,7 @@ class JobRun:
             await self._delivery.deliver(weights, self._folders.weights(index), self._services.mirror, secret)
 
     def _prepare(self) -> tuple[list[str], list[dict[str, str]]]:
-        """In a thread: everything that touches the disk. Returns the command and each node's environment."""
+        """Do all other work on disk; return the command and each node's environment. Runs in a thread."""
         spec, services = self._spec, self._services
         user_variables = resolved(
             spec.environment, lambda name: services.resolve_secret(self._project.id, name)
@@ -290,7 +289,7 @@ class JobRun:
             gpu_names=self._gpu_names(rank),
         )
         if self._requested_end:
-            node.kill()  # the request came while this node was being started
+            node.kill()  # the request arrived while this node was starting
 
     async def _watch(self) -> Outcome:
         waiting: dict[asyncio.Task[int], int] = {
@@ -349,14 +348,14 @@ class JobRun:
         self._services.logs.add(self._job_id, rank, [message])
 
     def _clean_up(self) -> None:
-        """In a thread: kill what escaped, and take away what does not outlive a job."""
+        """Kill escaped processes and delete temporary data. Runs in a thread."""
         kill_marked(self._job_id, self._folders.root)
         self._services.links.release(self._job_id)
         wipe(self._folders)
 
 
 def describe_exit(code: int) -> str:
-    """``exit code 3``, and for 128 + N the signal's name."""
+    """Describe an exit code, as in ``exit code 3``; for 128 + N add the signal's name."""
     try:
         name = signal.Signals(code - _SIGNAL_EXIT_BASE).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a project's cache holds on this machine."""
+"""Listing of a project's cache on this machine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from api_client.models import (
 
 
 def list_cache(root: Path) -> list[CachedFile] | None:
-    """Every file and directory below ``root`` by relative path; None if there is no cache."""
+    """List every file and directory below ``root`` by relative path; return None if there is no cache."""
     if not root.is_dir():
         return None
     found = []
@@ -54,7 +54,7 @@ def list_cache(root: Path) -> list[CachedFile] | None:
             try:
                 status = path.lstat()
             except OSError:
-                continue  # gone meanwhile
+                continue  # deleted in the meantime
             is_folder = stat.S_ISDIR(status.st_mode)
             found.append(
                 CachedFile(
@@ -69,13 +69,13 @@ def list_cache(root: Path) -> list[CachedFile] | None:
 
 
 WANTED_POINTS = 250
-"""Points of a series when the request leaves the step to us."""
+"""Maximum number of points per series if the request does not set the step."""
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 SECOND_S = 1.0
 
 
 def step_for(span_s: float) -> int:
-    """The smallest round step, in seconds, that gives no more than the wanted number of points."""
+    """Return the smallest round step, in seconds, that gives at most ``WANTED_POINTS`` points."""
     for step_s in STEPS_S:
         if span_s / step_s <= WANTED_POINTS:
             return step_s
@@ -91,7 +91,7 @@ def answer_metrics(
     end_s: float | None,
     step_s: int | None,
 ) -> JobMetrics:
-    """The series of a job; a span left open is the whole run, up to its end or to now."""
+    """Return a job's series; an open range covers the whole run, up to its end or to now."""
     recorded = store.span_s(job.id)
     first_s, last_s = recorded or (now.timestamp(), now.timestamp())
     if end_s is None:
@@ -121,7 +121,7 @@ def answer_metrics(
 MAX_RUNNING_NODES = 8
 STOP_GRACE_S = 5.0
 STOP_ANSWER_S = 2.0
-"""A stop is answered after this long even if the job still uses its grace to end."""
+"""A stop is answered after this long, even if the job is still in its grace period."""
 SAMPLES_KEPT = timedelta(days=30)
 
 RESTARTED = "the emulator was restarted while this job ran"
@@ -130,16 +130,16 @@ SHUT_DOWN = "the emulator was shut down while this job ran"
 
 
 class LocalBackend:
-    """Runs jobs as processes of this machine, unsandboxed; implements ``Backend``.
+    """Runs jobs as unsandboxed processes of this machine; implements ``Backend``.
 
-    - ``data_dir`` gets ``jobs/``, ``caches/``, ``team_caches/`` and ``weights/``;
-    - ``resolve_secret`` gives a secret's value by project id and name, or None;
-    - ``open_artifact`` gives the file of an uploaded archive by bucket and key, or None;
-    - ``instance_for`` chooses the instance type that a payload would get;
-    - ``team_of`` names the team of a project, by their ids: its projects share a cache;
-    - ``gpu_pools`` gives the GPU limits of a project and GPU type; none without it.
+    - ``data_dir`` will contain ``jobs/``, ``caches/``, ``team_caches/`` and ``weights/``.
+    - ``resolve_secret`` returns a secret's value by project id and name, or None.
+    - ``open_artifact`` returns the file of an uploaded archive by bucket and key, or None.
+    - ``instance_for`` chooses the instance type for a payload.
+    - ``team_of`` returns a project's team, both by id: a team's projects share a cache.
+    - ``gpu_pools`` returns the GPU limits for a project and GPU type; the default is no limits.
 
-    Call ``start`` once before use and ``close`` at the end, both on the event loop that serves.
+    Call ``start`` once before use and ``close`` at the end, both on the server's event loop.
     """
 
     def __init__(
@@ -190,10 +190,10 @@ class LocalBackend:
             self._jobs, self._events, self._layout, self._services, clock=self._clock, changes=self._changes
         )
 
-    # Life
+    # Life cycle
 
     async def start(self) -> None:
-        """Take up what a former emulator left: waiting jobs wait on, running ones are FAILED."""
+        """Recover jobs of an earlier emulator: waiting jobs stay queued, running ones become FAILED."""
         await asyncio.to_thread(self._links.clear_leftovers)
         for row in self._jobs.unfinished():
             if row.job.current_status == JobStatus.PENDING:
@@ -205,42 +205,37 @@ class LocalBackend:
         self._dispatcher.admit()
 
     async def close(self) -> None:
-        """Kill everything that runs and write what is known of it."""
+        """Kill all running jobs and write their remaining log lines."""
         await self._dispatcher.close(SHUT_DOWN)
         await self._services.sampling.close()
         await self._services.logs.close()
         self._services.gpus.close()
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return as soon as the condition holds; it is looked at now and after every change."""
+        """Wait until the condition is true; it is checked now and after every change."""
         await self._changes.wait_until(condition)
 
-    # Reading
+    # Reads
 
     def owns(self, job_id: str) -> bool:
-        """Whether the job is a local one."""
         return self._jobs.exists(job_id)
 
     def jobs(self) -> Sequence[TrainingJob]:
-        """All local jobs, oldest first."""
         return [self._shown(row) for row in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
-        """One job as it stands now."""
         return self._shown(self._jobs.get(job_id))
 
     def logs(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        """The lines that are wanted."""
         return self._logs.read(job_id, wanted)
 
     def log_is_complete(self, job_id: str) -> bool:
-        """Whether the job has ended and its last line is written."""
         return self.job(job_id).is_finished and not self._services.logs.is_holding(job_id)
 
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Means over steps; the whole run if no span is given."""
+        """Return means per step; without a range, over the whole run."""
         return answer_metrics(
             self._metrics,
             self.job(job_id),
@@ -251,7 +246,6 @@ class LocalBackend:
         )
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
-        """Checkpoints, oldest first."""
         row = self._jobs.get(job_id)
         now_s = self._clock.now().timestamp()
         return [
@@ -260,22 +254,19 @@ class LocalBackend:
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
-        """Files of all checkpoints, as they lie on the disk."""
         return stored_files(self._layout.checkpoints(self._jobs.get(job_id)))
 
     def events(self, job_id: str) -> list[QueueEvent]:
-        """Status changes so far, oldest first."""
         return self._events.read(job_id, self._jobs.get(job_id).job.name)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        """The project's cache; None if no job of it ever had one."""
         caches = self._layout.caches(project_id)
         return list_cache(caches.project) if caches is not None else None
 
-    # Acting
+    # Actions
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
-        """Take a job in; it starts as soon as there is room. Raises ValueError for an unusable id."""
+        """Store and queue a job; it starts as soon as there is room. Raises ValueError for an invalid id."""
         if not is_safe_id(job_id):
             raise ValueError(f"unusable job id: {job_id!r}")
         parsed = parse_spec(spec)
@@ -299,18 +290,17 @@ class LocalBackend:
         return self.job(job_id)
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        """A new job of the same configuration."""
         row = self._jobs.get(job_id)
         project = row.job.training_project or ProjectSummary(id=row.job.training_project_id)
         return await self.create(new_job_id, project, row.spec)
 
     async def stop(self, job_id: str) -> TrainingJob:
-        """Stop a job and all it started; a job that uses its grace to end is answered as still running."""
+        """Stop the job and all its processes; a job still in its grace period is returned as running."""
         await self._dispatcher.end(job_id, kill=False, timeout_s=STOP_ANSWER_S)
         return self.job(job_id)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
-        """Change ``priority`` or ``availability_model`` of a waiting job; others stay as they are."""
+        """Change ``priority`` or ``availability_model`` of a waiting job; leave other jobs unchanged."""
         if self._dispatcher.is_waiting(job_id):
             self._jobs.change(
                 job_id,
@@ -324,23 +314,21 @@ class LocalBackend:
         return self.job(job_id)
 
     async def preempt(self, job_id: str) -> TrainingJob:
-        """Take a job's machine away, as the platform may with spot jobs; its processes get their grace."""
+        """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
         outcome = Outcome(JobStatus.PREEMPTED, RECLAIMED)
         await self._dispatcher.end(job_id, kill=False, timeout_s=STOP_ANSWER_S, outcome=outcome)
         return self.job(job_id)
 
     async def forget_project(self, project_id: str) -> None:
-        """Delete the project's cache: it lives as long as the project (API facts, 5)."""
+        """Delete the project's cache, which lives as long as the project (API facts, 5)."""
         caches = self._layout.caches(project_id)
         if caches is not None:
             await asyncio.to_thread(remove_tree, caches.base)
 
     def limits_changed(self) -> None:
-        """Look again at who may start."""
         self._dispatcher.admit()
 
     async def delete(self, job_id: str) -> None:
-        """Kill the job if it runs, then forget it, its data and its files."""
         await self._dispatcher.end(job_id, kill=True, timeout_s=None)
         folder = self._layout.job(self._jobs.get(job_id)).root
         self._jobs.delete([job_id])
@@ -354,13 +342,13 @@ class LocalBackend:
         remove_tree(folder)
 
     def _clean_up_after(self, row: JobRow) -> None:
-        """In a thread: end and take away what a job left that was lost with its emulator."""
+        """Clean up a job that was running when its emulator died; runs in a thread."""
         folders = self._layout.job(row)
         kill_marked(row.job.id, folders.root)
         wipe(folders)
 
     def _shown(self, row: JobRow) -> TrainingJob:
-        """The job with the state of its checkpoints, which only the disk knows."""
+        """Add the checkpoint sync status, which only the disk can tell."""
         if row.started_at is None:
             return row.job
         found = self._layout.checkpoints(row)

@@ -1,4 +1,4 @@
-"""Bytes that a node prints → log lines."""
+"""Conversion of a node's output to log lines."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from api_client.emulator.runner.changes import Changes
 from api_client.emulator.store.job_streams import LogStore, StoredLine
 
 MAXIMUM_LINE_BYTES = 8 * 1024 * 1024
-"""A longer line is cut into several records, so that output without line ends cannot fill memory."""
+"""Longer lines are split into several records, so that output without line breaks cannot fill memory."""
 PROGRESS_AGE_S = 1.0
-"""A progress bar that rewrites its line without pause is recorded this often."""
+"""Recording interval for a progress bar that rewrites its line continuously."""
 SILENCE_S = 0.5
-"""A line without end (a prompt, a progress bar) is recorded once nothing came for this long."""
+"""An unfinished line (a prompt, a progress bar) is recorded after this much silence."""
 
 _LEVEL = re.compile(
     r"\b(?:"
@@ -30,19 +30,19 @@ _LEVEL = re.compile(
     r")"
 )
 _LEVEL_SEARCH_CHARACTERS = 256
-"""A level stands at the beginning of a line; a megabyte is not searched for one."""
+"""Levels are at the start of a line, so do not search a line of a megabyte."""
 
 
 def detect_level(message: str) -> str | None:
-    """DEBUG, INFO, WARNING or ERROR if the line says so, else None."""
+    """Return DEBUG, INFO, WARNING or ERROR if the line contains a level, else None."""
     found = _LEVEL.search(message, 0, _LEVEL_SEARCH_CHARACTERS)
     return found.lastgroup if found else None
 
 
 class LineSplitter:
-    """Cuts a byte stream into lines at LF; carriage returns inside a line stay in it.
+    """Splits a byte stream into lines at LF; carriage returns inside a line are kept.
 
-    ``feed`` and ``overdue`` take the time on a monotonic clock, in seconds.
+    ``feed`` and ``overdue`` take the time of a monotonic clock in seconds.
     """
 
     def __init__(self) -> None:
@@ -53,11 +53,10 @@ class LineSplitter:
 
     @property
     def has_pending(self) -> bool:
-        """Whether a line has begun and not ended."""
         return self._pending_bytes > 0
 
     def feed(self, data: bytes, now_s: float) -> list[str]:
-        """Take more bytes; returns the lines that they complete."""
+        """Add bytes; return the lines that they complete."""
         self._last_data = now_s
         if b"\n" in data:
             *whole, rest = data.split(b"\n")
@@ -77,11 +76,11 @@ class LineSplitter:
         return lines
 
     def wait_on(self, now_s: float) -> None:
-        """Nobody read for a while: what is unfinished has as much time again as if it had just come."""
+        """Restart the timers of the unfinished line after a pause in reading."""
         self._last_data = self._pending_since = now_s
 
     def overdue(self, now_s: float) -> list[str]:
-        """The unfinished line, if it has waited long enough to be recorded as it is."""
+        """Return the unfinished line if it has waited long enough to be recorded, else nothing."""
         if not self._pending:
             return []
         if now_s - self._last_data >= SILENCE_S:
@@ -97,7 +96,7 @@ class LineSplitter:
         return []
 
     def finish(self) -> list[str]:
-        """The unfinished line at the end of the stream."""
+        """Return the unfinished line at the end of the stream."""
         rest = b"".join(self._pending)
         self._pending.clear()
         self._pending_bytes = 0
@@ -105,20 +104,24 @@ class LineSplitter:
 
 
 def decoded(lines: Iterable[bytes]) -> list[str]:
-    """Lines as text: what is not UTF-8 is replaced, the CR of a CRLF dropped."""
+    """Decode lines as UTF-8, replacing invalid bytes and dropping the CR of a CRLF."""
     return [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
 
 
 FLUSH_INTERVAL_S = 0.1
 MINIMUM_SPACING_NS = 2_000
-"""Lines of a job are at least this far apart: at most 500 share a millisecond, whatever comes in one
-read. Readers page by milliseconds and get no more than 1,000 lines a page (API facts, 2.2)."""
+"""Minimum interval between lines of a job: at most 500 share a millisecond.
+
+This holds however many lines arrive in one read. Readers page by milliseconds and get at most 1,000 lines
+per page (API facts, 2.2).
+"""
 FULL_CHARACTERS = 32 * 1024 * 1024
-"""Above this much unwritten text, the jobs' pipes are left alone until it is written."""
+"""Stop reading from the jobs' pipes while there is more unwritten text than this."""
 LINES_A_TRANSACTION = 2_000
-"""Written at once: the database is locked for some ten milliseconds, and others get their turn between."""
+"""Lines per transaction: the database is locked for about ten milliseconds, and others can write in between.
+"""
 LINE_OVERHEAD_CHARACTERS = 200
-"""What a line takes in memory besides its text."""
+"""Approximate memory per line besides its text."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_PER_US = 1_000
@@ -126,14 +129,14 @@ _logger = logging.getLogger(__name__)
 
 
 def epoch_ns(moment: datetime) -> int:
-    """Nanoseconds since the epoch, exact to the microsecond."""
+    """Convert to nanoseconds since the epoch, exact to the microsecond."""
     since = moment - _EPOCH
     return (since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds) * _NS_PER_US
 
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """What a node printed at a time; the lines are stamped ``MINIMUM_SPACING_NS`` apart."""
+    """Lines that a node printed at once; their timestamps are ``MINIMUM_SPACING_NS`` apart."""
 
     job_id: str
     node_rank: int
@@ -154,7 +157,7 @@ class _Printed:
 
 
 class LogWriter:
-    """Collects lines on the event loop; a thread looks at them and writes them."""
+    """Collects lines on the event loop; a thread parses and writes them."""
 
     def __init__(self, store: LogStore, clock: Clock, changes: Changes) -> None:
         self._store = store
@@ -171,15 +174,14 @@ class LogWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether whoever adds lines should pause."""
+        """True if the callers of ``add`` should pause."""
         return self._characters > FULL_CHARACTERS
 
     def when_drained(self, resume: Callable[[], None]) -> None:
-        """Call that once the writer has caught up."""
+        """Call ``resume`` after the next successful flush."""
         self._when_drained.append(resume)
 
     def add(self, job_id: str, node_rank: int, messages: Sequence[str]) -> None:
-        """Take lines that a node printed just now."""
         now_ns = epoch_ns(self._clock.now())
         last_ns = self._last_stamp_ns.get(job_id)
         if last_ns is None:
@@ -196,15 +198,14 @@ class LogWriter:
             self._task = asyncio.create_task(self._write_forever(), name="log writer")
 
     def is_holding(self, job_id: str) -> bool:
-        """Whether lines of the job wait to be written; safe from any thread."""
+        """Return True if lines of the job are waiting to be written; safe from any thread."""
         return any(printed.job_id == job_id for printed in (*self._being_written, *self._printed))
 
     def forget(self, job_id: str) -> None:
-        """The job is over: keep nothing of it in memory."""
+        """Drop the in-memory state of a job that has ended."""
         self._last_stamp_ns.pop(job_id, None)
 
     async def flush(self) -> None:
-        """Write all that was added so far."""
         async with self._writing:
             self._being_written = tuple(self._printed)
             waiting, self._printed = self._printed, []
@@ -214,7 +215,7 @@ class LogWriter:
                 try:
                     await asyncio.to_thread(self._write, batch)
                 except sqlite3.Error:
-                    # A full disk, most likely. Nothing is thrown away: the next beat tries again.
+                    # Most likely the disk is full. Nothing is dropped: the next flush retries.
                     _logger.exception("log lines could not be written")
                     self._printed[:0] = [*batch, *waiting]
                     self._characters += characters
@@ -230,7 +231,6 @@ class LogWriter:
         self._store.append([line for printed in batch for line in printed.lines()])
 
     async def close(self) -> None:
-        """Write the rest and stop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -246,7 +246,7 @@ class LogWriter:
 
 
 def _first_lines(waiting: list[_Printed]) -> list[_Printed]:
-    """Take off the list what fits into one transaction, and at least one."""
+    """Remove and return as many lines as fit into one transaction, at least one item."""
     count = 0
     for taken, printed in enumerate(waiting):
         count += len(printed.messages)

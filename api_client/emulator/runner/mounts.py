@@ -1,9 +1,10 @@
-"""A container's absolute paths on this machine.
+"""Container paths on this machine.
 
-What a container would find at ``/app/models/llama`` lies below the job's folder here. It is reachable in
-two ways: always at ``$BT_EMULATOR_ROOT/app/models/llama``, as every node has a ``mounts`` folder with links
-in place of the container's paths (on the platform the variable is unset, so the same words work there), and,
-where this machine lets us, at ``/app/models/llama`` itself, by a link that lasts as long as a job needs it.
+The content of a container's ``/app/models/llama`` is below the job's folder here. It can be reached in
+two ways. ``$BT_EMULATOR_ROOT/app/models/llama`` always works: every node has a ``mounts`` folder with
+links in place of the container's paths (on the platform the variable is unset, so the same text works
+there). If this machine allows it, ``/app/models/llama`` works too, through a symlink that lasts as long
+as a job needs it.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from api_client.emulator.runner.weights import parse_weights
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """``path`` of the container is ``target`` here; ``what`` names it, ``variable`` leads there, if any.
+    """A container path (``path``) and its location on this machine (``target``).
 
-    ``node_rank`` is given for what every node has of its own.
+    ``what`` describes it in log lines; ``variable`` is an environment variable with its location, if any.
+    ``node_rank`` is set for mounts that every node has separately.
     """
 
     path: str
@@ -46,14 +48,14 @@ class _Link:
 
 
 class CannotLink(Exception):
-    """A path of this machine cannot be made a link; the message says why."""
+    """A path of this machine cannot become a symlink; the message says why."""
 
 
 class SystemLinks:
-    """Links at absolute paths of this machine, shared by the jobs that need the same one.
+    """Symlinks at absolute paths of this machine, shared by the jobs that need the same one.
 
-    They are written down in ``record`` before they are made, so that those of an emulator that was killed
-    are taken away by the next one. Safe from any thread.
+    They are recorded in ``record`` before they are created, so that the next emulator can remove those of
+    a killed one. Safe from any thread.
     """
 
     def __init__(self, record: Path) -> None:
@@ -62,7 +64,7 @@ class SystemLinks:
         self._links: dict[str, _Link] = {}
 
     def make(self, job_id: str, path: str, target: Path) -> None:
-        """Make ``path`` a link to ``target`` until the job ends; raises ``CannotLink``."""
+        """Link ``path`` to ``target`` until the job ends; raise ``CannotLink`` if that is impossible."""
         place = PurePosixPath(path)
         if not place.is_absolute() or ".." in place.parts or "\0" in path:
             raise CannotLink("it is no plain absolute path")
@@ -76,7 +78,7 @@ class SystemLinks:
             self._make(job_id, Path(place), target)
 
     def release(self, job_id: str) -> None:
-        """The job has ended: take away the links that no other job needs."""
+        """Remove the links of a job that has ended, except those that other jobs need."""
         with self._lock:
             for path, link in list(self._links.items()):
                 link.jobs.discard(job_id)
@@ -86,7 +88,7 @@ class SystemLinks:
             self._write()
 
     def clear_leftovers(self) -> None:
-        """Take away what an emulator left that could not do it itself."""
+        """Remove links left behind by an emulator that was killed."""
         with self._lock:
             for path, link in self._read().items():
                 with contextlib.suppress(KeyError, TypeError):
@@ -130,9 +132,9 @@ class SystemLinks:
 
 
 def hang_up(mounts: Sequence[Mount], root: Path, node_rank: int) -> list[Mount]:
-    """Make the container's paths links below a node's ``root``; returns those that could not be made.
+    """Symlink container paths below the node's ``root``; return the mounts that failed.
 
-    Of two mounts at one path the first wins, and none is made inside of another.
+    If two mounts have the same path, the first wins. Mounts inside another mount are refused.
     """
     root.mkdir(parents=True, exist_ok=True)
     refused = []
@@ -150,7 +152,7 @@ def hang_up(mounts: Sequence[Mount], root: Path, node_rank: int) -> list[Mount]:
 
 
 def _remove(path: str, target: str, made_folders: list[str]) -> None:
-    """Take away our own link, and the folders made for it, as far as nothing else is in them."""
+    """Remove our own link and the folders created for it, if they are empty."""
     with contextlib.suppress(OSError):
         if os.readlink(path) == target:  # noqa: PTH115 – pathlib would give a Path that has lost its spelling
             Path(path).unlink()
@@ -164,7 +166,7 @@ PROJECT_CACHE, TEAM_CACHE = "user_artifacts", "team_artifacts"
 
 
 def mounts_of(spec: JobSpec, folders: JobFolders, caches: CacheFolders | None) -> list[Mount]:
-    """Everything that a container would have at an absolute path; raises ``CannotStart`` for bad weights."""
+    """Return all mounts that a container would have; raise ``CannotStart`` for invalid weights."""
     mounts = [
         Mount(weights.mount_location, folders.weights(index), f"weights {weights.source}")
         for index, weights in enumerate(parse_weights(spec.weights))
@@ -202,9 +204,9 @@ def mounts_of(spec: JobSpec, folders: JobFolders, caches: CacheFolders | None) -
 def make_mounts(
     job_id: str, spec: JobSpec, folders: JobFolders, caches: CacheFolders | None, links: SystemLinks
 ) -> list[str]:
-    """Make the paths reachable as far as this machine allows; returns what the log should say of each.
+    """Create the mounts that this machine allows; return a log line for each path. Runs in a thread.
 
-    In a thread. A path of which every node has its own can be linked for one node alone.
+    A path that differs between nodes can be linked only if the job has a single node.
     """
     mounts = mounts_of(spec, folders, caches)
     refused = [

@@ -1,4 +1,4 @@
-"""One running node as the emulator sees it: a supervisor process and a pipe each way."""
+"""A running node as seen by the emulator: a supervisor process with a pipe in each direction."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from api_client.emulator.runner import supervisor
 from api_client.emulator.runner.log_writer import SILENCE_S, LineSplitter
 
 OUTPUT_DRAIN_S = 2.0
-"""How long output may still come after the node has ended."""
+"""Time for remaining output to arrive after the node has ended."""
 
 _SIGNAL_EXIT_BASE = 128
 
 
 class NodeProcess(asyncio.SubprocessProtocol):
-    """Starts a node, hands on its lines and its exit code.
+    """Starts a node and passes on its lines and its exit code.
 
-    ``on_lines`` gets the lines as they come and returns whether reading should go on; after False,
-    ``resume_reading`` must be called.
+    ``on_lines`` gets the lines as they arrive. If it returns False, reading pauses until
+    ``resume_reading`` is called.
     """
 
     def __init__(self, on_lines: Callable[[list[str]], bool]) -> None:
@@ -41,9 +41,9 @@ class NodeProcess(asyncio.SubprocessProtocol):
     async def start(
         self, argv: list[str], *, cwd: Path, environment: Mapping[str, str], grace_s: float
     ) -> None:
-        """Start the supervisor and give it the launch order; raises OSError if that fails."""
+        """Start the supervisor and send the launch order; raise OSError if that fails."""
         order = {"argv": argv, "cwd": str(cwd), "env": dict(environment), "grace_s": grace_s}
-        # -I and -S: nothing of the user's Python environment is loaded, and it starts in milliseconds.
+        # -I and -S: skip the user's Python environment, so that the process starts in milliseconds.
         await self._loop.subprocess_exec(
             lambda: self,
             sys.executable,
@@ -60,21 +60,19 @@ class NodeProcess(asyncio.SubprocessProtocol):
 
     @property
     def pid(self) -> int:
-        """The supervisor's process id; the node's processes are below it."""
+        """Process id of the supervisor, the ancestor of the node's processes."""
         if self._transport is None:
             raise RuntimeError("the node was not started")
         return self._transport.get_pid()
 
     def stop(self) -> None:
-        """Ask all processes to end; what is left after the grace is killed."""
+        """Ask all processes to exit; kill those that remain after the grace period."""
         self._request(supervisor.STOP)
 
     def kill(self) -> None:
-        """Kill all processes."""
         self._request(supervisor.KILL)
 
     def resume_reading(self) -> None:
-        """Read the node's output again."""
         self._is_paused = False
         self._splitter.wait_on(time.monotonic())
         reader = self._pipe(1)
@@ -82,9 +80,9 @@ class NodeProcess(asyncio.SubprocessProtocol):
             reader.resume_reading()
 
     async def wait(self) -> int:
-        """Return the exit code (128 + N for signal N) when the node has ended and said its last line."""
+        """Wait for the node to end and its output to arrive; return the exit code (128 + N for signal N)."""
         await self._exited
-        # A process that escaped may hold the pipe for ever; its words are no longer the job's.
+        # A process that escaped may keep the pipe open forever; its output no longer belongs to the job.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._output_over), OUTPUT_DRAIN_S)
         if self._timer is not None:
@@ -98,28 +96,24 @@ class NodeProcess(asyncio.SubprocessProtocol):
         return code if code >= 0 else _SIGNAL_EXIT_BASE - code
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the supervisor runs."""
         self._transport = cast(asyncio.SubprocessTransport, transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """asyncio: output."""
         self._deliver(self._splitter.feed(data, time.monotonic()))
         if self._splitter.has_pending and self._timer is None:
             self._timer = self._loop.call_later(SILENCE_S, self._look_at_pending)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """asyncio: a pipe ended."""
         if fd == 1 and not self._output_over.done():
             self._output_over.set_result(None)
 
     def process_exited(self) -> None:
-        """asyncio: the supervisor ended."""
         if not self._exited.done():
             self._exited.set_result(None)
 
     def _look_at_pending(self) -> None:
         self._timer = None
-        if not self._is_paused:  # else the rest of the line may long be there, unread
+        if not self._is_paused:  # otherwise the rest of the line may be in the pipe, unread
             self._deliver(self._splitter.overdue(time.monotonic()))
         if self._splitter.has_pending:
             self._timer = self._loop.call_later(SILENCE_S / 2, self._look_at_pending)

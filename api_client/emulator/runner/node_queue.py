@@ -1,4 +1,4 @@
-"""Which waiting job starts next."""
+"""The queue that decides which waiting job starts next."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GpuPool:
-    """GPUs that are shared out together, and how many of them may be in use at once.
+    """GPUs with a common limit on how many may be in use at once.
 
-    ``is_fixed`` says that nobody can raise the limit: a job that needs more can never start.
+    ``is_fixed`` means that the limit cannot be raised: a job that needs more can never start.
     """
 
     name: str
@@ -21,9 +21,9 @@ class GpuPool:
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job in the queue: a smaller ``sequence`` is older; ``nodes`` and ``gpus`` are what it needs.
+    """A job in the queue: a smaller ``sequence`` is older; ``nodes`` and ``gpus`` are its requirements.
 
-    ``project_id`` and ``gpu_type`` say which GPU pools it draws on; None for a job that draws on none.
+    ``project_id`` and ``gpu_type`` select its GPU pools; a ``gpu_type`` of None means that it uses none.
     """
 
     job_id: str
@@ -36,15 +36,15 @@ class WaitingJob:
 
 
 GpuPools = Callable[[str, str], Iterable[GpuPool]]
-"""Project id and GPU type → the pools that a dedicated job of that kind draws on."""
+"""Returns the pools of a dedicated job by project id and GPU type."""
 
 
 class NodeQueue:
-    """A limited number of nodes and GPUs, given out by priority and then by age.
+    """A queue for a limited number of nodes and GPUs, ordered by priority and then by age.
 
-    Nobody overtakes: while the first in line does not fit, those behind it that need the same thing wait
-    too, so that a large job is never starved by small ones. One that needs more than a pool ever gives
-    holds up nobody: it waits for the limit to be raised.
+    Jobs never overtake: while a job does not fit, later jobs that need the same resource wait too, so
+    that small jobs cannot starve a large one. A job that needs more than a pool's limit blocks nobody: it
+    waits for the limit to be raised.
     """
 
     def __init__(self, max_nodes: int, gpu_pools: GpuPools) -> None:
@@ -54,20 +54,18 @@ class NodeQueue:
         self._running: dict[str, WaitingJob] = {}
 
     def add(self, job: WaitingJob) -> None:
-        """Put a job in line, or change its place if it stands there already."""
+        """Add a job to the queue, or change its position."""
         self._waiting[job.job_id] = job
 
     def is_waiting(self, job_id: str) -> bool:
-        """Whether a job stands in line."""
         return job_id in self._waiting
 
     def remove(self, job_id: str) -> None:
-        """The job has ended, or will never start."""
         self._waiting.pop(job_id, None)
         self._running.pop(job_id, None)
 
     def admit(self) -> list[str]:
-        """The jobs that may start now; they hold their nodes and GPUs until ``remove``."""
+        """Return the jobs that may start now; they hold their nodes and GPUs until ``remove``."""
         admitted = []
         nodes_in_use = sum(job.nodes for job in self._running.values())
         gpus_in_use: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What a node's processes and files use."""
+"""CPU, memory and disk usage of a node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ _BLOCK_BYTES = 512
 
 
 def children_by_parent() -> dict[int, list[int]]:
-    """The machine's process tree at this moment."""
     children: dict[int, list[int]] = {}
     for pid, parent, _ in parents_and_groups():
         children.setdefault(parent, []).append(pid)
@@ -34,7 +33,7 @@ def children_by_parent() -> dict[int, list[int]]:
 
 
 def below(root: int, children: Mapping[int, Sequence[int]]) -> list[int]:
-    """Every process below ``root``, itself left out."""
+    """Return every process below ``root``, excluding ``root``."""
     found = []
     queue = list(children.get(root, ()))
     while queue:
@@ -45,7 +44,7 @@ def below(root: int, children: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 class ProcessUsage:
-    """CPU and memory of all processes below one; keeps what it needs for the next difference."""
+    """CPU and memory of a process's descendants; keeps the previous CPU times to compute the difference."""
 
     def __init__(self, root: int, now_s: float) -> None:
         self._root = root
@@ -54,7 +53,10 @@ class ProcessUsage:
         self._cpu_s: dict[int, float] = {}
 
     def read(self, children: Mapping[int, Sequence[int]], now_s: float) -> tuple[float, int]:
-        """Mean cores used since the last call, and resident bytes now (shared pages count each time)."""
+        """Return the mean cores used since the last call and the resident bytes now.
+
+        Shared pages count once per process.
+        """
         used_s, resident_bytes = 0.0, 0
         cpu_s: dict[int, float] = {}
         for pid in below(self._root, children):
@@ -64,7 +66,7 @@ class ProcessUsage:
                     times = process.cpu_times()
                     resident_bytes += process.memory_info().rss
                 cpu_s[pid] = times.user + times.system
-                # A process not seen before was born since the last call: all its time counts.
+                # A new process started after the last call, so all of its time counts.
                 used_s += max(0.0, cpu_s[pid] - self._cpu_s.get(pid, 0.0))
                 self._processes[pid] = process
         elapsed_s = now_s - self._measured_at_s
@@ -75,11 +77,14 @@ class ProcessUsage:
 
 
 def disk_usage(folder: Path) -> tuple[int, float]:
-    """Bytes that a folder's files take on the disk, and their share of that disk. Links are not followed."""
+    """Return the bytes that a folder's files use on disk and their share of the disk.
+
+    Symlinks are not followed.
+    """
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            with contextlib.suppress(OSError):  # gone meanwhile
+            with contextlib.suppress(OSError):  # deleted in the meantime
                 total += (Path(parent) / name).lstat().st_blocks * _BLOCK_BYTES
     try:
         size = shutil.disk_usage(folder).total
@@ -92,7 +97,7 @@ _PERCENT = 100.0
 
 
 class Gpus:
-    """GPUs by the names that CUDA_VISIBLE_DEVICES uses. Safe from any thread; NVML is opened once."""
+    """GPUs by the names used in CUDA_VISIBLE_DEVICES. Safe from any thread; NVML is opened only once."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._visible = environ.get("CUDA_VISIBLE_DEVICES")
@@ -101,14 +106,17 @@ class Gpus:
         self._nvml: Any = None
 
     def names(self) -> list[str]:
-        """Indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
+        """Return indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
         with self._lock:
             if self._handles is None:
                 self._handles = self._open()
             return list(self._handles)
 
     def read(self, names: Sequence[str]) -> tuple[GpuReading, ...]:
-        """One reading each, ranked in the order of the names; what a GPU does not tell is left out."""
+        """Return one reading per GPU, ranked in the order of ``names``.
+
+        Values that a GPU does not report are None; unknown GPUs are left out.
+        """
         self.names()
         readings = []
         for rank, name in enumerate(names):
@@ -124,7 +132,6 @@ class Gpus:
         return tuple(readings)
 
     def close(self) -> None:
-        """Let go of NVML."""
         with self._lock:
             if self._nvml is not None:
                 with contextlib.suppress(self._nvml.NVMLError):
@@ -154,7 +161,7 @@ class Gpus:
 
 
 def share_of(names: Sequence[str], *, gpus_per_node: int, node_count: int, rank: int) -> list[str]:
-    """Which GPUs a node gets: its own ones if there are enough for all nodes, else shared ones."""
+    """Return a node's GPUs: exclusive ones if there are enough for all nodes, otherwise shared ones."""
     if gpus_per_node * node_count <= len(names):
         return list(names[rank * gpus_per_node : (rank + 1) * gpus_per_node])
     return list(names[:gpus_per_node])
@@ -162,9 +169,9 @@ def share_of(names: Sequence[str], *, gpus_per_node: int, node_count: int, rank:
 
 SAMPLE_INTERVAL_S = 1.0
 DISK_INTERVAL_S = 10.0
-"""Walking a folder costs more than a sample, so it is done this rarely at most."""
+"""Minimum interval between disk scans, which are slower than a sample."""
 DISK_PATIENCE = 20
-"""… and never for more than one part in this many of the time."""
+"""Disk scans take at most one part in this many of the time."""
 
 _MS_PER_S = 1000
 _logger = logging.getLogger(__name__)
@@ -184,7 +191,7 @@ class _Watched:
 
 
 class Sampling:
-    """Measures the nodes that it was told of; costs nothing while there are none."""
+    """Samples the watched nodes; idle while there are none."""
 
     def __init__(self, store: MetricStore, clock: Clock, gpus: Gpus, changes: Changes) -> None:
         self._store = store
@@ -204,18 +211,16 @@ class Sampling:
         cache: Path | None,
         gpu_names: list[str],
     ) -> None:
-        """Measure a node from now on; ``cache`` is given for one node of a job, as it is the job's."""
+        """Start sampling a node. Pass ``cache`` for one node of a job only, because its nodes share it."""
         usage = ProcessUsage(supervisor_pid, self._clock.monotonic())
         self._watched[(job_id, rank)] = _Watched(job_id, rank, usage, folder, cache, gpu_names)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._sample_while_watched(), name="sampling")
 
     def unwatch(self, job_id: str) -> None:
-        """Leave a job's nodes alone."""
         self._watched = {key: node for key, node in self._watched.items() if key[0] != job_id}
 
     async def close(self) -> None:
-        """Stop measuring."""
         self._watched.clear()
         if self._task is not None:
             self._task.cancel()
@@ -230,7 +235,7 @@ class Sampling:
             try:
                 await asyncio.to_thread(self._sample, nodes)
             except (sqlite3.Error, psutil.Error, OSError):
-                # One lost sample is a gap in a chart; the next second tries again.
+                # A lost sample is only a gap in a chart; the next one is taken a second later.
                 _logger.exception("a sample was lost")
             self._changes.notify()
 

@@ -1,8 +1,8 @@
-"""What the runner needs of a create-job payload, read tolerantly.
+"""The runner's view of a create-job payload, parsed tolerantly.
 
-The payload is what ``POST …/jobs`` got under ``training_job`` (API facts, 3.3). Unknown keys are
-ignored; what keeps a job from ever starting raises ``CannotStart``, whose text becomes the job's
-``error_message`` under the status DEPLOY_FAILED.
+The payload is the value of ``training_job`` in ``POST …/jobs`` (API facts, 3.3). Unknown keys are
+ignored. Whatever prevents a job from ever starting raises ``CannotStart``, whose text becomes the job's
+``error_message`` with the status DEPLOY_FAILED.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSource:
-    """Which checkpoint to load: ``name`` None means the latest one."""
+    """A checkpoint to load; a ``name`` of None means the latest one."""
 
     project_name: str | None
     job_id: str | None
@@ -41,7 +41,7 @@ class CheckpointSource:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A job's configuration; an ``environment`` value that is a mapping refers to a secret by name."""
+    """A job's configuration; a mapping as an ``environment`` value refers to a secret by name."""
 
     name: str | None
     priority: int
@@ -63,11 +63,11 @@ class JobSpec:
 
 
 def parse_spec(payload: Mapping[str, Any]) -> JobSpec:
-    """Read a payload; a part of the wrong type counts as missing. Never raises."""
+    """Parse a payload; treat a value of the wrong type as missing. Never raises."""
     compute, runtime = _mapping(payload, "compute"), _mapping(payload, "runtime")
     accelerator = _mapping(compute, "accelerator")
     checkpointing, cache = _mapping(runtime, "checkpointing_config"), _mapping(runtime, "cache_config")
-    deprecated_cache = runtime.get("enable_cache") is True  # stands for both of the cache's switches
+    deprecated_cache = runtime.get("enable_cache") is True  # deprecated: sets both switches of the cache
     return JobSpec(
         name=_text(payload, "name"),
         priority=_number(payload, "priority", 0),

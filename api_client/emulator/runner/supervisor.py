@@ -1,16 +1,16 @@
-"""The parent of one node's processes: runs on its own, as a script, with the standard library alone.
+"""The parent of a node's processes; runs as a standalone script with only the standard library.
 
-It exists so that a job can neither outlive the emulator nor lose a process to a double fork:
+It ensures that a job can neither outlive the emulator nor lose a process to a double fork:
 
-- its standard input is a pipe that only the emulator holds open. The first line is the launch order,
+- Its standard input is a pipe that only the emulator holds open. The first line is the launch order,
   a JSON object with ``argv``, ``cwd``, ``env`` and ``grace_s``; later bytes are requests (``STOP``,
-  ``KILL``); the end of the pipe means that the emulator is gone, however it went, and kills the node;
-- on Linux it adopts orphans (PR_SET_CHILD_SUBREAPER), so that every descendant, also one that called
-  setsid or daemonised itself, stays below it and can be found;
-- when the node's first process ends, whatever it left behind is killed, as in a container.
+  ``KILL``). The end of the pipe means that the emulator has died, and kills the node.
+- On Linux it adopts orphans (PR_SET_CHILD_SUBREAPER), so that every descendant can be found, even one
+  that called setsid or daemonized itself.
+- When the node's first process exits, its remaining processes are killed, as in a container.
 
-Standard output is handed to the node and then let go of, so that the emulator sees its end.
-The exit code is the node's own, or 128 + N if signal N ended it.
+Standard output is passed to the node and then released here, so that the emulator sees its end. The exit
+code is the node's own, or 128 + N if signal N ended it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import Any
 
 STOP = b"T"
-"""Ask every process to end (SIGTERM), and kill what is left when the grace has passed."""
+"""Ask every process to exit (SIGTERM) and kill the remaining ones after the grace period."""
 KILL = b"K"
-"""Kill every process now."""
 CANNOT_START = 126
-"""Exit code when the node's first process could not be started."""
+"""Exit code if the node's first process could not be started."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_ROUNDS = 200
@@ -42,7 +41,7 @@ _READ_BYTES = 65536
 
 
 def adopt_orphans() -> None:
-    """Become the parent of orphaned descendants; without effect where the system has no such thing."""
+    """Become the parent of orphaned descendants; does nothing on systems other than Linux."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -52,7 +51,7 @@ def adopt_orphans() -> None:
 
 
 def parents_and_groups() -> list[tuple[int, int, int]]:
-    """``(pid, parent, process group)`` of every living process that can be seen; zombies left out."""
+    """Return ``(pid, parent, process group)`` of all visible processes except zombies."""
     found = []
     proc = Path("/proc")
     if (proc / "self/stat").exists():
@@ -62,8 +61,8 @@ def parents_and_groups() -> list[tuple[int, int, int]]:
             try:
                 stat = (entry / "stat").read_bytes()
             except OSError:
-                continue  # it ended meanwhile
-            # The name stands in parentheses and may itself hold parentheses and spaces.
+                continue  # the process has exited
+            # The name is in parentheses and may itself contain parentheses and spaces.
             state, parent, group = stat[stat.rindex(b")") + 2 :].split(maxsplit=3)[:3]
             if state not in (b"Z", b"X"):
                 found.append((int(entry.name), int(parent), int(group)))
@@ -79,7 +78,7 @@ def parents_and_groups() -> list[tuple[int, int, int]]:
 
 
 def descendants(root: int, group: int) -> list[int]:
-    """Every process below ``root``, and every member of the process group, children last."""
+    """Return every process below ``root`` and every member of the process group, children last."""
     children: dict[int, list[int]] = {}
     members = []
     for pid, parent, process_group in parents_and_groups():
@@ -97,14 +96,14 @@ def descendants(root: int, group: int) -> list[int]:
 
 
 def send(number: int, pids: list[int]) -> None:
-    """Signal processes; those already gone are no error."""
+    """Send a signal to processes; ignore those that have exited."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
 def reap() -> dict[int, int]:
-    """Collect ended children: pid → exit code (128 + N for signal N)."""
+    """Reap exited children; return pid → exit code (128 + N for signal N)."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -118,7 +117,7 @@ def reap() -> dict[int, int]:
 
 
 class Node:
-    """The processes of one node."""
+    """The processes of a node."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.grace_s = float(order["grace_s"])
@@ -134,18 +133,17 @@ class Node:
         self.pid = self._first.pid
 
     def collect(self) -> None:
-        """Take note of what has ended."""
+        """Reap exited children and record the exit code of the first process."""
         code = reap().get(self.pid)
         if code is not None:
             self.exit_code = code
-            self._first.returncode = code  # or Popen would wait for it once more
+            self._first.returncode = code  # otherwise Popen would wait for it again
 
     def living(self) -> list[int]:
-        """Processes of this node that still run."""
         return descendants(os.getpid(), self.pid)
 
     def kill(self) -> None:
-        """Kill until nothing is left; forks that race with us are caught in the next round."""
+        """Kill until nothing is left; processes forked meanwhile are caught in the next round."""
         for _ in range(_KILL_ROUNDS):
             living = self.living()
             if living:
@@ -156,7 +154,7 @@ class Node:
             time.sleep(_KILL_ROUND_S)
 
     def stop(self, requests: Requests) -> None:
-        """Ask all to end; kill what is left after the grace, or at once if that is requested."""
+        """Ask all processes to exit; kill them after the grace period, or at once on a ``KILL`` request."""
         send(signal.SIGTERM, self.living())
         deadline = time.monotonic() + self.grace_s
         while self.living() and time.monotonic() < deadline:
@@ -167,7 +165,7 @@ class Node:
 
 
 class Requests:
-    """What the emulator asks through standard input, and the news that a child ended."""
+    """Requests that arrive on standard input, and wake-ups when a child exits."""
 
     def __init__(self) -> None:
         self.over = False
@@ -184,7 +182,7 @@ class Requests:
         self._asked_to_stop = True
 
     def wait(self, timeout_s: float | None = None) -> bytes:
-        """Wait for a request, an ended child or the timeout; empty if nothing was asked."""
+        """Wait for a request, an exited child or the timeout; return the request, empty if there is none."""
         watched = [self._wakeup] if self.over else [self._wakeup, 0]
         ready, _, _ = select.select(watched, [], [], timeout_s)
         if self._wakeup in ready:
@@ -201,7 +199,7 @@ class Requests:
 
 
 def read_order() -> dict[str, Any]:
-    """The first line of standard input, read byte-exactly so that no request is swallowed."""
+    """Read the first line of standard input byte by byte, so that no request after it is consumed."""
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
@@ -213,7 +211,6 @@ def read_order() -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run one node until it ends; returns the exit code."""
     adopt_orphans()
     order = read_order()
     requests = Requests()

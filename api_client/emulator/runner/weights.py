@@ -1,6 +1,6 @@
-"""What the process that fetches weights is asked to do, and how it tells of its progress.
+"""Protocol between the runner and the process that fetches weights.
 
-It is asked by one JSON object on its standard input, and answers with JSON lines on its standard output.
+The request is one JSON object on standard input; the answers are JSON lines on standard output.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ PROGRESS_INTERVAL_S = 1.0
 
 
 class FetchFailed(Exception):
-    """The weights cannot be had; the message says why, without any secret."""
+    """The weights cannot be fetched; the message explains why, without any secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOrder:
-    """Fetch ``location`` of ``scheme`` into the new folder ``destination``.
+    """An order to fetch ``location`` of ``scheme`` into the new folder ``destination``.
 
-    ``secret`` is the value of the secret that the configuration names. ``mirror`` is a folder in which
-    what was fetched may be kept for the next job. The patterns are shell globs, allow before ignore.
+    ``secret`` is the value of the secret named in the configuration. ``mirror`` is a folder that keeps
+    fetched files for later jobs. The patterns are shell globs; ``allow`` is applied before ``ignore``.
     """
 
     scheme: str
@@ -42,42 +42,38 @@ class FetchOrder:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> FetchOrder:
-        """Read what ``to_json`` wrote."""
         fields: dict[str, Any] = json.loads(line)
         return cls(**fields | {"allow": tuple(fields["allow"]), "ignore": tuple(fields["ignore"])})
 
     def to_json(self) -> bytes:
-        """One line."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return json.dumps(fields).encode() + b"\n"
 
     def wants(self, name: str) -> bool:
-        """Whether the patterns let a file through; ``name`` is its path below the source."""
+        """Return True if the patterns let a file through; ``name`` is its path below the source."""
         if self.allow and not _matches(name, self.allow):
             return False
         return not _matches(name, self.ignore)
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """A star also stands for slashes, and ``folder/`` for all that is in it, as on Hugging Face."""
+    """Match like Hugging Face: a star also matches slashes, and ``folder/`` everything inside it."""
     return any(
         fnmatch.fnmatchcase(name, f"{pattern}*" if pattern.endswith("/") else pattern) for pattern in patterns
     )
 
 
 class Progress:
-    """Tells how much is to be had and how much is here; call ``add`` from any thread."""
+    """Reports the total and the fetched size; ``add`` may be called from any thread."""
 
     def __init__(self) -> None:
         self._done_bytes = 0
         self._told_at_s = 0.0
 
     def expect(self, file_count: int, total_bytes: int) -> None:
-        """So much will come."""
         tell({"files": file_count, "total_bytes": total_bytes})
 
     def add(self, size_bytes: int) -> None:
-        """That much more is here."""
         self._done_bytes += size_bytes
         now_s = time.monotonic()
         if now_s - self._told_at_s >= PROGRESS_INTERVAL_S:
@@ -86,7 +82,7 @@ class Progress:
 
 
 def tell(fields: dict[str, Any]) -> None:
-    """One JSON line for whoever asked."""
+    """Print a JSON line for the parent process."""
     sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
@@ -96,15 +92,15 @@ OBJECT_STORES = ("s3", "gs", "r2")
 SCHEMES = (HUGGING_FACE, *OBJECT_STORES, LOCAL_FILES)
 
 SECRET_METHOD = "CUSTOM_SECRET"
-"""The one way to authenticate that works off the platform: the others trade the platform's own identity."""
+"""The only authentication method that works off the platform: the others use the platform's identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsSource:
-    """One entry of ``weights``.
+    """An entry of ``weights``.
 
-    ``location`` is what follows ``scheme://``, without the revision; the patterns are shell globs, allow
-    before ignore; an empty ``allow`` lets everything through.
+    ``location`` is the part after ``scheme://``, without the revision. The patterns are shell globs;
+    ``allow`` is applied before ``ignore``, and an empty ``allow`` matches everything.
     """
 
     source: str
@@ -118,7 +114,7 @@ class WeightsSource:
 
 
 def parse_weights(items: Sequence[Any]) -> tuple[WeightsSource, ...]:
-    """Read all entries; raises ``CannotStart`` that names the first one that cannot be delivered."""
+    """Parse all entries; raise ``CannotStart`` naming the first one that cannot be delivered."""
     return tuple(_parse(item, f"weights[{index}]") for index, item in enumerate(items))
 
 
@@ -154,7 +150,7 @@ def _parse(item: Any, where: str) -> WeightsSource:
 
 
 def _without_revision(scheme: str, location: str, where: str) -> tuple[str, str | None]:
-    """Only Hugging Face has revisions; elsewhere ``@`` is a character like any other."""
+    """Split off the revision, which only Hugging Face has; elsewhere ``@`` is an ordinary character."""
     if scheme != HUGGING_FACE:
         return location, None
     location, separator, revision = location.partition("@")

@@ -1,4 +1,4 @@
-"""Having a job's weights fetched, and telling its log about it."""
+"""Delivery of a job's weights by a separate process, with progress in the job's log."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.weights import FetchOrder, WeightsSource
 
 FETCHER = "api_client.emulator.runner.weights_fetch"
-"""Named, not imported: it is the other process's main module."""
+"""Named instead of imported: it is the main module of another process."""
 SAY_INTERVAL_S = 10.0
-"""How often the log hears of the progress."""
+"""Interval between progress lines in the log."""
 MAXIMUM_LINE_BYTES = 1024 * 1024
 SHORTEST_SECRET_CHARACTERS = 4
-"""Shorter values than this are in every text."""
+"""Shorter values are not hidden, because they occur in any text."""
 HIDDEN = "***"
 
 _PASSED_ON = frozenset(
@@ -34,14 +34,14 @@ _PASSED_ON = frozenset(
         "HF_ENDPOINT", "HF_HUB_DISABLE_XET", "HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT",
     }
 )  # fmt: skip
-"""What fetching needs of the environment: how to reach servers, never as whom."""
+"""Variables passed to the fetch process: they say how to reach servers, not which account to use."""
 _QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 Say = Callable[[str], None]
 
 
 class WeightsDelivery:
-    """Fetches one entry of ``weights``; ``cancel`` ends it from anywhere on the event loop."""
+    """Fetches an entry of ``weights``; ``cancel`` may be called from anywhere on the event loop."""
 
     def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float], say: Say) -> None:
         self._environ = environ
@@ -51,7 +51,7 @@ class WeightsDelivery:
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """End the fetching, now or as soon as it begins."""
+        """Cancel the fetch, even before it has started."""
         self._is_cancelled = True
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
@@ -59,7 +59,7 @@ class WeightsDelivery:
     async def deliver(
         self, weights: WeightsSource, destination: Path, mirror: Path, secret: str | None
     ) -> None:
-        """Fill ``destination``; raises ``CannotStart`` with the reason. When cancelled it just returns."""
+        """Fill ``destination``; raise ``CannotStart`` on failure. If cancelled, return normally."""
         await asyncio.to_thread(remove_tree, destination)
         order = FetchOrder(
             scheme=weights.scheme,
@@ -120,7 +120,7 @@ class WeightsDelivery:
             try:
                 told = json.loads(line)
             except ValueError:
-                continue  # a library that prints
+                continue  # output of a library
             if "error" in told or "delivered_files" in told:
                 return dict(told)
             total_bytes = told.get("total_bytes", total_bytes)
@@ -139,7 +139,7 @@ class WeightsDelivery:
 
 
 def without_secret(text: str, secret: str | None) -> str:
-    """The text with the secret, and every part of a secret that is a JSON object, struck out."""
+    """Mask the secret in the text, including each string inside a secret that is a JSON object."""
     if secret is None:
         return text
     parts = {secret, secret.strip()}
@@ -154,7 +154,6 @@ def without_secret(text: str, secret: str | None) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """``1.2 GB``."""
     size = float(size_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:

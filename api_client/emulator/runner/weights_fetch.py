@@ -1,4 +1,4 @@
-"""Putting fetched files where the job will read them: whole, write-protected, nowhere else."""
+"""Placement of fetched files: complete, write-protected, and only inside the destination."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ READ_ONLY_FOLDER = 0o555
 
 
 def place(source: Path, destination: Path, name: str, *, link: bool) -> None:
-    """Make ``destination/name`` the file ``source``: a hard link if ``link`` and the disk allows, or a copy.
+    """Make ``destination/name`` the file ``source``, as a hard link if ``link`` and possible, else a copy.
 
-    ``name`` comes from a server and is refused (``FetchFailed``) if it leads out of the destination.
+    ``name`` comes from a server; raise ``FetchFailed`` if it leads outside the destination.
     """
     target = destination / safe_name(name)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def place(source: Path, destination: Path, name: str, *, link: bool) -> None:
 
 
 def safe_name(name: str) -> PurePosixPath:
-    """A relative path that stays inside; raises ``FetchFailed`` for any other."""
+    """Return a relative path that stays inside; raise ``FetchFailed`` for any other."""
     path = PurePosixPath(name)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
         raise FetchFailed(f"the source has a file with an unusable name: {name!r}")
@@ -63,7 +63,7 @@ def safe_name(name: str) -> PurePosixPath:
 
 
 def seal(folder: Path) -> tuple[int, int]:
-    """Write-protect all folders; returns how many files there are and their bytes."""
+    """Write-protect all folders; return the number of files and their total bytes."""
     count, size_bytes = 0, 0
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
@@ -74,7 +74,7 @@ def seal(folder: Path) -> tuple[int, int]:
 
 
 def fetch_files(order: FetchOrder, progress: Progress) -> None:
-    """Copy a folder's files, or one file; raises ``FetchFailed`` if there is no such thing."""
+    """Copy the files of a folder, or a single file; raise ``FetchFailed`` if it does not exist."""
     source = Path(unquote(order.location))
     if not source.is_absolute():
         raise FetchFailed("a file:// source needs an absolute path, as in file:///home/me/model")
@@ -92,7 +92,7 @@ def fetch_files(order: FetchOrder, progress: Progress) -> None:
 
 
 def _below(folder: Path) -> list[Path]:
-    """Every file; links to files count as what they lead to, links to folders are left alone."""
+    """Return every file below the folder; follow links to files but not to folders."""
     return [
         Path(parent) / name
         for parent, _, names in os.walk(folder)
@@ -107,7 +107,7 @@ MAXIMUM_NAME_PARTS = 2
 
 
 def fetch_from_hub(order: FetchOrder, progress: Progress) -> None:
-    """Fetch a repository at its revision into the mirror, and hand out what the patterns let through."""
+    """Fetch a repository at its revision into the mirror and place the files that match the patterns."""
     try:
         library: Any = importlib.import_module(HUB_LIBRARY)
     except ImportError as error:
@@ -126,7 +126,7 @@ def fetch_from_hub(order: FetchOrder, progress: Progress) -> None:
             revision=order.revision,
             allow_patterns=list(order.allow) or None,
             ignore_patterns=list(order.ignore) or None,
-            token=order.secret if order.secret is not None else False,  # never the user's own login
+            token=order.secret if order.secret is not None else False,  # never use the user's own login
             cache_dir=Path(order.mirror) / "hub",
         )
     )
@@ -150,7 +150,7 @@ _AWS_FIELDS = ("access_key_id", "secret_access_key", "session_token", "region")
 
 
 def object_library() -> Any:
-    """The library for object stores; raises ``FetchFailed`` if it is not installed."""
+    """Return the object store library; raise ``FetchFailed`` if it is not installed."""
     try:
         return importlib.import_module(STORE_LIBRARY)
     except ImportError as error:
@@ -160,7 +160,6 @@ def object_library() -> Any:
 
 
 def open_bucket(order: FetchOrder) -> tuple[Any, str]:
-    """The bucket that an order names, and the path inside of it."""
     bucket, _, path = order.location.partition("/")
     store_module: Any = importlib.import_module(f"{object_library().__name__}.store")
     if order.scheme == "gs":
@@ -227,7 +226,7 @@ def _secret_object(order: FetchOrder) -> Mapping[str, Any]:
 
 
 def _region_of(bucket: str, endpoint: str | None) -> str:
-    """Where a bucket of AWS lies; it says so even to strangers. Elsewhere the region is a formality."""
+    """Return the region of an AWS bucket, which AWS reveals to anyone; elsewhere any region works."""
     if endpoint is not None:
         return os.environ.get("AWS_REGION") or DEFAULT_REGION
     request = urllib.request.Request(f"https://s3.amazonaws.com/{bucket}", method="HEAD")
@@ -242,15 +241,15 @@ def _region_of(bucket: str, endpoint: str | None) -> str:
 
 
 PIECE_BYTES = 32 * 1024 * 1024
-"""Fetched by one request, so that no request takes long and a cut one costs little."""
+"""Bytes per request: short enough that no request takes long and an interrupted one costs little."""
 DOWNLOADS_AT_ONCE = 4
 
 Meta = Mapping[str, Any]
-"""What a store says of an object: path, size, e_tag, last_modified."""
+"""Metadata of an object in a store: path, size, e_tag, last_modified."""
 
 
 def fetch_objects(order: FetchOrder, progress: Progress) -> None:
-    """Fetch what lies below the source's path, or the one object that it names."""
+    """Fetch all objects below the source's path, or the single object that it names."""
     library = object_library()
     store, prefix = open_bucket(order)
     found = _listed(library, store, prefix.strip("/"))
@@ -276,7 +275,7 @@ def fetch_objects(order: FetchOrder, progress: Progress) -> None:
 
 
 def _listed(library: Any, store: Any, prefix: str) -> dict[str, Meta]:
-    """Objects by their path below the prefix; empty ones that stand for a folder are left out."""
+    """Return objects by their path below the prefix, without empty ones that stand for folders."""
     found: dict[str, Meta] = {}
     for batch in library.list(store, prefix=prefix or None):
         for meta in batch:
@@ -305,7 +304,7 @@ def _modified_s(meta: Meta) -> float:
 
 
 def _is_intact(kept: Path, meta: Meta) -> bool:
-    """Whether the file is whole and nobody wrote to it: it bears the object's own time."""
+    """Return True if the file is complete and unmodified: it has the object's own modification time."""
     try:
         status = kept.stat()
     except FileNotFoundError:
@@ -337,7 +336,7 @@ MAXIMUM_REASON_CHARACTERS = 600
 
 
 def main() -> int:
-    """Fetch; 1 if that failed, with the reason as the last line."""
+    """Fetch the weights; return 1 on failure, with the reason as the last line of output."""
     order = FetchOrder.from_json(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_asker, daemon=True).start()
     try:

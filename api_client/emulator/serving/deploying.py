@@ -1,4 +1,4 @@
-"""The rank a server must be started with to load adapters."""
+"""The LoRA rank that a server needs to load given adapters."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from api_client.emulator.store.deployments import DeploymentPlan, StoredDeployme
 from api_client.models import Checkpoint, InstanceType, TrainingJob
 
 SERVED_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""What vLLM takes as max_lora_rank (API facts, 7)."""
+"""Values that vLLM accepts for max_lora_rank (API facts, 7)."""
 
 UNSAID_RANK = 16
-"""The rank of an adapter whose configuration says none."""
+"""Rank of an adapter whose configuration does not specify it."""
 
 
 def adapter_rank(configuration: Any) -> int:
-    """``r`` of an adapter_config.json, or what is assumed where it is missing or no number."""
+    """Return ``r`` from an adapter_config.json, or the default if it is missing or invalid."""
     rank = configuration.get("r") if isinstance(configuration, dict) else None
     if isinstance(rank, int) and not isinstance(rank, bool) and rank > 0:
         return rank
@@ -35,7 +35,7 @@ def adapter_rank(configuration: Any) -> int:
 
 
 def served_rank(adapter_ranks: Iterable[int]) -> int:
-    """The smallest rank that holds all of them; raises an ``ApiFault`` if there is none."""
+    """Return the smallest supported rank for all adapters; raise an ``ApiFault`` if there is none."""
     largest = max(adapter_ranks)
     for rank in SERVED_RANKS:
         if rank >= largest:
@@ -48,7 +48,7 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def _storable(text: str) -> str:
-    """JSON can carry halves of characters, which no file or database takes."""
+    """Reject lone surrogates, which JSON can contain but no file or database can store."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -75,7 +75,7 @@ class _Metadata(_Part):
 
 
 class CheckpointPlace(_Part):
-    """A checkpoint by its job and its name."""
+    """A checkpoint, identified by job id and name."""
 
     training_job_id: _Text
     checkpoint_name: _Text
@@ -91,7 +91,10 @@ class _WeightsSource(_Part):
 
 
 class EnvironmentVariable(_Part):
-    """A variable of the server: ``value`` is its value or, for a reference, the name of a secret."""
+    """An environment variable of the server.
+
+    ``value`` is its value or, if it is a secret reference, the name of a secret.
+    """
 
     name: _Text
     value: _Text
@@ -111,7 +114,7 @@ class _InferenceStack(_Part):
 
 
 class TemplateRequest(_Part):
-    """A checked request."""
+    """A validated request."""
 
     metadata: _Metadata
     weights_sources: list[_WeightsSource] = Field(min_length=1)
@@ -121,22 +124,19 @@ class TemplateRequest(_Part):
 
     @property
     def model_name(self) -> str:
-        """What the model will be called."""
         return self.metadata.oracle_name
 
     @property
     def places(self) -> list[CheckpointPlace]:
-        """The checkpoints to serve."""
         return [source.b10_training_checkpoint_weights_source.checkpoint for source in self.weights_sources]
 
     @property
     def environment(self) -> list[EnvironmentVariable]:
-        """The server's environment."""
         return self.inference_stack.environment_variables
 
 
 def check_template_request(fields: Any) -> TemplateRequest:
-    """The request, checked; raises an ``ApiFault`` that names the first wrong field."""
+    """Validate the request; raise an ``ApiFault`` that names the first invalid field."""
     _refuse_loops(fields)
     try:
         return TemplateRequest.model_validate(fields)
@@ -164,12 +164,15 @@ SYNCING = "SYNCING"
 
 _WEIGHT_SUFFIXES = (".safetensors", ".gguf")
 _TORCH_WEIGHTS = ("pytorch_model", "adapter_model", "consolidated")
-"""What PyTorch files that hold whole weights are called; others are states and shards of trainers."""
+"""Names of PyTorch files with whole weights; others are trainer states and shards."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenCheckpoint:
-    """One of them. ``rank`` is the adapter's; ``weight_bytes`` None means that no file of it is known."""
+    """A checkpoint to deploy. ``rank`` is the adapter's rank.
+
+    A ``weight_bytes`` of None means that none of its files is known.
+    """
 
     job: TrainingJob
     name: str
@@ -180,7 +183,7 @@ class ChosenCheckpoint:
 
 
 def choose(platform: Platform, places: Sequence[CheckpointPlace]) -> tuple[ChosenCheckpoint, ...]:
-    """Look the checkpoints up; raises an ``ApiFault`` for what is not there or cannot be served together."""
+    """Look up checkpoints; raise an ``ApiFault`` if one is missing or they cannot be served together."""
     chosen = tuple(_look_up(platform, place) for place in places)
     if len(chosen) > 1:
         alone = next((each for each in chosen if each.kind != LORA), None)
@@ -227,7 +230,10 @@ def _chosen(job: TrainingJob, checkpoint: Checkpoint, files: Sequence[StoredFile
 
 
 def _weight_bytes(checkpoint: str, files: Sequence[StoredFile]) -> int | None:
-    """How much of it a server loads: whole weights, in its own folder, of the first node (API facts, 5)."""
+    """Return the bytes that a server loads, None if no file is known.
+
+    It loads whole weights, directly in the checkpoint's folder, from the first node (API facts, 5).
+    """
     folder = PurePosixPath(checkpoint)
     own = [
         (PurePosixPath(file.relative_name), file)
@@ -248,14 +254,14 @@ def _is_weights(name: str) -> bool:
 
 
 USABLE_MEMORY = 0.9
-"""vLLM's own default for gpu_memory_utilization."""
+"""vLLM's default for gpu_memory_utilization."""
 
 BYTES_PER_MIB = 1024 * 1024
 BYTES_PER_GIB = 1024**3
 
 
 def obstacle(machine: InstanceType, checkpoints: Sequence[ChosenCheckpoint]) -> str | None:
-    """The error the server would end with, or None if nothing is in its way."""
+    """Return the error with which the server would exit, or None if it would start."""
     if machine.gpu_count == 0:
         return f"RuntimeError: Failed to infer device type: {machine.name} has no GPU"
     for checkpoint in checkpoints:
@@ -280,7 +286,7 @@ HEALTH_PATH = "/health"
 ENDPOINTS = {"whisper": "/v1/audio/transcriptions"}
 CHAT_ENDPOINT = "/v1/chat/completions"
 DOWNLOAD_FOLDER = "/tmp/training_checkpoints"
-"""Where checkpoints appear in the server's container, each below its job's id (API facts, 7)."""
+"""Folder of the checkpoints in the server's container, with a subfolder per job id (API facts, 7)."""
 
 SECRETS_FOLDER = "/secrets"
 FIRST_NODE = "rank-0"
@@ -295,7 +301,7 @@ def render(
     checkpoints: Sequence[ChosenCheckpoint],
     environment: Sequence[EnvironmentVariable],
 ) -> dict[str, Any]:
-    """The configuration as config.yaml would hold it. Secrets appear by name alone."""
+    """Render the content of config.yaml. Secrets appear only by name."""
     secrets = [variable for variable in environment if variable.is_secret_reference]
     return {
         "model_name": model_name,
@@ -330,7 +336,7 @@ def render(
 def start_command(
     machine: InstanceType, checkpoints: Sequence[ChosenCheckpoint], secrets: Sequence[EnvironmentVariable]
 ) -> str:
-    """What the container runs: secrets come from their files, then vLLM takes over."""
+    """Return the container's command: export secrets from their files, then run vLLM."""
     words = ["exec", "vllm", "serve", *_weights_arguments(checkpoints)]
     words += ["--port", str(SERVER_PORT), "--dtype", "bfloat16"]
     words += ["--tensor-parallel-size", str(max(1, machine.gpu_count))]
@@ -367,7 +373,7 @@ def _resources(machine: InstanceType) -> dict[str, Any]:
         "use_gpu": machine.gpu_count > 0,
     }
     if machine.gpu_type:
-        # The accelerator's name in a configuration has no dash (API facts, 3.2).
+        # Accelerator names in a configuration have no dash (API facts, 3.2).
         resources["accelerator"] = f"{machine.gpu_type.replace('-', '_')}:{machine.gpu_count}"
     return resources
 
@@ -380,14 +386,14 @@ def _example(checkpoint: ChosenCheckpoint) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TemplateAnswer:
-    """The rendered configuration as JSON text, and the deployment unless it was a dry run."""
+    """The rendered configuration as JSON text, and the deployment (None for a dry run)."""
 
     truss_config: str
     deployment: StoredDeployment | None
 
 
 def deploy(platform: Platform, fields: Any) -> TemplateAnswer:
-    """Do what the mutation's ``request`` asks. Raises an ``ApiFault``, and then nothing was made.
+    """Execute the mutation's ``request``; if this raises an ``ApiFault``, nothing was created.
 
     The model belongs to the team of the first checkpoint's project.
     """

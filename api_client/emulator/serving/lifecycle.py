@@ -1,4 +1,4 @@
-"""Where a deployment stands: a function of when it was made, so that a restart changes nothing."""
+"""Status of a deployment, computed from its creation time, so that a restart changes nothing."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Status = Literal["BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE", "DEPLOY_FAI
 DEPLOYING_AFTER_S = 4.0
 LOADING_AFTER_S = 8.0
 FAILED_AFTER_S = 12.0
-"""When a server that cannot start gives up."""
+"""Time after which a server that cannot start gives up."""
 ACTIVE_AFTER_S = 15.0
 
 
 def age_s(deployment: StoredDeployment, now: datetime) -> float:
-    """How long ago it was made; never negative, even if the machine's clock was set back."""
+    """Return the age in seconds; never negative, even if the machine's clock was set back."""
     return max(0.0, (now - deployment.created_at).total_seconds())
 
 
 def status_at(deployment: StoredDeployment, now: datetime) -> Status:
-    """Its status at that moment, one of the documented ones (API facts, 2.3)."""
+    """Return the status at that moment, a documented value (API facts, 2.3)."""
     age = age_s(deployment, now)
     if age < DEPLOYING_AFTER_S:
         return "BUILDING"
@@ -49,7 +49,6 @@ TARGET_UTILIZATION_PERCENTAGE = 70
 
 
 def model_fields(platform: Platform, model: StoredModel) -> dict[str, Any]:
-    """A model."""
     deployments = platform.stores.deployments.of(model.id)
     production = next((each for each in deployments if each.is_production), None)
     team = platform.stores.teams.get(model.team_id)
@@ -66,7 +65,6 @@ def model_fields(platform: Platform, model: StoredModel) -> dict[str, Any]:
 
 
 def deployment_fields(deployment: StoredDeployment, now: datetime) -> dict[str, Any]:
-    """A deployment as it stands at that moment."""
     status = status_at(deployment, now)
     is_active = status == "ACTIVE"
     return {
@@ -89,7 +87,7 @@ def deployment_fields(deployment: StoredDeployment, now: datetime) -> dict[str, 
 def _machine_name(deployment: StoredDeployment) -> str:
     try:
         return instance(deployment.plan.instance_type_id).name
-    except LookupError:  # deployed by another version, which offered other machines
+    except LookupError:  # deployed by another version with other instance types
         return deployment.plan.instance_type_id
 
 
@@ -107,18 +105,18 @@ def _autoscaling() -> dict[str, Any]:
 NS_PER_S = 1_000_000_000
 NS_PER_US = 1_000
 REPLICA_LENGTH = 5
-"""Replicas of deployments are named by a short id (API facts, 6)."""
+"""A deployment's replica is named by a short id of this length (API facts, 6)."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BETWEEN_LINES_S = 0.6
 _WARNINGS_AFTER_S = 7.0
 _DECIDED_AFTER_S = 11.0
-"""From here on the log tells whether the server starts."""
+"""After this time the log shows whether the server starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """``after_s`` counts from the deployment's making."""
+    """A line at ``after_s`` seconds after the deployment was created."""
 
     after_s: float
     message: str
@@ -127,7 +125,7 @@ class _Line:
 
 
 def log_lines(deployment: StoredDeployment, *, until_ns: int) -> list[LogRecord]:
-    """Every line up to and including that moment of epoch nanoseconds, oldest first."""
+    """Return all lines up to and including ``until_ns`` (epoch nanoseconds), oldest first."""
     born_ns = (deployment.created_at - _EPOCH) // timedelta(microseconds=1) * NS_PER_US
     replica = replica_of(deployment)
     records = []
@@ -147,7 +145,6 @@ def log_lines(deployment: StoredDeployment, *, until_ns: int) -> list[LogRecord]
 
 
 def replica_of(deployment: StoredDeployment) -> str:
-    """The short id of its one replica."""
     return hashlib.sha256(deployment.id.encode()).hexdigest()[:REPLICA_LENGTH]
 
 
@@ -171,7 +168,7 @@ def _lines(deployment: StoredDeployment) -> Iterator[_Line]:
 def _spread(
     begin_s: float, end_s: float, messages: list[str], *, level: str = "INFO", on_replica: bool = True
 ) -> Iterator[_Line]:
-    """One after the other from ``begin_s`` on, the last one before ``end_s``."""
+    """Yield the messages in order, spread from ``begin_s`` on, the last one before ``end_s``."""
     apart_s = min(_BETWEEN_LINES_S, (end_s - begin_s) / (len(messages) + 1))
     for number, message in enumerate(messages):
         yield _Line(begin_s + number * apart_s, message, level, on_replica)

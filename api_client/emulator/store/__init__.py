@@ -1,1 +1,1 @@
-"""The emulator's memory: SQLite tables, a module each."""
+"""The emulator's storage: SQLite tables, one module for each."""

@@ -1,7 +1,7 @@
-"""Secrets of the teams. Their values go to the jobs that name them and are never answered.
+"""Secrets of the teams. Values are given only to jobs that name them, never returned by the API.
 
-The database knows the names alone. Each value lies in a file of its own that only its owner may read, so
-that a copy or a dump of the database gives nothing away.
+The database holds only the names. Each value is in a separate file that only its owner may read, so that
+a copy or a dump of the database reveals nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SecretStore:
         database.create(SECRETS_SCHEMA)
 
     def names(self, team: Team) -> list[Secret]:
-        """The team's secrets by name, without values."""
+        """Return the team's secrets, sorted by name, without values."""
         rows = self._database.rows(
             "SELECT id, name, created_at FROM secret_names WHERE team_id = ? ORDER BY name", (team.id,)
         )
@@ -45,7 +45,7 @@ class SecretStore:
         ]
 
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
-        """Set a secret's value, making the secret if need be."""
+        """Set a secret's value, creating the secret if necessary."""
         write_private(self._path(team.id, name), value.encode(errors="surrogatepass"))
         self._database.write(
             "INSERT INTO secret_names (id, team_id, name, created_at) VALUES (?, ?, ?, ?)"
@@ -55,21 +55,21 @@ class SecretStore:
         return next(secret for secret in self.names(team) if secret.name == name)
 
     def delete(self, team: Team, name: str) -> bool:
-        """Forget a secret; false if there was none."""
+        """Delete a secret; return False if it did not exist."""
         existed = any(secret.name == name for secret in self.names(team))
         self._database.write("DELETE FROM secret_names WHERE team_id = ? AND name = ?", (team.id, name))
         self._path(team.id, name).unlink(missing_ok=True)
         return existed
 
     def value(self, team_id: str, name: str) -> str | None:
-        """A secret's value for a job of that team (API facts, 2.3); None if the team has none of the name."""
+        """Return a secret's value for a team's job (API facts, 2.3), or None if the team does not have it."""
         try:
             return self._path(team_id, name).read_bytes().decode(errors="surrogatepass")
         except FileNotFoundError:
             return None
 
     def _path(self, team_id: str, name: str) -> Path:
-        """Names may hold anything, so the file is called by their hash."""
+        """Return the secret's file, named by a hash because secret names may contain anything."""
         subject = f"{team_id}\0{name}".encode(errors="surrogatepass")
         return self._folder / hashlib.sha256(subject).hexdigest()
 
@@ -86,14 +86,14 @@ CREATE TABLE IF NOT EXISTS team_gpu_limits (
 
 
 class TeamStore:
-    """Teams by id and name; the first one made is the default team."""
+    """Teams by id and name; the first one created is the default team."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create(TEAMS_SCHEMA)
 
     def ensure(self, name: str, now: datetime) -> Team:
-        """The team of that name, made if need be."""
+        """Return the team of that name, creating it if necessary."""
         found = self.named(name)
         if found is not None:
             return found
@@ -107,7 +107,7 @@ class TeamStore:
         return made
 
     def all(self) -> list[Team]:
-        """Every team, the default one first."""
+        """Return all teams, the default team first."""
         rows = self._database.rows("SELECT * FROM teams ORDER BY is_default DESC, name")
         return [
             Team(
@@ -120,19 +120,16 @@ class TeamStore:
         ]
 
     def named(self, name: str) -> Team | None:
-        """The team of that name, if there is one."""
         return next((team for team in self.all() if team.name == name), None)
 
     def get(self, team_id: str) -> Team | None:
-        """The team of that id, if there is one."""
         return next((team for team in self.all() if team.id == team_id), None)
 
     def default(self) -> Team:
-        """The team that is meant when none is named."""
+        """Return the team used when none is named."""
         return self.all()[0]
 
     def set_gpu_limit(self, team_id: str, gpu_type: str, max_gpus: int, now: datetime) -> None:
-        """Set how many GPUs of a type a team may use at once."""
         self._database.write(
             "INSERT OR REPLACE INTO team_gpu_limits (team_id, gpu_type, max_gpus, modified_at)"
             " VALUES (?, ?, ?, ?)",
@@ -140,7 +137,7 @@ class TeamStore:
         )
 
     def gpu_limits(self) -> dict[tuple[str, str], tuple[int, datetime]]:
-        """Limits that were set: (team id, GPU type) → (most GPUs at once, when it was set)."""
+        """Return the limits that were set: (team id, GPU type) → (maximum GPUs, when it was set)."""
         rows = self._database.rows("SELECT * FROM team_gpu_limits")
         return {
             (row["team_id"], row["gpu_type"]): (row["max_gpus"], moment(row["modified_at"])) for row in rows
@@ -180,7 +177,6 @@ class SessionStore:
         auth_provider: str,
         now: datetime,
     ) -> None:
-        """Make a session for each node of a new job."""
         expires_at = iso(now + timedelta(minutes=timeout_minutes))
         shared = (trigger, timeout_minutes, session_provider, auth_provider)
         self._database.write_many(
@@ -194,7 +190,7 @@ class SessionStore:
         )
 
     def copy(self, job_id: str, new_job_id: str, now: datetime) -> None:
-        """Give a recreated job sessions like those of the first one."""
+        """Create sessions for a recreated job with the settings of the original ones."""
         rows = self._database.rows("SELECT * FROM interactive_sessions WHERE job_id = ?", (job_id,))
         if rows:
             self.open(
@@ -208,7 +204,6 @@ class SessionStore:
             )
 
     def of(self, job_id: str) -> list[InteractiveSession]:
-        """The job's sessions, by node."""
         rows = self._database.rows(
             "SELECT * FROM interactive_sessions WHERE job_id = ? ORDER BY node_rank", (job_id,)
         )
@@ -217,7 +212,6 @@ class SessionStore:
     def change(
         self, session_id: str, *, trigger: str, timeout_minutes: int, expires_at: datetime
     ) -> InteractiveSession:
-        """Set what may change of a session."""
         self._database.write(
             "UPDATE interactive_sessions SET trigger = ?, timeout_minutes = ?, expires_at = ? WHERE id = ?",
             (trigger, timeout_minutes, iso(expires_at), session_id),
@@ -227,7 +221,6 @@ class SessionStore:
         return _session(row)
 
     def forget(self, job_id: str) -> None:
-        """A deleted job has no sessions."""
         self._database.write("DELETE FROM interactive_sessions WHERE job_id = ?", (job_id,))
 
 

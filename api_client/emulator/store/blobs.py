@@ -1,4 +1,4 @@
-"""Which uploaded archives belong to which job."""
+"""Table of the archives uploaded for each job."""
 
 from __future__ import annotations
 
@@ -23,50 +23,49 @@ CREATE TABLE IF NOT EXISTS job_artifacts (
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """Where an uploaded object lies."""
+    """Bucket and key of an uploaded object."""
 
     bucket: str
     key: str
 
 
 class ArtifactStore:
-    """Archives by job."""
+    """The table of archives by job."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create(SCHEMA)
 
     def set(self, job_id: str, names: Sequence[ObjectName]) -> None:
-        """Note a new job's archives."""
         self._database.write_many(
             "INSERT INTO job_artifacts (job_id, position, bucket, key) VALUES (?, ?, ?, ?)",
             [(job_id, position, name.bucket, name.key) for position, name in enumerate(names)],
         )
 
     def of(self, job_id: str) -> list[ObjectName]:
-        """A job's archives, in the order they were named."""
+        """Return a job's archives in the order in which they were listed."""
         rows = self._database.rows(
             "SELECT bucket, key FROM job_artifacts WHERE job_id = ? ORDER BY position", (job_id,)
         )
         return [ObjectName(row["bucket"], row["key"]) for row in rows]
 
     def forget(self, job_id: str) -> None:
-        """A deleted job has none; the objects stay, as other jobs may use them."""
+        """Remove a deleted job's archives; the objects stay because other jobs may use them."""
         self._database.write("DELETE FROM job_artifacts WHERE job_id = ?", (job_id,))
 
 
 BUCKET = "bt-emulator"
-"""The one bucket of the emulator."""
+"""The emulator's only bucket."""
 
 MAXIMUM_OBJECT_BYTES = 5 * 1024**3
-"""The platform's cap on an archive (API facts, 3.5)."""
+"""The platform's size limit for an archive (API facts, 3.5)."""
 
 _UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 MAXIMUM_PARTS = 10_000
 
 
 class BlobStore:
-    """Objects by bucket and key, and multipart uploads in the making."""
+    """Objects by bucket and key, and unfinished multipart uploads."""
 
     def __init__(self, folder: Path) -> None:
         self._objects = folder / "objects"
@@ -75,27 +74,28 @@ class BlobStore:
         make_private_folder(self._uploads)
 
     def path(self, bucket: str, key: str) -> Path | None:
-        """Where the object lies, or None if there is no such object."""
+        """Return the object's file, or None if it does not exist."""
         path = self._object_path(bucket, key)
         return path if path.is_file() else None
 
     def receive(self, bucket: str, key: str) -> IncomingObject:
-        """Begin to write an object."""
         return IncomingObject(self._object_path(bucket, key))
 
     def start_upload(self) -> str:
-        """Begin a multipart upload; its id."""
         upload_id = secrets.token_hex(16)
         make_private_folder(self._uploads / upload_id)
         return upload_id
 
     def receive_part(self, upload_id: str, number: int) -> IncomingObject | None:
-        """Begin to write a part, or None if there is no such upload."""
+        """Start writing a part; return None if the upload does not exist."""
         folder = self._upload_folder(upload_id)
         return None if folder is None else IncomingObject(folder / str(number))
 
     def complete_upload(self, upload_id: str, numbers: Sequence[int], bucket: str, key: str) -> str | None:
-        """Join the parts into the object; its entity tag, or None if the upload or a part is missing."""
+        """Join the parts into the object; return its entity tag.
+
+        Returns None if the upload or a part is missing.
+        """
         folder = self._upload_folder(upload_id)
         if folder is None or not all((folder / str(number)).is_file() for number in numbers):
             return None
@@ -109,7 +109,7 @@ class BlobStore:
         return f"{incoming.md5}-{len(numbers)}"
 
     def abort_upload(self, upload_id: str) -> bool:
-        """Forget an upload; false if there is none."""
+        """Delete an upload; return False if it does not exist."""
         folder = self._upload_folder(upload_id)
         if folder is None:
             return False
@@ -128,11 +128,11 @@ class BlobStore:
 
 
 class ObjectTooLarge(Exception):
-    """More bytes than an object may have."""
+    """The object exceeds the size limit."""
 
 
 class IncomingObject:
-    """A file being written: in place, whole, once kept; gone otherwise."""
+    """A file being written. ``keep`` puts it in place; without it, nothing remains."""
 
     def __init__(self, target: Path) -> None:
         self._file = AtomicFile(target, mode=PRIVATE_FILE_MODE, replace=True)
@@ -147,11 +147,11 @@ class IncomingObject:
 
     @property
     def md5(self) -> str:
-        """MD5 of what was written, in hex: the entity tag that S3 gives."""
+        """MD5 of the data so far in hex, the entity tag that S3 uses."""
         return self._hash.hexdigest()
 
     def write(self, chunk: bytes) -> None:
-        """Append bytes; raises ``ObjectTooLarge`` over the cap."""
+        """Append bytes; raise ``ObjectTooLarge`` above the size limit."""
         self.size_bytes += len(chunk)
         if self.size_bytes > MAXIMUM_OBJECT_BYTES:
             raise ObjectTooLarge(f"over {MAXIMUM_OBJECT_BYTES} bytes")
@@ -159,5 +159,4 @@ class IncomingObject:
         self._file.file.write(chunk)
 
     def keep(self) -> None:
-        """It is complete: put it in place."""
         self._file.commit()

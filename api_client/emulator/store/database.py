@@ -1,4 +1,4 @@
-"""The one SQLite connection of an emulator, usable from any thread."""
+"""The emulator's SQLite connection, usable from any thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Database:
-    """A SQLite file behind a lock: routes run in threads, the runner on the event loop."""
+    """A SQLite file behind a lock, because routes run in threads and the runner on the event loop."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,34 +23,32 @@ class Database:
         self._connection.execute("PRAGMA foreign_keys=ON")
 
     def create(self, schema: str) -> None:
-        """Create tables and indexes; every statement says IF NOT EXISTS."""
+        """Create tables and indexes; every statement must use IF NOT EXISTS."""
         with self._lock:
             self._connection.executescript(schema)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """All rows of a query."""
         with self._lock:
             return self._connection.execute(sql, parameters).fetchall()
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Row | None:
-        """The first row of a query."""
         with self._lock:
             found = self._connection.execute(sql, parameters).fetchone()
             return found if isinstance(found, sqlite3.Row) else None
 
     def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        """One statement that changes something, committed at once."""
+        """Execute a single statement and commit it."""
         with self._lock:
             self._connection.execute(sql, parameters)
 
     def write_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
-        """One statement for many rows, in one transaction."""
+        """Execute a statement for many rows in one transaction."""
         with self.transaction():
             self._connection.executemany(sql, parameters)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything inside happens, or nothing."""
+        """Commit everything inside the ``with`` block, or roll back on an error."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -61,6 +59,5 @@ class Database:
             self._connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._connection.close()

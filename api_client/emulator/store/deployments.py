@@ -1,7 +1,7 @@
 """Served models and their deployments.
 
-A deployment is stored as it was decided: its configuration and whether it will fail. Where it stands at a
-moment follows from when it was made, so it goes on by the clock while no emulator runs.
+A deployment is stored as decided: its configuration and whether it will fail. Its status follows from its
+creation time, so it changes with the clock even while no emulator is running.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class StoredModel:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPlan:
-    """What is decided when a deployment is asked for.
+    """The decisions made when a deployment is requested.
 
-    ``truss_config`` is the rendered configuration as JSON text; ``served_names`` are what requests call the
-    model; ``warnings`` go to the log; ``failure`` is why it will not start, None if it will.
+    ``truss_config`` is the rendered configuration as JSON text. ``served_names`` are the model names that
+    requests use. ``warnings`` go to the log. ``failure`` is the reason why it will not start, None if it
+    will.
     """
 
     instance_type_id: str
@@ -56,7 +57,7 @@ class DeploymentPlan:
 
 @dataclass(frozen=True, slots=True)
 class StoredDeployment:
-    """A deployment of a model; the first one a model has is its production deployment."""
+    """A deployment of a model. A model's first deployment is its production deployment."""
 
     id: str
     model_id: str
@@ -67,19 +68,18 @@ class StoredDeployment:
 
     @property
     def name(self) -> str:
-        """What people call it."""
         return f"deployment-{self.number}"
 
 
 class DeploymentStore:
-    """Models by id, and by name within a team; deployments by model."""
+    """Models by id, or by name within a team; deployments by model."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create(SCHEMA)
 
     def add(self, model_name: str, team_id: str, plan: DeploymentPlan, now: datetime) -> StoredDeployment:
-        """A new deployment of the team's model of that name, which is made if need be."""
+        """Add a deployment to the team's model of that name, creating the model if necessary."""
         with self._database.transaction():
             model = self._upsert_model(model_name, team_id, now)
             deployment = StoredDeployment(
@@ -98,35 +98,30 @@ class DeploymentStore:
         return deployment
 
     def models(self) -> list[StoredModel]:
-        """Every model, newest first."""
         rows = self._database.rows("SELECT * FROM served_models ORDER BY created_at DESC, id")
         return [_model(row) for row in rows]
 
     def model(self, model_id: str) -> StoredModel | None:
-        """The model of that id, if there is one."""
         row = self._database.row("SELECT * FROM served_models WHERE id = ?", (model_id,))
         return None if row is None else _model(row)
 
     def of(self, model_id: str) -> list[StoredDeployment]:
-        """The model's deployments, newest first."""
         rows = self._database.rows(
             "SELECT * FROM served_deployments WHERE model_id = ? ORDER BY number DESC", (model_id,)
         )
         return [_deployment(row) for row in rows]
 
     def get(self, model_id: str, deployment_id: str) -> StoredDeployment | None:
-        """One deployment of a model, if there is one of that id."""
         row = self._database.row(
             "SELECT * FROM served_deployments WHERE model_id = ? AND id = ?", (model_id, deployment_id)
         )
         return None if row is None else _deployment(row)
 
     def delete_model(self, model_id: str) -> None:
-        """Forget a model and its deployments."""
+        """Delete a model and its deployments."""
         self._database.write("DELETE FROM served_models WHERE id = ?", (model_id,))
 
     def delete(self, deployment_id: str) -> None:
-        """Forget a deployment; its model stays."""
         self._database.write("DELETE FROM served_deployments WHERE id = ?", (deployment_id,))
 
     def _upsert_model(self, name: str, team_id: str, now: datetime) -> sqlite3.Row:

@@ -29,7 +29,7 @@ _SQLITE_INTEGER_LIMIT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class StoredLine:
-    """One line of one node; ``timestamp_ns`` counts from the epoch."""
+    """A line of a node's log; ``timestamp_ns`` counts from the epoch."""
 
     job_id: str
     timestamp_ns: int
@@ -39,26 +39,24 @@ class StoredLine:
 
 
 def replica_name(node_rank: int) -> str:
-    """What logs and metrics call a node."""
     return f"node-{node_rank}"
 
 
 class LogStore:
-    """The table of log lines; lines of one job come in the order of their stamps."""
+    """The table of log lines; a job's lines are ordered by timestamp."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create(_LOGS_SCHEMA)
 
     def append(self, lines: Iterable[StoredLine]) -> None:
-        """Add lines, all or none."""
+        """Add all lines in one transaction."""
         self._database.write_many(
             "INSERT INTO local_logs (job_id, timestamp_ns, node_rank, level, message) VALUES (?, ?, ?, ?, ?)",
             [(line.job_id, line.timestamp_ns, line.node_rank, line.level, line.message) for line in lines],
         )
 
     def read(self, job_id: str, wanted: LogQuery) -> list[LogRecord]:
-        """The lines that are wanted."""
         order = "ASC" if wanted.direction == "asc" else "DESC"
         levels: Sequence[str] = sorted(wanted.levels or ())
         level_filter = f" AND level IN ({', '.join('?' * len(levels))})" if wanted.levels is not None else ""
@@ -80,17 +78,16 @@ class LogStore:
         ]
 
     def last_stamp_ns(self, job_id: str) -> int:
-        """The newest stamp of a job, 0 if it has no lines."""
+        """Return the newest timestamp of a job's lines, 0 if it has none."""
         row = self._database.row("SELECT max(timestamp_ns) FROM local_logs WHERE job_id = ?", (job_id,))
         return int(row[0]) if row is not None and row[0] is not None else 0
 
     def delete(self, job_id: str) -> None:
-        """Forget a job's lines."""
         self._database.write("DELETE FROM local_logs WHERE job_id = ?", (job_id,))
 
 
 def _bounded(number: int) -> int:
-    """A bound that a client may have put anywhere, made to fit SQLite's integers."""
+    """Clamp a client's value to the range of SQLite's integers."""
     return max(-_SQLITE_INTEGER_LIMIT, min(_SQLITE_INTEGER_LIMIT, number))
 
 
@@ -123,7 +120,7 @@ _MS_PER_S = 1000
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """One GPU at one moment: busy fraction 0–1, bytes in use; None for what it does not tell."""
+    """Reading of one GPU: utilization from 0 to 1 and bytes in use; None if the GPU does not report it."""
 
     gpu_rank: int
     utilization: float | None
@@ -132,7 +129,7 @@ class GpuReading:
 
 @dataclass(frozen=True, slots=True)
 class NodeReading:
-    """One node at one moment. ``None`` stands for not measured this time; fractions are 0–1."""
+    """Reading of one node. ``None`` means not measured this time; fractions are from 0 to 1."""
 
     job_id: str
     at_ms: int
@@ -148,7 +145,7 @@ class NodeReading:
 
 @dataclass(frozen=True, slots=True)
 class ReadSeries:
-    """A job's series: by node rank, and the job's cache if it was ever measured."""
+    """A job's series by node rank, and those of its cache if it was ever measured."""
 
     nodes: dict[int, NodeSeries]
     cache: StorageMetrics | None
@@ -162,7 +159,7 @@ class MetricStore:
         database.create(_METRICS_SCHEMA)
 
     def append(self, readings: Iterable[NodeReading]) -> None:
-        """Add readings; one of the same node and moment replaces the earlier one."""
+        """Add readings; a later one for the same node and moment replaces the earlier one."""
         taken = list(readings)
         with self._database.transaction():
             for reading in taken:
@@ -194,10 +191,10 @@ class MetricStore:
                     )
 
     def read(self, job_id: str, *, start_s: float, end_s: float, step_s: int) -> ReadSeries:
-        """Means over steps of ``step_s`` seconds that begin in ``start_s <= step < end_s``.
+        """Return means per step of ``step_s`` seconds, for steps that begin in ``start_s <= step < end_s``.
 
-        Steps are aligned to the epoch, so that the same step has the same stamp (its beginning)
-        whatever span is asked for.
+        Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in every
+        time range.
         """
         step_ms = max(1, step_s) * _MS_PER_S
         bounds = (job_id, _step_at_or_after(start_s, step_ms), _bounded_metrics(math.ceil(end_s * _MS_PER_S)))
@@ -230,7 +227,7 @@ class MetricStore:
         return ReadSeries(nodes, cache)
 
     def span_s(self, job_id: str) -> tuple[float, float] | None:
-        """Epoch seconds of the first and the last sample, None if there is none."""
+        """Return the epoch seconds of the first and the last sample, None if there is none."""
         row = self._database.row(
             "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?", (job_id,)
         )
@@ -239,12 +236,10 @@ class MetricStore:
         return row[0] / _MS_PER_S, row[1] / _MS_PER_S
 
     def forget_before(self, moment_s: float) -> None:
-        """Drop samples older than that."""
         for table in ("local_samples", "local_gpu_samples"):
             self._database.write(f"DELETE FROM {table} WHERE at_ms < ?", (int(moment_s * _MS_PER_S),))
 
     def delete(self, job_id: str) -> None:
-        """Forget a job's samples."""
         for table in ("local_samples", "local_gpu_samples"):
             self._database.write(f"DELETE FROM {table} WHERE job_id = ?", (job_id,))
 

@@ -34,31 +34,28 @@ class StoredProject:
 
 
 class ProjectStore:
-    """Projects by id, and by name within a team. Deleted ids are remembered, so that none comes back."""
+    """Projects by id, or by name within a team. Deleted ids are kept, so that none is reused."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         database.create(SCHEMA)
 
     def all(self) -> list[StoredProject]:
-        """Every project, oldest first."""
         rows = self._database.rows("SELECT * FROM projects WHERE NOT deleted ORDER BY created_at, id")
         return [_project(row) for row in rows]
 
     def get(self, project_id: str) -> StoredProject | None:
-        """The project of that id, if there is one."""
         row = self._database.row("SELECT * FROM projects WHERE id = ? AND NOT deleted", (project_id,))
         return None if row is None else _project(row)
 
     def named(self, name: str, team_id: str) -> StoredProject | None:
-        """The team's project of that name, if there is one."""
         row = self._database.row(
             "SELECT * FROM projects WHERE name = ? AND team_id = ? AND NOT deleted", (name, team_id)
         )
         return None if row is None else _project(row)
 
     def was_named(self, name: str, team_id: str) -> bool:
-        """Whether the team has or ever had a project of that name."""
+        """Return True if the team has, or ever had, a project of that name."""
         row = self._database.row("SELECT 1 FROM projects WHERE name = ? AND team_id = ?", (name, team_id))
         return row is not None
 
@@ -67,7 +64,6 @@ class ProjectStore:
         self.add_many([project])
 
     def add_many(self, projects: Iterable[StoredProject]) -> None:
-        """Add projects, but for those whose ids are or were in use."""
         self._database.write_many(
             "INSERT OR IGNORE INTO projects (id, name, team_id, created_at, updated_at)"
             " VALUES (?, ?, ?, ?, ?)",
@@ -78,11 +74,10 @@ class ProjectStore:
         )
 
     def touch(self, project_id: str, now: datetime) -> None:
-        """Note that something of the project changed."""
         self._database.write("UPDATE projects SET updated_at = ? WHERE id = ?", (iso(now), project_id))
 
     def delete(self, project_id: str) -> None:
-        """Forget the project; its id stays taken."""
+        """Mark the project as deleted; its id stays taken."""
         self._database.write("UPDATE projects SET deleted = 1 WHERE id = ?", (project_id,))
 
 
@@ -123,7 +118,7 @@ CREATE INDEX IF NOT EXISTS local_jobs_by_project ON local_jobs (project_id);
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as stored: the API's face of it, what was asked for, and when its processes ran."""
+    """A stored job: its API record, its spec, and when its processes ran."""
 
     sequence: int
     job: TrainingJob
@@ -140,7 +135,6 @@ class JobStore:
         database.create(_SCHEMA)
 
     def insert(self, job: TrainingJob, spec: Mapping[str, Any]) -> None:
-        """Add a job."""
         project = job.training_project or ProjectSummary(id=job.training_project_id)
         created = _stamp(job.created_at)
         self._database.write(
@@ -165,28 +159,24 @@ class JobStore:
         )
 
     def exists(self, job_id: str) -> bool:
-        """Whether there is such a job."""
         return self._database.row("SELECT 1 FROM local_jobs WHERE job_id = ?", (job_id,)) is not None
 
     def get(self, job_id: str) -> JobRow:
-        """One job; raises KeyError if there is none."""
         row = self._database.row("SELECT * FROM local_jobs WHERE job_id = ?", (job_id,))
         if row is None:
             raise KeyError(job_id)
         return _job_row(row)
 
     def all(self) -> list[JobRow]:
-        """Every job, oldest first."""
         return [_job_row(row) for row in self._database.rows("SELECT * FROM local_jobs ORDER BY sequence")]
 
     def unfinished(self) -> list[JobRow]:
-        """Jobs that have not ended, oldest first."""
         return [row for row in self.all() if not is_finished(row.job.current_status)]
 
     def set_status(
         self, job_id: str, status: JobStatus, at: datetime, *, error_message: str | None = None
     ) -> None:
-        """Move a job on; the times of its start and end are kept along."""
+        """Set the status; also record when the job started or ended."""
         column = {JobStatus.RUNNING: "started_at"}.get(status, "finished_at" if is_finished(status) else None)
         moment = _stamp(at)
         self._database.write(
@@ -199,7 +189,7 @@ class JobStore:
     def change(
         self, job_id: str, at: datetime, *, priority: int | None = None, availability_model: str | None = None
     ) -> None:
-        """Change what may be changed while a job waits; None leaves a field as it is."""
+        """Change a waiting job; None leaves a field unchanged."""
         self._database.write(
             "UPDATE local_jobs SET priority = coalesce(?, priority),"
             " availability_model = coalesce(?, availability_model), updated_at = ? WHERE job_id = ?",
@@ -207,7 +197,6 @@ class JobStore:
         )
 
     def delete(self, job_ids: Sequence[str]) -> None:
-        """Forget jobs."""
         self._database.write_many(
             "DELETE FROM local_jobs WHERE job_id = ?", [(job_id,) for job_id in job_ids]
         )
@@ -269,14 +258,12 @@ class EventStore:
     def append(
         self, job_id: str, status: str, at: datetime, *, message: str | None, exit_code: int | None
     ) -> None:
-        """Record a change."""
         self._database.write(
             "INSERT INTO local_events (job_id, status, created, message, exit_code) VALUES (?, ?, ?, ?, ?)",
             (job_id, status, at.isoformat(), message, exit_code),
         )
 
     def read(self, job_id: str, job_name: str | None) -> list[QueueEvent]:
-        """A job's changes, oldest first."""
         rows = self._database.rows("SELECT * FROM local_events WHERE job_id = ? ORDER BY sequence", (job_id,))
         return [
             QueueEvent(
@@ -291,5 +278,4 @@ class EventStore:
         ]
 
     def delete(self, job_id: str) -> None:
-        """Forget a job's changes."""
         self._database.write("DELETE FROM local_events WHERE job_id = ?", (job_id,))

@@ -1,4 +1,4 @@
-"""Config files written for the official SDK, loaded without it."""
+"""Load config files written for the official SDK, without needing the SDK."""
 
 from __future__ import annotations
 

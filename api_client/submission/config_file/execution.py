@@ -1,7 +1,7 @@
-"""Running a config file, and putting into words why that failed.
+"""Run a config file, and explain failures.
 
-Standard library only, and no syntax younger than Python 3.8: this file is also read by the interpreters of
-other environments (``in_interpreter.py``).
+Uses only the standard library, and no syntax newer than Python 3.8, because the interpreters of other
+environments also import this file (``in_interpreter.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INTERPRETER_HINT = "if it is installed in another environment, name that enviro
 
 
 class ConfigFailure(Exception):
-    """A config file that gives no config: why, and at which line of it (1 is the first) if known."""
+    """A config file that does not yield a config: the reason and, if known, the line (counted from 1)."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -29,8 +29,8 @@ class ConfigFailure(Exception):
 def execute(path: str) -> ModuleType:
     """Run the file as the official SDK does and return its module (API facts, 3.4).
 
-    The module is named after the file and is not registered; the file's folder is not put on the import
-    path. Raises ConfigFailure, whatever the file does, except for ctrl+c.
+    The module is named after the file but not registered, and the file's folder is not added to the
+    import path. Raises ConfigFailure whatever the file raises, except for KeyboardInterrupt.
     """
     file = Path(path).absolute()
     if not file.is_file():
@@ -45,13 +45,16 @@ def execute(path: str) -> ModuleType:
         exec(compile(file.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # the file may raise anything, SystemExit included
+    except BaseException as error:  # the file may raise anything, including SystemExit
         raise describe(error, path) from error
     return module
 
 
 def only_one(module: ModuleType, wanted: type) -> Any:
-    """The module's one object of a class. Two names of one object count as two, as in the official SDK."""
+    """Return the module's only instance of a class.
+
+    An object with two names counts as two, as in the official SDK.
+    """
     names = [name for name, value in vars(module).items() if issubclass(type(value), wanted)]
     if len(names) == 1:
         return vars(module)[names[0]]
@@ -62,7 +65,7 @@ def only_one(module: ModuleType, wanted: type) -> Any:
 
 
 def refuse_to_push(*_args: object, **_options: object) -> None:
-    """Stands in for ``push`` while a file is only read."""
+    """Replace ``push`` while a file is only read."""
     raise RuntimeError(
         "push() was called while this file was being read as a config, so nothing was sent; "
         'call it in a script of its own, or below if __name__ == "__main__":'
@@ -70,7 +73,7 @@ def refuse_to_push(*_args: object, **_options: object) -> None:
 
 
 def describe(error: BaseException, path: str) -> ConfigFailure:
-    """What went wrong in a file, in one message."""
+    """Describe the error raised by a file, in one message."""
     if isinstance(error, ConfigFailure):
         return error
     if isinstance(error, SyntaxError) and error.filename == path:
@@ -95,14 +98,13 @@ def _explain(error: BaseException) -> str:
 
 
 def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
-    """A pydantic error: each finding with the field, the value and what is allowed."""
     lines = []
     for finding in findings:
         place = ".".join([title, *(str(step) for step in finding["loc"])])
         text = str(finding["msg"])
         text = text.removeprefix("Value error, ")
         value = finding.get("input")
-        # Objects and groups of fields are left out: too long, and the place names them.
+        # Objects and groups of fields are left out: they are too long, and the location names them.
         is_short = isinstance(value, (str, int, float, bool)) or value is None
         got = f" (got {_clipped(repr(value), _LONGEST_VALUE)})" if is_short and finding["loc"] else ""
         lines.append(f"{place}: {text}{got}")
@@ -117,7 +119,7 @@ def _import_hint(error: ImportError) -> str:
 
 
 def _place(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
-    """The file's last line that was being run, and where the error came up if that is a file beside it."""
+    """Return the last line run in the config file, and the origin of the error if that is another file."""
     line, deepest = None, ""
     folder = Path(path).parent
     while trace is not None:

@@ -1,14 +1,14 @@
-"""Run by another environment's interpreter: loads a config there and prints it as JSON.
+"""Script run by another environment's interpreter: load a config there and print it as JSON.
 
 ::
 
     python in_interpreter.py CONFIG training|deployment
 
-Where the official SDK is installed, it does the work, so that the result is its very payload; elsewhere our
-definitions do, which need pydantic. What the config prints goes to stderr; stdout gets one document: either
-``{"definition": …}`` or ``{"failure": {"message", "line"}}``.
+If the official SDK is installed there, it builds the payload, so that the result is exactly its payload.
+Otherwise our definitions are used, which need pydantic. Output of the config goes to stderr. stdout gets
+one document: either ``{"definition": …}`` or ``{"failure": {"message", "line"}}``.
 
-Standard library only, and no syntax younger than Python 3.8.
+Uses only the standard library, and no syntax newer than Python 3.8.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PACKAGE = _HERE.parents[1]
 
 
 def main(arguments: list[str]) -> None:
-    """Load the config that the arguments name."""
-    # The script's own folder is no place to import from: the official command has no such entry either.
+    """Load the config named by the arguments."""
+    # Don't import from the script's own folder; the official command has no such path entry either.
     sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != _HERE]
-    # Even what compiled code writes to stdout must not mix with the document.
+    # Even output that compiled code writes to stdout must not mix with the document.
     output = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     execution = _read_module("bt_tui_config_execution", _HERE / "execution.py")
@@ -52,7 +52,7 @@ def _load(execution: ModuleType, path: str, kind: str) -> Any:
         return _load_with_ours(execution, path, kind)
     try:
         definitions = importlib.import_module("truss_train.definitions")
-        # Reading a config sends nothing, here as there.
+        # Reading a config never sends a request, here as in the main process.
         for name in ("truss_train", "truss_train.public_api"):
             vars(importlib.import_module(name))["push"] = execution.refuse_to_push
     except Exception as error:
@@ -87,7 +87,7 @@ def _training_document(project: Any) -> dict[str, Any]:
 def _deployment_document(config: Any) -> dict[str, Any]:
     document: dict[str, Any] = config.model_dump()
     if config.checkpoint_details is not None:
-        # Dumped one by one: as members of a list they'd lose what their subclasses add.
+        # Dump them one by one: as members of a list they would lose the fields that their subclasses add.
         checkpoints = [checkpoint.model_dump() for checkpoint in config.checkpoint_details.checkpoints]
         document["checkpoint_details"]["checkpoints"] = checkpoints
     if config.compute is not None:

@@ -1,7 +1,7 @@
-"""Running a config file, and putting into words why that failed.
+"""Run a config file, and explain failures.
 
-Standard library only, and no syntax younger than Python 3.8: this file is also read by the interpreters of
-other environments (``in_interpreter.py``).
+Uses only the standard library, and no syntax newer than Python 3.8, because the interpreters of other
+environments also import this file (``in_interpreter.py``).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from api_client.submission.config_file.execution import (
 from api_client.submission.config_file.module_sandbox import no_traces, official_modules
 
 LOAD_TIMEOUT_S = 180.0
-"""How long a config may take: it may import large packages from a slow disk."""
+"""Time limit for a config, which may import large packages from a slow disk."""
 
 STOP_LOOK_S = 0.1
-"""How often it is looked whether a config is to be stopped."""
+"""Interval for checking if the config's process must be stopped."""
 
 _LAST_WORDS_LINES = 5
 
@@ -41,9 +41,9 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def training_project_from(path: Path, python: Path, stop: Event | None = None) -> TrainingProject:
-    """Load a config's TrainingProject with ``python``. Fields that we do not know are sent on as they are.
+    """Load a config's TrainingProject with the interpreter ``python``. Unknown fields are kept.
 
-    ``stop``, set by another thread, ends the config's process.
+    Another thread can set ``stop`` to end the config's process.
     """
     document = _run(path, python, "training", stop)
     project, unknown = _rebuild(document, TrainingProject, path)
@@ -56,7 +56,7 @@ def training_project_from(path: Path, python: Path, stop: Event | None = None) -
 
 
 def deploy_config_from(path: Path, python: Path) -> DeployCheckpointsConfig:
-    """Load a file's DeployCheckpointsConfig with ``python``."""
+    """Load a file's DeployCheckpointsConfig with the interpreter ``python``."""
     document = _run(path, python, "deployment", None)
     config, unknown = _rebuild(document, DeployCheckpointsConfig, path)
     used = [".".join(map(str, place)) for place, value in unknown if value is not None]
@@ -93,7 +93,7 @@ def _run(path: Path, python: Path, kind: str, stop: Event | None) -> dict[str, A
 def _finished(
     command: list[str], environment: dict[str, str], stop: Event | None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end. Raises TimeoutExpired, after which it has ended, too."""
+    """Run the command to completion. Raises TimeoutExpired after ending the process."""
     give_up_at = time.monotonic() + LOAD_TIMEOUT_S
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -127,7 +127,7 @@ def _answer(output: bytes) -> dict[str, Any] | None:
 def _rebuild(
     document: dict[str, Any], wanted: type[ModelT], path: Path
 ) -> tuple[ModelT, list[tuple[tuple[str | int, ...], Any]]]:
-    """Our definition of a document, and the fields that a newer SDK has put in, each with its place."""
+    """Build our definition from a document; also return the fields added by a newer SDK, with locations."""
     unknown: list[tuple[tuple[str | int, ...], Any]] = []
     while True:
         try:
@@ -141,7 +141,10 @@ def _rebuild(
 
 
 def _take_out(document: Any, location: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], Any]:
-    """Remove a field from a document. Steps that name a member of a union are no steps of the document."""
+    """Remove a field from a document, and return its path and value.
+
+    Steps that name a union member are dropped from the path: they do not exist in the document.
+    """
     place: list[str | int] = []
     for step in location[:-1]:
         is_step = step in document if isinstance(document, dict) else isinstance(step, int)
@@ -159,10 +162,10 @@ def load_training_project(
 ) -> TrainingProject:
     """Run a config file and return its one TrainingProject (API facts, 3.4).
 
-    The file's code runs, with all that it does: never call this for a mere listing. It runs in this process,
-    leaving no trace, or in the interpreter ``python``: one that has the packages it needs, or this very one
-    (``sys.executable``) to keep it apart from a running dashboard. Blocks until the file has run; in an
-    interpreter of its own, another thread may end that by ``stop``. Raises ConfigFileError.
+    This executes the file's code, so never call it just to list something. The code runs in this process,
+    leaving no trace, or in the interpreter ``python``: one that has the packages it needs, or the current
+    one (``sys.executable``) to isolate it from a running dashboard. Blocks until the file has run; if it
+    runs in another interpreter, another thread can end it with ``stop``. Raises ConfigFileError.
     """
     path = Path(path)
     if python is not None:
@@ -175,8 +178,8 @@ def load_deploy_checkpoints_config(
 ) -> DeployCheckpointsConfig:
     """Run a config file and return its one DeployCheckpointsConfig, as ``load_training_project`` does.
 
-    The file's code runs, in this process or in the interpreter ``python``. Blocks until it has. Raises
-    ConfigFileError.
+    Executes the file's code, in this process or in the interpreter ``python``, and blocks until it has
+    run. Raises ConfigFileError.
     """
     path = Path(path)
     if python is not None:

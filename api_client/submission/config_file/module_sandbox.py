@@ -1,7 +1,7 @@
-"""The official SDK's import names, standing in for it while a config is run.
+"""Stand-ins for the official SDK's modules while a config runs.
 
-truss pins an older rich than textual needs, so the two never share an environment; configs import it all the
-same.
+truss pins an older rich than textual needs, so the two never share an environment, but configs import
+truss anyway.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Push = Callable[..., Any]
 
 
 def is_official(name: str) -> bool:
-    """Whether a module's name belongs to the official SDK."""
+    """Return True if a module's name belongs to the official SDK."""
     return name.partition(".")[0] in OFFICIAL_ROOTS
 
 
 def official_modules(push: Push) -> dict[str, ModuleType]:
-    """New modules by their official names, holding our definitions and ``push``."""
+    """Create modules under their official names that hold our definitions and ``push``."""
     names = {name: getattr(definitions, name) for name in definitions.__all__}
     truss_config = _module(
         "truss.base.truss_config",
@@ -76,11 +76,11 @@ def _package(name: str, **contents: Any) -> ModuleType:
 
 
 _ONE_AT_A_TIME = threading.RLock()
-"""What is changed here belongs to the whole process, so files are run one after the other."""
+"""The changes made here are process-wide, so files run one at a time."""
 
 
 class _StandIns(MetaPathFinder, Loader):
-    """Finds the modules that stand in, and notes who looks for which other module."""
+    """Import finder that provides the stand-in modules and records the imports of each thread."""
 
     def __init__(self, modules: Mapping[str, ModuleType]) -> None:
         self._modules = modules
@@ -102,16 +102,16 @@ class _StandIns(MetaPathFinder, Loader):
         return self._modules[spec.name]
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run: the modules come filled."""
+        """Do nothing: the modules are already populated."""
 
 
 @contextmanager
 def no_traces(stand_ins: Mapping[str, ModuleType]) -> Iterator[None]:
-    """Let imports find ``stand_ins``; put everything back in the end.
+    """Let imports find ``stand_ins``; restore everything on exit.
 
-    Put back are ``sys.modules``, ``sys.meta_path``, ``sys.path`` and the working directory; what is printed
-    meanwhile goes to stderr, and no bytecode is written. Installed packages that were imported meanwhile stay
-    loaded: many of them (numpy, torch) cannot be imported twice in one process.
+    Restores ``sys.modules``, ``sys.meta_path``, ``sys.path`` and the working directory. Output is
+    redirected to stderr, and no bytecode is written. Installed packages imported in the meantime stay
+    loaded, because many of them (numpy, torch) cannot be imported twice in one process.
     """
     with _ONE_AT_A_TIME, _put_back_places(), redirect_stdout(sys.stderr):
         official = {name: module for name, module in sys.modules.items() if is_official(name)}
@@ -147,12 +147,12 @@ def _put_back_places() -> Iterator[None]:
 def _working_directory() -> Path | None:
     try:
         return Path.cwd()
-    except FileNotFoundError:  # somebody has removed it
+    except FileNotFoundError:  # removed by someone else
         return None
 
 
 def _new_modules(before: set[str], finder: _StandIns) -> list[str]:
-    """Modules that this thread has loaded and that can go again."""
+    """Return the modules that only this thread has loaded and that can be unloaded."""
     installed = _installed_roots()
     elsewhere = finder.sought_elsewhere - finder.sought_here
     return [
@@ -167,7 +167,7 @@ def _stays(name: str, before: set[str], installed: tuple[str, ...]) -> bool:
         return False
     root = name.partition(".")[0]
     if root in before:
-        # A further part of what this process uses anyway.
+        # A submodule of a package that this process uses anyway.
         return root not in sys.stdlib_module_names
     module = sys.modules.get(root)
     spec = getattr(module, "__spec__", None)
@@ -176,7 +176,6 @@ def _stays(name: str, before: set[str], installed: tuple[str, ...]) -> bool:
 
 
 def _installed_roots() -> tuple[str, ...]:
-    """Folders that packages are installed to."""
     folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()}
     if site.ENABLE_USER_SITE:
         folders.add(site.getusersitepackages())

@@ -1,11 +1,11 @@
-"""What can be said about a job before it costs money.
+"""Check a job before it costs money.
 
 ::
 
     findings = await preflight(client, project, plan)
 
-Pure rules over the request that would be sent, the archive that would be uploaded and a few facts about
-the account, which are fetched once and only read.
+The rules are pure functions of the request to send, the archive to upload and a few facts about the
+account, which are fetched once and never changed.
 """
 
 from __future__ import annotations

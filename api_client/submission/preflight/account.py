@@ -1,4 +1,4 @@
-"""How much room the GPU limits leave for a job."""
+"""Free GPUs for a job under the GPU limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from api_client.submission.preflight.job_request import JobRequest, normal_gpu_t
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """GPUs of the wanted type under one limit; ``owner`` is whose limit it is."""
+    """GPUs of the wanted type under one limit; ``owner`` is the limit's owner."""
 
     owner: str
     wanted: int
@@ -39,22 +39,22 @@ class Room:
 
     @property
     def free(self) -> int:
-        """GPUs that nobody holds; spot use may push the use above the limit."""
+        """Number of free GPUs; spot use may push the use above the limit."""
         return max(0, self.limit - self.used)
 
     @property
     def is_short(self) -> bool:
-        """Whether the job has to wait."""
+        """True if the job has to wait."""
         return self.wanted > self.free
 
     @property
     def can_never_hold(self) -> bool:
-        """Whether the job would wait for ever."""
+        """True if the job would wait forever."""
         return self.wanted > self.limit
 
 
 def rooms(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> Iterator[Room]:
-    """The organisation's limit, and the team's if there is one."""
+    """Yield the organization's limit, and the team's if there is one."""
     for entry in capacity.gpu_capacities:
         if normal_gpu_type(entry.gpu_type) == request.gpu_type:
             yield _room("the organisation", entry, request)
@@ -88,7 +88,7 @@ class AccountReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AccountFacts:
-    """What the account told. None: not asked, or not told; ``untold`` says what and why."""
+    """Facts about the account. None: not requested or not available; ``untold`` gives the reasons."""
 
     secret_names: frozenset[str] | None = None
     instance_types: tuple[InstanceType, ...] | None = None
@@ -102,7 +102,7 @@ class AccountFacts:
 
 
 class _Inquiry:
-    """Asks questions; what cannot be told is remembered, not raised."""
+    """Runs queries; failures are recorded, not raised."""
 
     def __init__(self) -> None:
         self.untold: list[tuple[str, str]] = []
@@ -111,7 +111,6 @@ class _Inquiry:
     async def __call__(
         self, what: str, question: Callable[[], Awaitable[T]], *, wanted: bool = True
     ) -> T | None:
-        """The answer; None if there is none, or if it is not wanted."""
         if not wanted:
             return None
         try:
@@ -125,7 +124,7 @@ class _Inquiry:
             return None
 
     def raise_fatal(self) -> None:
-        """Raise what makes all further questions useless, if there was such an error."""
+        """Raise the recorded error, if any, that makes all further queries useless."""
         if self._fatal is not None:
             raise self._fatal
 
@@ -133,10 +132,10 @@ class _Inquiry:
 async def fetch_account_facts(
     client: AccountReader, request: JobRequest, *, project_name: str, team_name: str | None
 ) -> AccountFacts:
-    """Ask what the rules need for this request, at once where possible.
+    """Fetch what the rules need for this request, concurrently if possible.
 
-    A route that the server lacks or refuses costs that fact alone. Raises Unreachable, and Unauthorized
-    for a wrong key.
+    If the server lacks or refuses a route, only that fact is missing. Raises Unreachable, and
+    Unauthorized for a wrong key.
     """
     ask = _Inquiry()
     on_gpus = request.gpu_type is not None
@@ -172,7 +171,7 @@ async def fetch_account_facts(
 
 
 def chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
-    """The team of that name, or the default one without a name."""
+    """Return the team of that name, or the default one if ``name`` is None."""
     for team in teams:
         if team.name == name or (name is None and team.default):
             return team
@@ -180,7 +179,6 @@ def chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
 
 
 async def _waiting_jobs(client: AccountReader, request: JobRequest) -> list[TrainingJob]:
-    """Jobs of the organisation that wait for GPUs of the wanted type."""
     found = await client.jobs.search(statuses=sorted(WAITING_STATUSES))
     return [
         job
@@ -191,10 +189,10 @@ async def _waiting_jobs(client: AccountReader, request: JobRequest) -> list[Trai
 
 
 async def _cache_gpu_types(client: AccountReader, project_name: str, team_name: str | None) -> frozenset[str]:
-    """GPU types of the project's earlier jobs, if the project has a cache; else nothing.
+    """Return the GPU types of the project's earlier jobs if the project has a cache; else nothing.
 
-    A project's cache lies on the cluster of its first job that used one (API facts, 5). Which cluster
-    that is nobody tells; the GPU types of the jobs are the nearest hint.
+    A project's cache is on the cluster of its first job that used one (API facts, 5). The API does not
+    say which cluster that is; the GPU types of the jobs are the best hint.
     """
     for project in await client.projects.list():
         if project.name != project_name or team_name not in (None, project.team_name):
@@ -216,7 +214,7 @@ MILLICPU = 1000
 def account_findings(
     request: JobRequest, facts: AccountFacts, *, team_name: str | None, now: datetime
 ) -> Iterator[Finding]:
-    """All findings that need the account."""
+    """Yield all findings that need the account."""
     yield from _team(facts, team_name)
     yield from _secrets(request, facts)
     yield from _machine(request, facts)
@@ -244,9 +242,9 @@ def _secrets(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
 
 
 def _machine(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    """Whether there is a machine with such GPUs.
+    """Check if a machine with such GPUs exists.
 
-    The list of machines is not made for training alone, so a type with training capacity is not refused.
+    The list of machines is not specific to training, so a type with training capacity is only a warning.
     """
     if request.gpu_type is None or facts.instance_types is None:
         return
@@ -327,7 +325,7 @@ def _cache_affinity(request: JobRequest, facts: AccountFacts) -> Iterator[Findin
 
 
 def _price(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    """What an hour costs: a node's price a minute (API facts, 2.3), times nodes, times 60."""
+    """Compute the price per hour: a node's price per minute (API facts, 2.3), times nodes, times 60."""
     offers = [
         (offer.price, offer.instance_type)
         for offer in facts.prices or ()

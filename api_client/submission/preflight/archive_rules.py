@@ -1,7 +1,7 @@
-"""Which files a start command runs, as far as its words tell.
+"""Find the files that a start command runs, if its words show them.
 
-Start commands are shell, and only a shell knows for sure what they do. This reads the plain cases
-(``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``) and says nothing about the rest.
+Start commands are shell code, and only a shell knows for sure what they do. This module handles the
+simple cases (``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``) and ignores the rest.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ HARMLESS = frozenset(
         "df", "free", "id", "which", "trap", "umask", "fi", "done", "}",
     }
 )  # fmt: skip
-"""Commands that leave the working directory's scripts as they are."""
+"""Commands that do not change the scripts in the working directory."""
 BRINGS_FILES = frozenset(
     {
         "git", "wget", "curl", "cp", "mv", "ln", "tar", "unzip", "aws", "gsutil", "gcloud", "rsync", "hf",
         "huggingface-cli", "s5cmd", "rclone", "tee", "touch", "install", "make", "cmake", "dd", "base64",
     }
 )  # fmt: skip
-"""Commands after which the working directory may well hold files that no archive brought."""
+"""Commands that may add files to the working directory that are not in the archive."""
 CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
-"""Words after which nobody can tell what is run at all."""
+"""Words after which it is impossible to tell what runs."""
 WORKDIR = PurePosixPath("/b10/workspace")
-"""Where the archive lands with ``enable_baseten_workdir`` (API facts, 5)."""
+"""Folder of the archive with ``enable_baseten_workdir`` (API facts, 5)."""
 
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "|&", ";;", "(", ")"})
 _HERE_DOCUMENT = "<<"
@@ -61,7 +61,8 @@ class ScriptUse:
     """A file that a command runs.
 
     ``path`` is relative to the archive's root; ``executes`` says that the file itself must be executable;
-    ``doubt`` how likely it is that an earlier command makes the file, or that it is not run at all.
+    ``doubt`` is how likely it is that an earlier command creates the file, or that the file is not run at
+    all.
     """
 
     path: str
@@ -71,7 +72,7 @@ class ScriptUse:
 
 @dataclass(slots=True)
 class _Place:
-    """What the commands so far have done to the working directory; a folder of None is unknown."""
+    """Effect of the previous commands on the working directory; a folder of None is unknown."""
 
     folder: PurePosixPath | None = field(default_factory=PurePosixPath)
     doubt: Doubt = "none"
@@ -80,7 +81,7 @@ class _Place:
 
 
 def script_uses(commands: tuple[str, ...]) -> list[ScriptUse]:
-    """The files that start commands run, in order. One shell runs all commands, so a ``cd`` lasts."""
+    """Return the files that start commands run, in order. All run in one shell, so a ``cd`` persists."""
     place = _Place()
     uses: list[ScriptUse] = []
     for command in commands:
@@ -90,13 +91,13 @@ def script_uses(commands: tuple[str, ...]) -> list[ScriptUse]:
 
 
 def _simple_commands(command: str) -> Iterator[list[str]]:
-    """The words of each simple command, as far as the text is plain shell."""
+    """Yield the words of each simple command, if the text is plain shell."""
     pending = ""
     for line in command.replace("\\\n", " ").split("\n"):
         pending += line
         try:
             tokens = _tokens(pending)
-        except ValueError:  # a quote is still open: it goes on in the next line
+        except ValueError:  # a quote is still open and continues on the next line
             pending += "\n"
             continue
         pending = ""
@@ -108,7 +109,7 @@ def _simple_commands(command: str) -> Iterator[list[str]]:
                 yield words
                 words = []
         if _HERE_DOCUMENT in tokens:
-            return  # what follows is a file's content until some word
+            return  # a heredoc's content follows, up to its end marker
 
 
 def _tokens(line: str) -> list[str]:
@@ -118,7 +119,7 @@ def _tokens(line: str) -> list[str]:
 
 
 def _read(words: list[str], place: _Place) -> Iterator[ScriptUse]:
-    """The file that one simple command runs, if any; ``place`` learns what the command does."""
+    """Yield the file that one simple command runs, if any; update ``place`` with the command's effect."""
     words = _without_redirections(words, place)
     while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in WRAPPERS or words[0].startswith("-")):
         words = words[1:]
@@ -142,18 +143,17 @@ def _read(words: list[str], place: _Place) -> Iterator[ScriptUse]:
 
 
 def _script_of(words: list[str]) -> tuple[str | None, bool]:
-    """The file that a command runs, and whether it is run by itself."""
+    """Return the file that a command runs, and True if it is executed directly."""
     name, arguments = PurePosixPath(words[0]).name, words[1:]
     if name in SOURCING or name in LAUNCHERS:
         return next((each for each in arguments if _SCRIPT.fullmatch(each)), None), False
     if name in SHELLS or _PYTHON.fullmatch(name):
         return _interpreted(arguments), False
-    in_environment = PurePosixPath(words[0]).parent.name == "bin"  # .venv/bin/pip: made on the spot
+    in_environment = PurePosixPath(words[0]).parent.name == "bin"  # .venv/bin/pip: created at run time
     return (words[0], True) if "/" in words[0] and not in_environment else (None, False)
 
 
 def _interpreted(arguments: list[str]) -> str | None:
-    """The file that a shell or Python is told to run."""
     for argument in arguments:
         if argument == "-m":  # python -m torch.distributed.run … train.py launches a script as well
             return next((each for each in arguments if each.endswith(".py")), None)
@@ -185,7 +185,7 @@ def _note_chmod(arguments: list[str], place: _Place) -> None:
     plain = [each for each in arguments if not each.startswith("-")]
     if plain and _GIVES_EXECUTION.fullmatch(plain[0]):
         for each in plain[1:]:
-            # A pattern or a whole folder: whatever it is, somebody has thought of it.
+            # A pattern or a whole folder: assume that it covers all scripts.
             path = _joined(place.folder, each)
             place.made_executable.add(str(path) if path is not None else "*")
 
@@ -196,7 +196,7 @@ def _is_made_executable(path: str, place: _Place) -> bool:
 
 
 def _joined(folder: PurePosixPath | None, path: str) -> PurePosixPath | None:
-    """The path from the archive's root; None where nobody can tell, or where it leads outside."""
+    """Return the path relative to the archive's root; None if it is unknown or leads outside."""
     if folder is None or _DYNAMIC.search(path):
         return None
     given = PurePosixPath(path)
@@ -216,7 +216,7 @@ def _joined(folder: PurePosixPath | None, path: str) -> PurePosixPath | None:
 
 
 LARGEST_ARCHIVE_BYTES = 5 * 1024**3
-"""What the platform takes (API facts, 3.5)."""
+"""Limit of the platform (API facts, 3.5)."""
 NEAR_LIMIT_BYTES = LARGEST_ARCHIVE_BYTES * 9 // 10
 NAMES_SHOWN = 5
 FIRST_LINE_BYTES = 256
@@ -225,16 +225,16 @@ _EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 class ArchiveListing(Protocol):
-    """What would be uploaded: (file on disk, name in the archive, size in bytes) and what is left out."""
+    """Files to upload (file on disk, name in the archive, size in bytes) and files that are left out."""
 
     @property
     def files(self) -> Sequence[tuple[Path, str, int]]:
-        """The files."""
+        """Files to upload."""
         ...
 
     @property
     def dropped(self) -> Sequence[tuple[str, str]]:
-        """Name and reason of what is left out; a folder stands for all below it."""
+        """Names and reasons of what is left out; a folder stands for everything below it."""
         ...
 
     @property
@@ -244,12 +244,12 @@ class ArchiveListing(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What was odd while the files were listed."""
+        """Problems found while the files were listed."""
         ...
 
 
 def archive_findings(request: JobRequest, plan: ArchiveListing) -> Iterator[Finding]:
-    """Findings about scripts, size and what is left out."""
+    """Yield findings about scripts, size and what is left out."""
     on_disk = {name: path for path, name, _size in plan.files}
     seen = set()
     for use in script_uses(request.start_commands):
@@ -305,7 +305,6 @@ def _size_findings(plan: ArchiveListing) -> Iterator[Finding]:
 
 
 def _dropped_findings(plan: ArchiveListing) -> Iterator[Finding]:
-    """What is left out is never left out silently."""
     names = [name for name, _reason in plan.dropped]
     if names:
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
@@ -316,7 +315,7 @@ def _is_executable(path: Path) -> bool:
     try:
         return bool(path.stat().st_mode & _EXECUTABLE) or os.name == "nt"  # Windows has no such bit
     except OSError:
-        return True  # packing will say what is wrong with it
+        return True  # packing reports what is wrong with it
 
 
 def _has_windows_lines(path: Path) -> bool:

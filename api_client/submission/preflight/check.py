@@ -1,4 +1,4 @@
-"""What the request tells by itself."""
+"""Check the request on its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SESSION_ON_STARTUP = "on_startup"
 
 
 def config_findings(request: JobRequest, unknown_fields: Iterable[str]) -> Iterator[Finding]:
-    """Findings that need neither the archive nor the account."""
+    """Yield findings that need neither the archive nor the account."""
     yield from _nothing_to_run(request)
     yield from _without_checkpoints(request)
     for field in unknown_fields:
@@ -57,10 +57,10 @@ def _without_checkpoints(request: JobRequest) -> Iterator[Finding]:
 async def preflight(
     client: AccountReader, project: TrainingProject, plan: ArchiveListing, *, clock: Clock | None = None
 ) -> tuple[Finding, ...]:
-    """Everything worth knowing about ``project`` before it is submitted, the gravest first.
+    """Return all findings about ``project`` before it is submitted, most severe first.
 
-    Only reads from the server. Raises Unreachable, and Unauthorized for a wrong key; any other fact that
-    cannot be had becomes a finding of its own.
+    Only reads from the server. Raises Unreachable, and Unauthorized for a wrong key; any other missing
+    fact becomes a finding of its own.
     """
     request = read_job_request(job_payload(project.job, artifact=None, user_env=None))
     facts = await fetch_account_facts(client, request, project_name=project.name, team_name=project.team_name)
@@ -74,10 +74,10 @@ def check(
     *,
     now: datetime | None = None,
 ) -> tuple[Finding, ...]:
-    """What ``preflight`` finds, from facts at hand; without ``facts`` only what the files tell.
+    """Return what ``preflight`` finds, using the given facts; without ``facts``, check only the files.
 
-    The gravest first; ``now`` is aware. Asks no server, and reads scripts of the plan's files alone. A fact
-    that is missing costs the findings that need it.
+    Most severe first; ``now`` is timezone-aware. Sends no request, and reads only scripts among the
+    plan's files. Findings that need a missing fact are left out.
     """
     return gravest_first(_all(project, plan, facts, now or datetime.now(UTC)))
 

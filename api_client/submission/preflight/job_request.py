@@ -1,4 +1,4 @@
-"""One thing worth knowing before a job is submitted."""
+"""A finding: something to know before a job is submitted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECRET_REFERENCE_SUFFIX = "secret_ref"
 
 @dataclass(frozen=True, slots=True)
 class SecretUse:
-    """A secret that the job refers to, and the field that does."""
+    """A secret that the job refers to, and the field with the reference."""
 
     name: str
     field: str
@@ -24,7 +24,7 @@ class SecretUse:
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What is asked for. ``gpu_count`` is per node, 0 for CPU jobs; ``memory_mib`` None if unreadable."""
+    """Requested resources. ``gpu_count`` is per node, 0 for CPU jobs; ``memory_mib`` None if unreadable."""
 
     start_commands: tuple[str, ...]
     node_count: int
@@ -42,7 +42,7 @@ class JobRequest:
 
     @property
     def total_gpus(self) -> int:
-        """GPUs of all nodes."""
+        """Number of GPUs of all nodes."""
         return self.node_count * self.gpu_count
 
     @property
@@ -53,7 +53,7 @@ class JobRequest:
 
 
 def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
-    """Read a request; what is missing or of the wrong type has the API's default. Never raises."""
+    """Parse a request; missing fields or wrong types get the API's default. Never raises."""
     compute, runtime = _mapping(training_job, "compute"), _mapping(training_job, "runtime")
     accelerator = _mapping(compute, "accelerator")
     cache = _mapping(runtime, "cache_config")
@@ -77,12 +77,12 @@ def read_job_request(training_job: Mapping[str, Any]) -> JobRequest:
 
 
 def normal_gpu_type(name: str) -> str:
-    """``A100-40GB`` and ``A100_40GB`` are one type in two spellings (API facts, 3.2)."""
+    """Normalize a GPU type: ``A100-40GB`` and ``A100_40GB`` are the same (API facts, 3.2)."""
     return name.upper().replace("-", "_")
 
 
 def quantity_mib(quantity: str) -> float | None:
-    """``64Gi`` → 65536; None for what is not a quantity."""
+    """``64Gi`` → 65536; None for text that is not a quantity."""
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
         return None
@@ -93,7 +93,6 @@ def quantity_mib(quantity: str) -> float | None:
 
 
 def _secret_uses(training_job: Mapping[str, Any]) -> list[SecretUse]:
-    """Every reference, in the order of the config: image, environment, weights."""
     uses = []
     authentication = _mapping(_mapping(training_job, "image"), "docker_auth")
     for method in authentication:

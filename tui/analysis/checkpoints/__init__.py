@@ -1,1 +1,1 @@
-"""Checkpoints: what is told of them, two of them compared, their files."""
+"""Checkpoints: their facts, comparison, and files."""

@@ -1,4 +1,4 @@
-"""Two checkpoints side by side."""
+"""Side-by-side comparison of two checkpoints."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tui.analysis.checkpoints.facts import CheckpointFacts
 from tui.text.units import UNKNOWN, bytes_iec, count, number
 
 LONGEST_VALUE = 500
-"""Characters of a setting's value that are compared and shown."""
+"""Maximum number of characters of a setting that are compared and shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """One property of both; the texts are not inert. ``differs`` says whether to look at it."""
+    """A property of both checkpoints; the texts are not sanitized."""
 
     what: str
     left: str
@@ -26,7 +26,6 @@ class ComparedLine:
 
     @property
     def differs(self) -> bool:
-        """Whether the two are not the same."""
         return self.left != self.right
 
 
@@ -37,9 +36,9 @@ def compare_checkpoints(
     left_files: Sequence[CheckpointFile] | None = None,
     right_files: Sequence[CheckpointFile] | None = None,
 ) -> list[ComparedLine]:
-    """Step, type, size, score, files where they are known, and every setting of the adapters.
+    """Compare step, type, size, score, files where known, and every adapter setting.
 
-    Files count as the same when name (without the checkpoint's own), rank and size are.
+    Files are the same if their names (without the checkpoint's own), ranks, and sizes match.
     """
     one, other = left.checkpoint, right.checkpoint
     lines = [
@@ -100,7 +99,7 @@ def _compared_files(
 
 
 def _two_sizes(left: int | None, right: int | None) -> tuple[str, str]:
-    """Sizes in words that differ where the sizes do: to the byte if need be."""
+    """Format both sizes so that unequal sizes read differently, in exact bytes if necessary."""
     one, other = ("not there" if size is None else bytes_iec(size) for size in (left, right))
     if one == other and left != right:
         return f"{left:,} B", f"{right:,} B"
@@ -126,6 +125,6 @@ def _setting(settings: Mapping[str, Any], name: str) -> str:
         return UNKNOWN
     value = settings[name]
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        value = sorted(value)  # peft writes target_modules, a set, in any order
+        value = sorted(value)  # PEFT writes `target_modules`, a set, in arbitrary order.
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
     return text[:LONGEST_VALUE]

@@ -1,4 +1,4 @@
-"""What to know of a job's checkpoints: step, kind, the newest, the best by the loss that the log tells."""
+"""Facts about a job's checkpoints: step, kind, which is newest, which is best by logged loss."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_FAULTS: Mapping[SavedKey, Fault | None] = MappingProxyType({})
 SyncState = Literal["uploading", "stored", "unknown"]
 
 ROOT_CHECKPOINT = "."
-"""The checkpoint that is the checkpoint folder itself (API facts, 2.1)."""
+"""Name of the checkpoint that is the checkpoint directory itself (API facts, 2.1)."""
 
 _SYNC: dict[str, SyncState] = {"SYNCING": "uploading", "COMPLETE": "stored", "COMPLETED": "stored"}
 _KINDS = {"full": "full", "whisper": "whisper"}
@@ -38,14 +38,14 @@ _MOST_RANK_DIGITS = 9
 
 
 def lora_rank(checkpoint: Checkpoint) -> int | None:
-    """The rank of an adapter, as its own configuration tells it."""
+    """Return an adapter's rank from its own configuration."""
     rank = (checkpoint.lora_adapter_config or {}).get("r")
     is_rank = isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**_MOST_RANK_DIGITS
     return rank if is_rank else None
 
 
 def kind_words(checkpoint: Checkpoint) -> str:
-    """``full``, ``LoRA r=16``, ``whisper``; another type's own word (not inert), ``other`` without one."""
+    """Return ``full``, ``LoRA r=16``, ``whisper``, the server's own type (not sanitized), or ``other``."""
     kind = (checkpoint.checkpoint_type or "").strip()
     if kind.lower() == "lora":
         rank = lora_rank(checkpoint)
@@ -54,13 +54,13 @@ def kind_words(checkpoint: Checkpoint) -> str:
 
 
 def sync_state(checkpoint: Checkpoint) -> SyncState:
-    """Whether it is still being uploaded. The job's spelling counts too (API facts, 1)."""
+    """Return whether the upload is still running. The job's spelling counts too (API facts, 1)."""
     return _SYNC.get((checkpoint.sync_status or "").upper(), "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How good a checkpoint is by the log: ``name`` of the value, the value, the step it was told at."""
+    """A checkpoint's logged score: the ``name`` of the value, the value, and the step that reported it."""
 
     name: str
     value: float
@@ -68,15 +68,15 @@ class Score:
 
     @property
     def words(self) -> str:
-        """``eval loss 0.812 at step 400``."""
         return f"{self.name} {number(self.value)} at step {self.at_step:,}"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A checkpoint and what is known of it. ``score`` is None where the log tells nothing of its step.
+    """A checkpoint and the facts known about it.
 
-    ``is_judged`` says that it is known whether it has a ``fault``.
+    ``score`` is None if the log reports nothing for its step. ``is_judged`` is True once it is known
+    whether the checkpoint has a ``fault``.
     """
 
     checkpoint: Checkpoint
@@ -91,22 +91,23 @@ class CheckpointFacts:
 
     @property
     def name(self) -> str:
-        """The checkpoint's own name, not inert."""
+        """The checkpoint's own name, not sanitized."""
         return self.checkpoint.checkpoint_id
 
     @property
     def marks(self) -> str:
-        """``newest, best: loss 0.812 at step 400``, in words; empty for most."""
+        """Text such as ``newest, best: loss 0.812 at step 400``; empty for most checkpoints."""
         best = f"best: {self.score.words}" if self.is_best and self.score else ""
         fault = self.fault.words(self.checkpoint.created_at) if self.fault else ""
         return ", ".join(word for word in ("newest" if self.is_newest else "", best, fault) if word)
 
 
 def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
-    """The facts of a run's checkpoints: what screens, commands and the wizard say of them.
+    """Return facts about a run's checkpoints, shared by screens, commands, and the wizard.
 
-    The losses are those of evaluations before those of training, and what the trainer itself kept (its
-    ``trainer_state.json``) before what its log tells. The best is named once all of both is known.
+    Evaluation losses take precedence over training losses, and the trainer's own records
+    (``trainer_state.json``) over the log. The best checkpoint is marked only once both sources are fully
+    known.
     """
     told, kept = run.progress, run.kept_losses or KeptLosses()
     training: StepValues = told.loss_by_step if told is not None else ()
@@ -124,7 +125,7 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
 
 
 def fault_lines(facts: Iterable[CheckpointFacts]) -> list[str]:
-    """Each fault with the checkpoints that have it, the first few of many by name (not inert)."""
+    """Return each fault with the checkpoints that have it, naming only the first few (not sanitized)."""
     names: dict[str, list[str]] = {}
     for one in facts:
         if one.fault is not None:
@@ -143,12 +144,12 @@ def checkpoint_facts(
     eval_loss_by_step: StepValues = (),
     faults: Mapping[SavedKey, Fault | None] | None = NO_FAULTS,
 ) -> list[CheckpointFacts]:
-    """The facts of each, in the order given, the newest and the best marked.
+    """Return facts about each checkpoint in the given order, with the newest and the best marked.
 
-    Best is the lowest loss of an evaluation if the log tells any for two checkpoints or more, else the lowest
-    loss of training; it takes two to have a best one. A loss counts for a checkpoint if it was told at its
-    step or before, but after the checkpoint before it. One that has a fault or is still uploaded is never the
-    best; without ``faults`` none is.
+    The best has the lowest evaluation loss if the log reports one for at least two checkpoints, otherwise
+    the lowest training loss; a single candidate is never the best. A loss belongs to a checkpoint if it
+    was reported at its step or earlier, but after the previous checkpoint. A checkpoint that has a fault
+    or is still uploading is never the best; without ``faults`` none is.
     """
     steps = [step_of(checkpoint.checkpoint_id) for checkpoint in checkpoints]
     by_evaluation = _scores("eval loss", steps, eval_loss_by_step)
@@ -198,14 +199,17 @@ def _told(scores: Sequence[Score | None]) -> int:
 
 
 def _best(scores: Sequence[Score | None], eligible: Sequence[bool], *, rivals: int) -> int | None:
-    """The place of the lowest score, of equals the one furthest on; ``rivals`` are known to be no good."""
+    """Return the index of the lowest score, preferring the highest step on ties.
+
+    ``rivals`` counts checkpoints known to be faulty; they only help to reach the minimum of two
+    candidates.
+    """
     told = [(score.value, -score.at_step, place) for place, score in enumerate(scores) if score is not None]
     good = [one for one in told if eligible[one[2]]]
     return min(good)[2] if good and max(len(told), len(good) + rivals) > 1 else None
 
 
 def _newest(checkpoints: Sequence[Checkpoint], steps: Sequence[int | None]) -> int | None:
-    """The place of the one made last: by time, then by step, then by its place."""
     if not checkpoints:
         return None
 
@@ -224,9 +228,9 @@ Whereabouts = Literal["stored", "uploading", "log"]
 
 @dataclass(frozen=True, slots=True)
 class LastCheckpoint:
-    """A checkpoint by name (not inert) and time (UTC; None where it is not told).
+    """A checkpoint's name (not sanitized) and time (UTC; None if unknown).
 
-    ``where`` is ``log`` where only the log tells of it: it may never have been written below
+    ``where`` is ``log`` if only the log mentions it: it may never have been written below
     ``$BT_CHECKPOINT_DIR``, and cannot be downloaded or deployed.
     """
 
@@ -236,12 +240,12 @@ class LastCheckpoint:
 
     @property
     def remark(self) -> str:
-        """How it is not simply there: empty for one that is stored, or of which that is not known."""
+        """A note if the checkpoint is uploading or only logged; empty otherwise."""
         return {"log": "by its log only", "uploading": "uploading"}.get(self.where, "")
 
 
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
-    """The newest that the API lists, else the newest that the log tells; None where neither tells of one."""
+    """Return the newest checkpoint the API lists, else the newest in the log, else None."""
     if run.checkpoints:
         newest = max(run.checkpoints, key=lambda one: one.created_at or _OLDEST)
         where: Whereabouts = "uploading" if sync_state(newest) == "uploading" else "stored"
@@ -253,7 +257,7 @@ def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
 
 
 def name_within(name: str, cells: int) -> str:
-    """A checkpoint's inert name in at most so many cells: the step in it is kept, whatever else is cut."""
+    """Shorten a checkpoint's sanitized name to ``cells`` cells, keeping the step in it if possible."""
     if cell_width(name) <= cells:
         return name
     counted = [f"…{match[0]}…" for match in _COUNTED.finditer(name)]
@@ -261,7 +265,7 @@ def name_within(name: str, cells: int) -> str:
 
 
 def epoch_s(text: str) -> float | None:
-    """Epoch seconds of a server's time in text; UTC where it names no zone, None where it is no time."""
+    """Parse a server's timestamp to epoch seconds; UTC if it has no time zone, None if invalid."""
     try:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
@@ -270,7 +274,6 @@ def epoch_s(text: str) -> float | None:
 
 
 def cache_entries(files: Iterable[CachedFile]) -> list[FileEntry]:
-    """The files and directories of a cache."""
     return [
         FileEntry(file.path, file.size_bytes or 0, epoch_s(file.modified), file.file_type, file.permissions)
         for file in files
@@ -278,14 +281,14 @@ def cache_entries(files: Iterable[CachedFile]) -> list[FileEntry]:
 
 
 def rank_folder(node_rank: int) -> str:
-    """What the directory of a node's files is called, as on the platform's own storage."""
+    """Return the directory name of a node's files, as used on the platform's own storage."""
     return f"rank-{node_rank}"
 
 
 def checkpoint_entries(
     files: Iterable[CheckpointFile], checkpoint_id: str, *, by_rank: bool
 ) -> list[FileEntry]:
-    """The files of a checkpoint by their names in it; below a directory for each node where several wrote."""
+    """Return a checkpoint's files by relative path, one directory per node if several nodes wrote."""
     return [
         FileEntry(
             (f"{rank_folder(file.node_rank)}/" if by_rank else "")
@@ -301,7 +304,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 ._=/+@:,-]*", re.ASCII)
 
 
 def resume_snippet(job_id: str, checkpoint_name: str) -> str:
-    """Python for a config.py, with the official SDK's names; names of any kind end as harmless literals."""
+    """Return Python for a config.py using the official SDK's names, with any name safely quoted."""
     return f"""\
 from truss_train import BasetenCheckpoint, LoadCheckpointConfig
 

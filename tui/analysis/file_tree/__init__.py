@@ -1,8 +1,9 @@
-"""Files by their paths as a tree with totals, for a hundred thousand of them.
+"""Builds a tree with totals from a hundred thousand file paths.
 
-Pure, and never long at a time: what grows with the number of files is a generator that pauses after every
-few hundred of them (``build_steps``, ``VisibleRows.…_steps``, ``filter_steps``), so that whoever drives it
-can paint in between. ``finish`` runs one to its end. Nothing recurses, however deep a path.
+Pure functions that never block for long: anything that grows with the number of files is a generator that
+pauses every few hundred of them (``build_steps``, ``VisibleRows.…_steps``, ``filter_steps``), so the
+caller can repaint in between. ``finish`` runs one to completion. Nothing is recursive, however deep a
+path.
 """
 
 from tui.analysis.file_tree.rows import (

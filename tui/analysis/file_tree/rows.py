@@ -1,4 +1,4 @@
-"""Which nodes a typed pattern keeps."""
+"""Finds the nodes that match a pattern."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ GLOB_SIGNS = "*?["
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What a pattern keeps: ``kept[node]`` is 1 for matches, their directories, and all in a matching one.
+    """The result of a filter.
 
-    ``sizes`` (bytes) and ``file_counts`` are totals over what is kept, the tree's own for the rest.
+    ``kept[node]`` is 1 for matches, their directories, and everything in a matching directory. ``sizes``
+    (bytes) and ``file_counts`` are totals over the kept nodes; for the rest they are the tree's own.
     """
 
     pattern: str
@@ -29,17 +30,15 @@ class Matches:
 
     @property
     def file_count(self) -> int:
-        """How many files are kept."""
         return self.file_counts[ROOT]
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the files that are kept."""
         return self.sizes[ROOT]
 
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """A test of names: a glob where it has a sign of one (``* ? [``), else a substring; in any case."""
+    """Return a case-insensitive test of names: a glob if the pattern contains ``* ? [``, else a substring."""
     if any(sign in pattern for sign in GLOB_SIGNS):
         expression = re.compile(fnmatch.translate(pattern), re.IGNORECASE)
         return lambda text: expression.match(text) is not None
@@ -48,7 +47,10 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 def filter_steps(tree: FileTree, pattern: str) -> Steps[Matches]:
-    """What the pattern keeps, in steps. A pattern with a slash is held against listed paths, else names."""
+    """Apply a pattern in steps.
+
+    A pattern with a slash is matched against listed paths, others against names.
+    """
     matches = compile_pattern(pattern)
     size = len(tree)
     hits, kept = bytearray(size), bytearray(size)
@@ -56,7 +58,8 @@ def filter_steps(tree: FileTree, pattern: str) -> Steps[Matches]:
     by_path = "/" in pattern
     for node in range(1, size):
         if by_path:
-            # Directories that are not listed are kept by their files: their paths take long to put together.
+            # Directories that are not listed are kept through their files, since building their paths is
+            # slow.
             entry = tree.entry(node)
             text = entry.path if entry else ""
         else:
@@ -78,7 +81,6 @@ def filter_steps(tree: FileTree, pattern: str) -> Steps[Matches]:
 
 
 def _add_up(tree: FileTree, sizes: list[int], counts: list[int]) -> Steps[None]:
-    """Make the totals of directories anew, from files that count or no longer do."""
     size = len(tree)
     for node in range(size):
         if tree.children[node] is not None:
@@ -92,15 +94,13 @@ def _add_up(tree: FileTree, sizes: list[int], counts: list[int]) -> Steps[None]:
 
 
 RUN_ITEMS = 4096
-"""Sorted at a time; the runs are then merged, which costs a fraction of sorting them."""
+"""Items sorted at a time; the sorted runs are then merged, which is far cheaper than sorting them."""
 
 _DIGITS = re.compile(r"[0-9]+")
 _LONGEST_NUMBER = 99
 
 
 class SortKey(StrEnum):
-    """What a listing can be sorted by."""
-
     NAME = "name"
     SIZE = "size"
     TIME = "time"
@@ -109,19 +109,18 @@ class SortKey(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A sort key and its direction. Equal ones stand by name, upwards."""
+    """A sort key and its direction. Ties are ordered by ascending name."""
 
     key: SortKey = SortKey.NAME
     descending: bool = False
 
     def next(self) -> Order:
-        """The key after this one, in the direction that people want it in first."""
+        """Return an order by the next key, in that key's usual direction."""
         keys = list(SortKey)
         key = keys[(keys.index(self.key) + 1) % len(keys)]
         return Order(key, descending=key in (SortKey.SIZE, SortKey.TIME))
 
     def reversed(self) -> Order:
-        """The same key the other way round."""
         return Order(self.key, not self.descending)
 
 
@@ -129,7 +128,7 @@ BY_NAME = Order()
 
 
 def name_key(name: str) -> str:
-    """A text that sorts ``part-2`` before ``part-10``, capitals beside small letters."""
+    """Return a natural sort key: ``part-2`` before ``part-10``, ignoring case."""
     return _DIGITS.sub(_counted, name.lower())
 
 
@@ -139,7 +138,6 @@ def _counted(match: re.Match[str]) -> str:
 
 
 def sort_steps(tree: FileTree, nodes: Sequence[int], order: Order) -> Steps[list[int]]:
-    """The nodes (of one directory) in that order, in steps."""
     done = list(nodes)
     if order.key is not SortKey.NAME:
         done = yield from _sorted_by(done, lambda node: name_key(tree.names[node]), descending=False)
@@ -158,7 +156,7 @@ def _key_of(tree: FileTree, key: SortKey) -> Callable[[int], Any]:
 
 
 def _sorted_by(nodes: list[int], key_of: Callable[[int], Any], *, descending: bool) -> Steps[list[int]]:
-    """A stable sort in either direction: keys, then runs, then all (which merges the runs)."""
+    """Sort stably in either direction: compute keys, sort runs, then sort it all, which merges the runs."""
     keys: dict[int, Any] = {}
     size = len(nodes)
     for start in range(0, size, STEP_ITEMS):
@@ -181,9 +179,9 @@ _STEP_NAMES = 8 * STEP_ITEMS
 class VisibleRows:
     """Visible nodes in order, ``nodes[row]``, with their directories opened and closed in place.
 
-    With ``matches`` only kept nodes are shown. Methods ending in ``_steps`` change the rows when they have
-    run to their end, not before; run one at a time. ``open_nodes`` may be kept over a refresh by paths
-    (``open_paths``).
+    With ``matches`` only kept nodes are shown. Methods ending in ``_steps`` change the rows only once
+    they have run to completion; run one at a time. To preserve open directories across a refresh, save
+    their paths (``open_paths``).
     """
 
     def __init__(self, tree: FileTree, *, order: Order = BY_NAME, matches: Matches | None = None) -> None:
@@ -198,31 +196,28 @@ class VisibleRows:
         return len(self.nodes)
 
     def is_open(self, node: int) -> bool:
-        """Whether the node's children are shown."""
         return node in self.open_nodes
 
     def size_bytes(self, node: int) -> int:
-        """The node's total, of what is kept where there is a filter."""
+        """Return the node's total size, counting only kept files if a filter is set."""
         return (self.matches.sizes if self.matches else self.tree.sizes)[node]
 
     def file_count(self, node: int) -> int:
-        """The node's files, of what is kept where there is a filter."""
+        """Return the node's number of files, counting only kept files if a filter is set."""
         return (self.matches.file_counts if self.matches else self.tree.file_counts)[node]
 
     def share_of_parent(self, node: int) -> float:
-        """Its part of its directory's bytes, from 0 to 1."""
         whole = self.size_bytes(self.tree.parents[node])
         return self.size_bytes(node) / whole if whole else 0.0
 
     def row_of(self, node: int) -> int | None:
-        """The row of a node, None if it is not on show."""
         try:
             return self.nodes.index(node)
         except ValueError:
             return None
 
     def children_steps(self, node: int) -> Steps[list[int]]:
-        """The children to show, in order; sorted once."""
+        """Return the children to show in order; sorts them only once."""
         known = self._sorted.get(node)
         if known is not None:
             return known
@@ -235,7 +230,7 @@ class VisibleRows:
         return found
 
     def open_steps(self, row: int) -> Steps[int]:
-        """Open the directory at that row; returns how many rows came in below it."""
+        """Open the directory at that row and return the number of rows inserted below it."""
         node = self.nodes[row]
         if not self.tree.is_directory(node) or node in self.open_nodes:
             return 0
@@ -245,7 +240,7 @@ class VisibleRows:
         return len(found)
 
     def close(self, row: int) -> int:
-        """Close the directory at that row; returns how many rows went away."""
+        """Close the directory at that row and return the number of rows removed."""
         node = self.nodes[row]
         if node not in self.open_nodes:
             return 0
@@ -260,7 +255,7 @@ class VisibleRows:
     def show_steps(
         self, *, order: Order | None = None, open_paths: Iterable[str] = (), open_all: bool = False
     ) -> Steps[None]:
-        """Make all rows anew: in another order, with these directories open too, or all of them."""
+        """Rebuild all rows, optionally in another order, with these directories or all of them open too."""
         if order is not None and order != self.order:
             self.order = order
             self._sorted.clear()
@@ -274,11 +269,11 @@ class VisibleRows:
         self.nodes = yield from self._flatten_steps(ROOT)
 
     def open_paths(self) -> set[str]:
-        """The paths of the open directories, to open them again in a newer tree."""
+        """Return the paths of the open directories, to reopen them in a newer tree."""
         return {self.tree.path(node) for node in self.open_nodes}
 
     def _open_by_path_steps(self, wanted: set[str]) -> Steps[None]:
-        """Open directories by their paths, from the top down: in a closed one nothing is open."""
+        """Open directories by path from the top down, since a closed directory has no open descendants."""
         tree, cost = self.tree, 0
         waiting = [ROOT] if wanted else []
         while waiting:
@@ -288,13 +283,12 @@ class VisibleRows:
                 if tree.path(child) in wanted:
                     self.open_nodes.add(child)
                     waiting.append(child)
-                cost += tree.depths[child] + 1  # what a path costs to put together
+                cost += tree.depths[child] + 1  # The cost of building a path.
                 if cost > _STEP_NAMES:
                     cost = 0
                     yield 0.0
 
     def _flatten_steps(self, top: int) -> Steps[list[int]]:
-        """What is visible below a node, it being open, down to every open directory."""
         found: list[int] = []
         waiting = list(reversed((yield from self.children_steps(top))))
         while waiting:

@@ -9,14 +9,14 @@ from typing import NamedTuple, TypeVar
 Result = TypeVar("Result")
 
 Steps = Generator[float, None, Result]
-"""Yields how much is done, from 0 to 1, every few milliseconds; returns the result."""
+"""A generator that yields progress from 0 to 1 every few milliseconds and returns its result."""
 
 STEP_ITEMS = 500
 """Items between two pauses: a few milliseconds of the slowest kind of work here."""
 
 
 def finish(steps: Steps[Result]) -> Result:
-    """Run all steps and return the result, for callers that nobody waits for."""
+    """Run all steps without pausing and return the result, for callers that need not stay responsive."""
     while True:
         try:
             next(steps)
@@ -29,9 +29,9 @@ DIRECTORY_KINDS = frozenset({"directory", "dir", "folder"})
 
 
 class FileEntry(NamedTuple):
-    """A listed path: whatever the server sent, nothing cleaned.
+    """A listed path exactly as the server sent it, not sanitized.
 
-    ``modified_s`` is epoch seconds, None where unknown. ``kind`` is the server's word (``file``,
+    ``modified_s`` is epoch seconds, None if unknown. ``kind`` is the server's word (``file``,
     ``directory``, ``symlink`` …). ``size_bytes`` of a directory's own entry is not part of any total.
     """
 
@@ -43,12 +43,11 @@ class FileEntry(NamedTuple):
 
     @property
     def is_directory(self) -> bool:
-        """Whether the server calls it a directory."""
         return self.kind.lower() in DIRECTORY_KINDS
 
 
 ROOT = 0
-"""The node above all others; it has no name and no row."""
+"""The root node; it has no name and no row."""
 
 NO_ENTRY = -1
 _LONGEST_SUFFIX = 16
@@ -58,10 +57,10 @@ _LONGEST_SUFFIX = 16
 class FileTree:
     """A built tree. Nodes are numbers; a parent's is always smaller than its children's.
 
-    ``names`` are the server's own and not inert. ``sizes`` (bytes), ``file_counts`` and ``newest_s`` (epoch
-    seconds, None where unknown) of a directory are totals of the files below it. ``children`` is None for
-    what is not a directory. ``entries`` are the records it was built from, ``entry_of`` a node's place in
-    them or ``NO_ENTRY`` for directories that only occur in other paths.
+    ``names`` are the server's own and not sanitized. For a directory, ``sizes`` (bytes), ``file_counts``
+    and ``newest_s`` (epoch seconds, None where unknown) are totals of the files below it. ``children`` is
+    None for nodes that are not directories. ``entries`` are the records the tree was built from,
+    ``entry_of`` a node's index in them or ``NO_ENTRY`` for directories that only occur in other paths.
     """
 
     entries: Sequence[FileEntry]
@@ -75,35 +74,31 @@ class FileTree:
     children: list[list[int] | None]
 
     def __len__(self) -> int:
-        """How many nodes there are, the root included."""
+        """Return the number of nodes, including the root."""
         return len(self.names)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was listed."""
         return len(self.names) == 1
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all files."""
         return self.sizes[ROOT]
 
     @property
     def file_count(self) -> int:
-        """How many files there are, directories not counted."""
         return self.file_counts[ROOT]
 
     def is_directory(self, node: int) -> bool:
-        """Whether the node can hold others."""
         return self.children[node] is not None
 
     def entry(self, node: int) -> FileEntry | None:
-        """What was listed for the node, if it was."""
+        """Return the listed entry of the node, None for a directory that was not listed."""
         place = self.entry_of[node]
         return None if place == NO_ENTRY else self.entries[place]
 
     def path(self, node: int) -> str:
-        """The path as the server wrote it; of an unlisted directory, the names that lead to it."""
+        """Return the path as the server wrote it; for an unlisted directory, the names leading to it."""
         entry = self.entry(node)
         if entry is not None:
             return entry.path
@@ -114,7 +109,7 @@ class FileTree:
         return "/".join(reversed(names))
 
     def type_of(self, node: int) -> str:
-        """``directory``, what the server calls a thing that is no plain file, or else the name's ending."""
+        """Return ``directory``, the server's kind if it is not a plain file, or else the file extension."""
         if self.children[node] is not None:
             return "directory"
         entry = self.entry(node)
@@ -124,16 +119,14 @@ class FileTree:
         return suffix.lower() if dot and stem and suffix.isalnum() and len(suffix) <= _LONGEST_SUFFIX else ""
 
     def share_of_parent(self, node: int) -> float:
-        """Its part of its directory's bytes, from 0 to 1."""
         whole = self.sizes[self.parents[node]]
         return self.sizes[node] / whole if whole else 0.0
 
     def share_of_total(self, node: int) -> float:
-        """Its part of all bytes, from 0 to 1."""
         return self.sizes[node] / self.total_bytes if self.total_bytes else 0.0
 
     def ancestors(self, node: int) -> list[int]:
-        """The directories that lead to the node, the nearest first, without the root."""
+        """Return the directories leading to the node, nearest first, without the root."""
         found = []
         node = self.parents[node]
         while node > ROOT:
@@ -142,7 +135,7 @@ class FileTree:
         return found
 
     def files_below(self, node: int) -> list[int]:
-        """All files of a directory and of those in it, or the file itself; in no particular order."""
+        """Return all files below a directory recursively, or the file itself; in no particular order."""
         found, waiting = [], [node]
         while waiting:
             each = waiting.pop()
@@ -154,17 +147,17 @@ class FileTree:
         return found
 
     def node_of(self, path: str) -> int | None:
-        """The first node of that path (as ``path`` gives it), to find one's place again; None if gone."""
-        # A look through all paths: 100,000 of them take some 20 ms, and it is asked for once a refresh.
+        """Return the first node with that path, None if it is gone. Used to restore positions."""
+        # A scan of all paths: 100,000 of them take some 20 ms, and it runs once per refresh.
         for node in range(1, len(self.names)):
             if path.endswith(self.names[node]) and self.path(node) == path:
                 return node
         return None
 
     def largest_directories(self, limit: int) -> list[int]:
-        """Where the room goes: directories that hold most, none of which is merely another's only content.
+        """Return the largest directories, leaving out any whose bytes are nearly all in one subdirectory.
 
-        A directory whose bytes nearly all lie in one directory below it is left out for that one.
+        That subdirectory is listed instead.
         """
         candidates = []
         for node in range(1, len(self.names)):
@@ -185,10 +178,10 @@ _IGNORED = ("", ".")
 
 
 class TreeBuilder:
-    """Adds paths one after the other.
+    """Adds listed paths to a tree one at a time.
 
-    A path is data: its parts are names, ``..`` included, and lead nowhere but down the tree. Empty parts and
-    ``.`` are left out. A path listed twice, or as a file and as a directory, gives two nodes.
+    A path is data: its parts are plain names, including ``..``, and only lead down the tree. Empty parts
+    and ``.`` are dropped. A path listed twice, or as both a file and a directory, yields two nodes.
     """
 
     def __init__(self, entries: Sequence[FileEntry]) -> None:
@@ -202,7 +195,6 @@ class TreeBuilder:
         self._by_path: dict[str, int] = {"": ROOT}
 
     def add(self, place: int) -> None:
-        """Put the entry at that place of the list into the tree."""
         entry = self._entries[place]
         folder, _, name = entry.path.rpartition("/")
         if entry.is_directory:
@@ -210,7 +202,7 @@ class TreeBuilder:
             if node != ROOT and self._entry_of[node] == NO_ENTRY:
                 self._entry_of[node] = place
             return
-        if name in _IGNORED:  # no file can be called so; it is listed all the same, and shown
+        if name in _IGNORED:  # No file can have this name, but it was listed, so show it.
             name = entry.path
         parent = self._by_path.get(folder)
         self._append(self._directory(folder) if parent is None else parent, name, place, None)
@@ -245,7 +237,6 @@ class TreeBuilder:
         return node
 
     def totals(self) -> Steps[FileTree]:
-        """Add everything up, children before parents."""
         size = len(self._names)
         sizes, counts = [0] * size, [0] * size
         newest: list[float | None] = [None] * size
@@ -277,7 +268,7 @@ class TreeBuilder:
 
 
 def build_steps(entries: Sequence[FileEntry]) -> Steps[FileTree]:
-    """The tree of these files, in steps; ``entries`` must not change afterwards."""
+    """Build the tree of these files in steps; ``entries`` must not change afterwards."""
     builder = TreeBuilder(entries)
     half = 2 * max(1, len(entries))
     for place in range(len(entries)):
@@ -294,5 +285,4 @@ def build_steps(entries: Sequence[FileEntry]) -> Steps[FileTree]:
 
 
 def build(entries: Sequence[FileEntry]) -> FileTree:
-    """The tree of these files, at once."""
     return finish(build_steps(entries))

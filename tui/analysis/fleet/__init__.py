@@ -1,1 +1,1 @@
-"""All jobs of a remote: rows, filter, order, teams, batches, capacity."""
+"""The jobs of a remote: rows, filter, order, teams, batches, and capacity."""

@@ -1,4 +1,4 @@
-"""One wish for several jobs: which of them it fits, how to ask, and how to tell what came of it."""
+"""Actions on several jobs at once: which jobs they apply to, the confirmation, and the outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FAILURES_SHOWN = 4
 
 
 class Verb(StrEnum):
-    """What can be done to several jobs at once."""
+    """An action that can be applied to several jobs at once."""
 
     STOP = "stop"
     RECREATE = "recreate"
@@ -61,7 +61,7 @@ _WORDS: dict[Verb, _Words] = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The jobs that a verb fits, and those that it does not."""
+    """The jobs that an action applies to, and those it does not."""
 
     verb: Verb
     jobs: tuple[TrainingJob, ...]
@@ -69,7 +69,7 @@ class Batch:
 
     @property
     def question(self) -> str:
-        """``Stop 3 jobs?``; a single one by its name and id."""
+        """The confirmation question: ``Stop 3 jobs?``; a single job by its name and id."""
         ask = _WORDS[self.verb].ask
         if len(self.jobs) == 1:
             job = self.jobs[0]
@@ -78,7 +78,6 @@ class Batch:
 
     @property
     def consequence(self) -> str:
-        """Whom it is about, what follows, and who is left out."""
         words = _WORDS[self.verb]
         parts = [names_of(self.jobs)] if len(self.jobs) > 1 else []
         parts.append(words.consequence)
@@ -88,17 +87,15 @@ class Batch:
 
     @property
     def yes(self) -> str:
-        """The button's words."""
         number = f" all {len(self.jobs)}" if len(self.jobs) > 1 else ""
         return f"{_WORDS[self.verb].yes}{number}"
 
     @property
     def nothing_fits(self) -> str:
-        """What to say where no job is left."""
         return f"{_WORDS[self.verb].not_done}, {_WORDS[self.verb].unfit}: {names_of(self.unfit)}"
 
     def outcome(self, failures: Sequence[tuple[TrainingJob, str]]) -> tuple[str, str]:
-        """Title and text of what came of it; each failure by its job's name (the first few of many)."""
+        """Return the title and text of the outcome, naming the first few jobs that failed."""
         words = _WORDS[self.verb]
         failed = {job.id for job, _ in failures}
         done = [job for job in self.jobs if job.id not in failed]
@@ -112,7 +109,7 @@ class Batch:
 
 
 def batch_of(verb: Verb, jobs: Sequence[TrainingJob]) -> Batch:
-    """Part the jobs: only those that go on can be stopped, only those that have ended deleted."""
+    """Split jobs by action: only unfinished ones can be stopped, only ended ones deleted."""
 
     def fits(job: TrainingJob) -> bool:
         return verb is Verb.RECREATE or job.is_finished is (verb is Verb.DELETE)
@@ -121,12 +118,10 @@ def batch_of(verb: Verb, jobs: Sequence[TrainingJob]) -> Batch:
 
 
 def name_of(job: TrainingJob) -> str:
-    """What people call a job, inert."""
     return inert(job.name or job.id)
 
 
 def names_of(jobs: Sequence[TrainingJob]) -> str:
-    """The names, the first few of many."""
     names = ", ".join(name_of(job) for job in jobs[:NAMES_SHOWN])
     rest = len(jobs) - NAMES_SHOWN
     return f"{names} and {rest} more" if rest > 0 else names

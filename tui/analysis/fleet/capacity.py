@@ -1,4 +1,4 @@
-"""How many GPUs there are, who uses them, and who waits: the capacity screen's snapshot. Pure."""
+"""The capacity screen's snapshot: how many GPUs exist, which jobs use them, which wait. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tui.analysis.export import ExportTable
 from tui.analysis.status import status_view
 
 CapacityState = Literal["loading", "known", "empty", "absent", "forbidden", "failed"]
-"""``absent``: the server has no such route; ``forbidden``: this key may not read it."""
+"""``absent``: the server has no such route; ``forbidden``: this API key may not read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityRow:
-    """GPUs of one type, of the organisation (``team`` is empty) or of a team. Names are not inert.
+    """GPUs of one type, of the organization (``team`` is empty) or of a team. Names are not sanitized.
 
-    ``on_demand`` and ``spot`` are GPUs in use. A server that does not part them tells them all as
-    on-demand, as the official client does. The limit is told against on-demand use: spot may exceed it
-    (API facts, 2.2), so that ``share`` and ``free`` leave it out and together make the whole limit.
+    ``on_demand`` and ``spot`` are GPUs in use. If the server does not separate them, all count as on-
+    demand, as in the official client. The limit applies to on-demand use; spot may exceed it (API facts,
+    2.2). ``share`` and ``free`` therefore leave spot out and together make up the whole limit.
     """
 
     team: str
@@ -34,28 +34,26 @@ class CapacityRow:
 
     @property
     def in_use(self) -> int:
-        """All that are in use."""
         return self.on_demand + self.spot
 
     @property
     def free(self) -> int:
-        """What a new on-demand job may still have."""
+        """GPUs still available to a new on-demand job."""
         return max(0, self.limit - self.on_demand)
 
     @property
     def share(self) -> float:
-        """On-demand use against the limit, 0 to 1 and more; 1 where none is allowed and some are used."""
+        """On-demand use as a fraction of the limit; may exceed 1; 1 for use of a limit of zero."""
         return self.on_demand / self.limit if self.limit else float(self.on_demand > 0)
 
     @property
     def key(self) -> str:
-        """Tells rows apart."""
         return f"{self.team_id or self.team}/{self.gpu_type}"
 
 
 @dataclass(frozen=True, slots=True)
 class GpuHolder:
-    """A job that has GPUs, or waits for them. ``place`` counts those that wait from 1, of one GPU type."""
+    """A job that has GPUs or waits for them. ``place`` is its queue position per GPU type, from 1."""
 
     job: TrainingJob
     gpu_type: str
@@ -66,16 +64,16 @@ class GpuHolder:
 
     @property
     def key(self) -> str:
-        """The job's id."""
         return self.job.id
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityView:
-    """Rows of the organisation first, then teams by name; who waits in the order of the queue; who holds.
+    """Rows of capacity (organization first, then teams), queued jobs in order, and GPU holders.
 
-    ``at`` is when the rows were read last, or the jobs where the server tells no rows. ``error`` and
-    ``jobs_error`` are why the last try of each brought nothing, and empty if it did; what was known is kept.
+    ``at`` is the time of the last update of the rows, or of the jobs if the server provides no rows.
+    ``error`` and ``jobs_error`` explain why the last attempt at each failed, and are empty if it
+    succeeded; after a failure, the last known data is kept.
     """
 
     state: CapacityState = "loading"
@@ -89,7 +87,6 @@ class CapacityView:
 
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
-    """The rows of an answer."""
     own = [_row(one) for one in capacity.gpu_capacities]
     teams = [_row(one) for one in capacity.team_gpu_capacities]
     own.sort(key=lambda row: row.gpu_type)
@@ -112,17 +109,16 @@ def _row(one: GpuCapacity) -> CapacityRow:
 
 
 def gpus_of(job: TrainingJob) -> int:
-    """All GPUs of all nodes."""
     return (job.instance_type.gpu_count or 0) * (job.node_count or 1)
 
 
 def holders(
     jobs: Iterable[TrainingJob], now: datetime
 ) -> tuple[tuple[GpuHolder, ...], tuple[GpuHolder, ...]]:
-    """Who waits, in the order of the queue (priority, then age), and who holds GPUs, the most first.
+    """Return the waiting jobs in queue order (priority, then age), and GPU holders, the largest first.
 
-    Jobs without a GPU are in neither. The order of the queue is the documented one; who really comes
-    next, the server decides.
+    Jobs without a GPU are in neither. The queue order is the documented one; the server decides which job
+    really comes next.
     """
     found = [_holder(job, now) for job in jobs if not job.is_finished and gpus_of(job)]
     waiting = sorted(
@@ -147,12 +143,11 @@ def _holder(job: TrainingJob, now: datetime) -> GpuHolder:
 
 
 def is_waited_for(view: CapacityView, row: CapacityRow) -> int:
-    """How many GPUs of the row's type are waited for, in all."""
+    """Return how many GPUs of the row's type jobs are waiting for, in total."""
     return sum(one.gpus for one in view.waiting if one.gpu_type == row.gpu_type)
 
 
 def capacity_table(rows: Sequence[CapacityRow]) -> ExportTable:
-    """The rows for a file."""
     columns = ("scope", "team", "gpu_type", "baseline", "limit", "on_demand", "spot", "in_use", "free")
     return ExportTable(
         "capacity",
@@ -175,7 +170,6 @@ def capacity_table(rows: Sequence[CapacityRow]) -> ExportTable:
 
 
 def queue_table(view: CapacityView) -> ExportTable:
-    """Who waits and who holds, for a file."""
     columns = (
         "state",
         "place",

@@ -1,4 +1,4 @@
-"""Folds Home's snapshots one after the other; the work is in proportion to the jobs that live."""
+"""Builds successive Home snapshots with work proportional to the number of unfinished jobs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tui.analysis.fleet.snapshot import UNSEEN, FleetSnapshot, Glance, JobRow, P
 from tui.text.sanitize import inert
 
 STALE_SHARE, LONGEST_STALE_S = 0.02, 600.0
-"""How far the age of an ended job's row may lag behind: by that share of it, at most by so much."""
+"""Maximum lag of an ended job's displayed age: this fraction of it, but at most this many seconds."""
 _STALE_STEPS = 61
 _RANK = attrgetter("rank")
 
 
 class FleetFold:
-    """Folds one snapshot after another; ended jobs, the bulk of a large account, are not folded each time.
+    """Builds successive snapshots without rebuilding ended jobs, the bulk of a large account, each time.
 
-    ``warm`` takes all jobs; from then on ``fold`` is given only those that live, or that have changed since.
-    Only the age of an ended job moves: its row is made anew when that is off by a fiftieth, or by
-    ``LONGEST_STALE_S``. Ten thousand jobs made anew would hold the screen up for a fifth of a second.
+    ``warm`` takes all jobs; after that ``fold`` receives only unfinished jobs and those that have changed
+    since. Only the age of an ended job changes: its row is rebuilt when the age is off by a fiftieth, or
+    by ``LONGEST_STALE_S``. Rebuilding ten thousand jobs would block the screen for a fifth of a second.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class FleetFold:
         self._projects: dict[str, tuple[TrainingProject, ProjectRow]] = {}
 
     def warm(self, jobs: Sequence[TrainingJob], glances: Mapping[str, Glance], now: datetime) -> None:
-        """Make the rows of the ended jobs among all, and forget those that are gone; safe in a thread."""
+        """Build the rows of all ended jobs, and drop those that are gone; safe to run in a thread."""
         known = self._ended.known
         entries: dict[str, _Entry] = {}
         for job in jobs:
@@ -52,9 +52,9 @@ class FleetFold:
         now: datetime,
         prices: Mapping[str, float] | None = None,
     ) -> FleetSnapshot:
-        """One snapshot out of both lists; running jobs first, then the newest.
+        """Build a snapshot from both lists; running jobs first, then the newest.
 
-        ``jobs`` come on top of the ended ones that are known since ``warm``, or in their place.
+        ``jobs`` are added to the ended ones known since ``warm``, or replace them.
         """
         rows = [job_row(job, glances.get(job.id, UNSEEN), now) for job in jobs]
         rows += self._ended.at(now, without=[row.id for row in rows])
@@ -82,7 +82,7 @@ _Entry = tuple[TrainingJob, Glance, JobRow]
 
 
 class _EndedRows:
-    """The rows of ended jobs in order, and which of them is to be made anew next."""
+    """The rows of ended jobs in order, with a queue of when each is next due for a rebuild."""
 
     def __init__(
         self,
@@ -99,7 +99,6 @@ class _EndedRows:
         heapify(self._due)
 
     def at(self, now: datetime, *, without: Iterable[str]) -> list[JobRow]:
-        """The rows as of that moment, but for those of the ids named."""
         now_s = now.timestamp()
         while self._due and self._due[0][0] <= now_s:
             place = self._due[0][1]
@@ -112,7 +111,7 @@ class _EndedRows:
 
 
 def _good_for_s(row: JobRow, place: int) -> float:
-    """Spread, so that rows made together are not all made anew together."""
+    """Return how long a row stays valid, spread out so that rows built together expire at different times."""
     spread = 0.5 + 0.5 * (place % _STALE_STEPS) / _STALE_STEPS
     return min(LONGEST_STALE_S, row.age_s * STALE_SHARE) * spread
 
@@ -124,5 +123,4 @@ def fold_fleet(
     now: datetime,
     prices: Mapping[str, float] | None = None,
 ) -> FleetSnapshot:
-    """A single snapshot; see ``FleetFold``."""
     return FleetFold().fold(projects, jobs, glances, now, prices)

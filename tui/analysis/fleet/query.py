@@ -1,8 +1,8 @@
 """The filter language of job lists: ``llama status:running gpu:h100 -user:bob age<2d "exact words"``.
 
-Terms are joined by and; a comma inside a field's value means or; ``-`` or ``!`` before a term negates it.
-Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
-Nothing a person types is an error: what cannot be understood is left out and said in ``problems``.
+Terms are combined with "and"; a comma inside a field's value means "or"; ``-`` or ``!`` before a term
+negates it. Plain words match loosely: anywhere in a row's texts and ids, or letter by letter in its name.
+No input is an error: terms that cannot be understood are left out and reported in ``problems``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from tui.analysis.status import StatusView
 from tui.text.units import DAY_S, HOUR_S, MINUTE_S
 
 FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
-"""The fields a term may name."""
 
 TRAITS = ("bookmarked", "alarmed", "spot")
-"""What ``is:`` may ask for; a row that cannot tell has none of them."""
+"""Values that ``is:`` accepts; a row without such data has none of them."""
 
-_SHORTEST_FUZZY = 3  # shorter words would match ids, and names letter by letter, almost anywhere
+_SHORTEST_FUZZY = 3  # Shorter words would match ids, and names letter by letter, almost anywhere.
 
 _TERM = re.compile(
     r"""(?P<no>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
@@ -33,32 +32,22 @@ _UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 
 
 class QueryRow(Protocol):
-    """What a row must tell to be filtered. ``status`` in the API's or the short spelling, or its view."""
+    """The fields of a row that can be filtered; ``status`` matches any spelling of a status."""
 
     @property
-    def name(self) -> str:
-        """The job's name."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def id(self) -> str:
-        """The job's id."""
-        ...
+    def id(self) -> str: ...
 
     @property
-    def project_id(self) -> str:
-        """The project's id."""
-        ...
+    def project_id(self) -> str: ...
 
     @property
-    def project(self) -> str:
-        """The project's name."""
-        ...
+    def project(self) -> str: ...
 
     @property
-    def status(self) -> str | StatusView:
-        """The job's status."""
-        ...
+    def status(self) -> str | StatusView: ...
 
     @property
     def gpu(self) -> str:
@@ -66,19 +55,15 @@ class QueryRow(Protocol):
         ...
 
     @property
-    def user(self) -> str:
-        """Who started the job."""
-        ...
+    def user(self) -> str: ...
 
     @property
-    def age_s(self) -> float:
-        """Seconds since the job was created."""
-        ...
+    def age_s(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition: a field's (or, with ``field`` empty, a loose) match, or a comparison of ages."""
+    """A single condition: a field match, a loose match (with an empty ``field``), or an age comparison."""
 
     field: str
     sign: str
@@ -86,7 +71,6 @@ class Term:
     negated: bool = False
 
     def matches(self, row: QueryRow) -> bool:
-        """Whether the row meets the condition."""
         if self.field == "age":
             met = any(_compare(row.age_s, self.sign, value) for value in self.values)
         elif self.field == "is":
@@ -103,14 +87,13 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed filter: all ``terms`` must match; ``problems`` say what was left out and why."""
+    """A parsed filter: all ``terms`` must match; ``problems`` explain the terms left out."""
 
     text: str = ""
     terms: tuple[Term, ...] = ()
     problems: tuple[str, ...] = ()
 
     def matches(self, row: QueryRow) -> bool:
-        """Whether the row is to be shown."""
         return all(term.matches(row) for term in self.terms)
 
     def __bool__(self) -> bool:
@@ -118,10 +101,10 @@ class Query:
 
 
 def parse(text: str, statuses: Collection[str] | None = None) -> Query:
-    """Return the query of a text. Never raises.
+    """Parse a filter. Never raises.
 
-    ``statuses`` are those that jobs have, which may be more than this version knows; with them a status that
-    is neither is a problem.
+    ``statuses`` are those of existing jobs, which may include some that this version does not know. If
+    given, any other unknown status is reported as a problem.
     """
     terms: list[Term] = []
     problems: list[str] = []
@@ -155,7 +138,7 @@ def _take(
         if bad:
             problems.append(f"{bad[0]!r} is no age; write 30m, 12h or 2d")
         else:
-            # "age:2d" and "age=2d" mean: no older than that.
+            # "age:2d" and "age=2d" mean: at most that old.
             terms.append(Term(field, "<=" if sign in ":=" else sign, values, negated))
     elif sign not in ":=":
         problems.append(f"only age can be compared, not {field!r}")
@@ -170,7 +153,6 @@ def _take(
 
 
 def _unknown_status(values: Sequence[str], statuses: Collection[str] | None) -> str | None:
-    """The first value that neither a known status nor one of ``statuses`` is found by."""
     if statuses is None:
         return None
     present = [*JobStatus, *statuses]
@@ -185,7 +167,7 @@ def _unknown_status(values: Sequence[str], statuses: Collection[str] | None) -> 
 
 
 def _split(value: str) -> list[str]:
-    """The alternatives of a value; commas in quotes do not part them."""
+    """Split a value into its alternatives at commas outside quotes."""
     return re.findall(r"""(?:"[^"]*"?|[^,"])+""", value)
 
 
@@ -216,7 +198,10 @@ def _status_name(row: QueryRow) -> str:
 
 
 def _status_matches(status: str, wanted: str) -> bool:
-    """``run`` finds running; ``failed`` finds failed alone, ``deploy`` both that begin with it."""
+    """Return True if the status matches: ``run`` matches running, ``failed`` matches only failed.
+
+    ``deploy`` matches both statuses that begin with it.
+    """
     full = full_status(status)
     group = _STATUS_GROUPS.get(wanted)
     if group is not None:

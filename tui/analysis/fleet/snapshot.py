@@ -1,4 +1,4 @@
-"""What of the fleet belongs to a team: teams have projects, and projects have jobs."""
+"""Limits Home to a team: teams have projects, and projects have jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tui.text.units import UNKNOWN, age, count, duration
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """A team that is to be chosen, with what is below it."""
+    """A selectable team, with its numbers of projects and jobs."""
 
     name: str
     projects: int
@@ -33,13 +33,11 @@ class TeamRow:
 
     @property
     def about(self) -> str:
-        """The figures in words."""
         projects = "1 project" if self.projects == 1 else f"{self.projects} projects"
         return f"{projects}, {self.jobs} jobs, {self.running} running"
 
 
 def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
-    """The teams that have projects, by name."""
     found: dict[str, TeamRow] = {}
     for project in projects:
         if project.team:
@@ -54,7 +52,7 @@ def teams_of(projects: Iterable[ProjectRow]) -> tuple[TeamRow, ...]:
 
 
 def of_team(fleet: FleetSnapshot, team: str) -> FleetSnapshot:
-    """The projects and jobs of that team alone; everything for "", and for a team that has no project."""
+    """Return only that team's projects and jobs; everything for "", and for a team that has no project."""
     projects: Sequence[ProjectRow] = [one for one in fleet.projects if one.team == team]
     if not team or not projects:
         return fleet
@@ -71,7 +69,7 @@ _RANK = attrgetter("rank")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """A quick look at a running job: its progress, and its recent GPU use (0–1, oldest first)."""
+    """A preview of a running job: its progress, and its recent GPU utilization (0–1, oldest first)."""
 
     progress: ProgressSnapshot | None = None
     trace: tuple[float | None, ...] = ()
@@ -79,28 +77,29 @@ class Glance:
 
 
 UNSEEN = Glance()
-"""Of a job that nobody has looked at."""
+"""The preview of a job that has not been polled yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as Home shows it. All text is inert; ``job`` is what the API said, ``marked`` what people did.
+    """A job as shown on Home.
 
-    Rows that are equal look alike: what moves with every second, and is not shown as it is, does not count.
+    All text is sanitized; ``job`` is the API's record, ``marked`` the user's own marks. Rows that compare
+    equal look the same: values that change every second but are not shown as such are not compared.
     """
 
     job: TrainingJob = field(compare=False)
     id: str
     project_id: str
     rank: tuple[int, float]
-    """Running first, then the newest."""
+    """Running jobs first, then the newest."""
     name: str
     project: str
     status: StatusView
     gpu: str
     gpu_count: int
     charge: Charge | None = field(compare=False)
-    """What counts towards its cost so far; None while it has not run yet."""
+    """The usage that counts toward its cost so far; None if it has not run yet."""
     note: str
     note_tone: str
     progress_fraction: float
@@ -115,20 +114,18 @@ class JobRow:
     alarmed: bool
     findings: tuple[Finding, ...] = field(default=(), compare=False)
     judged: bool = field(default=False, compare=False)
-    """Whether anybody has looked for findings yet."""
+    """True once the job has been checked for findings."""
     marked: bool = False
     bookmarked: bool = False
 
     @property
     def created_at(self) -> datetime:
-        """When the job was created; jobs without a stamp count as oldest."""
+        """The time the job was created; jobs without a timestamp count as oldest."""
         return self.job.created_at or _OLDEST
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectRow:
-    """A project as Home lists it."""
-
     id: str
     name: str
     team: str
@@ -138,22 +135,21 @@ class ProjectRow:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """Everything Home shows, as of ``at``."""
+    """Everything that Home shows, as of ``at``."""
 
     projects: tuple[ProjectRow, ...]
     jobs: tuple[JobRow, ...]
     at: datetime
     prices: Mapping[str, float] = field(default_factory=dict)
-    """USD a minute and node, by instance; empty where none is known."""
+    """USD per minute and node, by instance; empty if no prices are known."""
 
     @property
     def running(self) -> int:
-        """How many jobs run: they come first."""
+        """Number of running jobs; they come first."""
         return sum(1 for _ in takewhile(lambda row: row.running, self.jobs))
 
 
 def job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
-    """A job as Home shows it at that moment."""
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     note, tone = _note(job, glance, age_s, now)
     per_node = job.instance_type.gpu_count or 0
@@ -187,7 +183,7 @@ def job_row(job: TrainingJob, glance: Glance, now: datetime) -> JobRow:
 
 
 def older_row(row: JobRow, now: datetime) -> JobRow:
-    """The row of an ended job at a later moment: nothing moves but its age."""
+    """Return an ended job's row at a later time: only its age changes."""
     created_at = row.job.created_at
     if created_at is None:
         return row
@@ -196,14 +192,14 @@ def older_row(row: JobRow, now: datetime) -> JobRow:
 
 
 def silenced(row: JobRow, snoozed: Collection[tuple[str, str]]) -> JobRow:
-    """The row without an alarm if all that is found of its job is snoozed (job's id and finding's key)."""
+    """Clear the row's alarm if all findings of its job are snoozed (pairs of job id and finding key)."""
     if not row.alarmed or not all((row.id, found.key) in snoozed for found in row.findings):
         return row
     return replace(row, alarmed=False, note=f"z {row.note.removeprefix('▲ ')}", note_tone="muted")
 
 
 def hardware(job: TrainingJob) -> str:
-    """``4×8 H100`` for four nodes of eight; ``8 H100`` where there is one node, or none is told of."""
+    """Return ``4×8 H100`` for four nodes of eight; ``8 H100`` for one node or an unknown number."""
     per_node, gpu = job.instance_type.gpu_count or 0, inert(job.instance_type.gpu_type or "")
     nodes = job.node_count or 1
     if not per_node and not job.instance_type.name:
@@ -213,7 +209,6 @@ def hardware(job: TrainingJob) -> str:
 
 
 def _note(job: TrainingJob, glance: Glance, age_s: float, now: datetime) -> tuple[str, str]:
-    """The one thing worth saying about a job, and its tone."""
     if job.current_status in WAITING_STATUSES:
         return f"waiting {duration(age_s)}", "muted"
     if job.is_finished:
@@ -243,7 +238,7 @@ def _steps(progress: ProgressSnapshot | None) -> str:
 
 
 def brief(finding: Finding, now: datetime) -> str:
-    """A finding in two or three words, for a narrow column: ``stalled 17m``, ``node-2 slow``."""
+    """Shorten a finding to two or three words for a narrow column: ``stalled 17m``, ``node-2 slow``."""
     since = f" {age((now - finding.since).total_seconds())}" if finding.since is not None else ""
     node = middle(inert(finding.node or ""), NODE_CHARACTERS)
     match finding.kind:
@@ -254,7 +249,7 @@ def brief(finding: Finding, now: datetime) -> str:
         case FindingKind.LOSS_EXPLODING:
             return f"loss explodes{since}"
         case FindingKind.GPU_IDLE:
-            told = inert(finding.short).replace(" for ", " ")  # all of them, a node's, or some of a node
+            told = inert(finding.short).replace(" for ", " ")  # All GPUs, those of a node, or some of a node.
             return told.replace(inert(finding.node), node) if finding.node else told
         case FindingKind.STRAGGLER:
             return f"{node or 'a node'} slow"
@@ -281,7 +276,7 @@ def brief(finding: Finding, now: datetime) -> str:
 
 
 def short_reason(message: str) -> str:
-    """The cause first: ``node-0: exit code 1: torch.OutOfMemoryError: CUDA out of memory`` → the memory."""
+    """Shorten out-of-memory messages to ``CUDA out of memory`` and the exit code; keep others unchanged."""
     if _OUT_OF_MEMORY.search(message):
         exit_code = _EXIT_CODE.search(message)
         return "CUDA out of memory" + (f", exit {exit_code[1]}" if exit_code else "")
@@ -289,7 +284,7 @@ def short_reason(message: str) -> str:
 
 
 def _lifetime_s(job: TrainingJob) -> float:
-    """Creation to last change: the API has no start and end times."""
+    """Return the seconds from creation to last change, since the API has no start and end times."""
     if job.created_at is None or job.updated_at is None:
         return 0.0
     return max(0.0, (job.updated_at - job.created_at).total_seconds())
@@ -315,7 +310,7 @@ _SORT_KEYS: dict[str, SortKey] = {
 def arrange(
     rows: Sequence[JobRow], *, project_id: str, query: Query, sort_by: str, descending: bool
 ) -> tuple[JobRow, ...]:
-    """The jobs of a project (all if "") that the query lets through, in the order wished for."""
+    """Return a project's jobs (all if "") that match the query, in the requested order."""
     kept = rows if not project_id else [row for row in rows if row.project_id == project_id]
     if query:
         kept = [row for row in kept if query.matches(row)]
@@ -323,7 +318,6 @@ def arrange(
 
 
 def jobs_table(rows: Sequence[JobRow]) -> ExportTable:
-    """Rows for a file, in the order shown."""
     columns = (
         *("id", "name", "project", "status", "gpu_type", "gpus", "nodes", "availability", "priority", "user"),
         *("created_at", "updated_at", "progress", "note"),

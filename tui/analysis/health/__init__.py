@@ -1,4 +1,5 @@
-"""What is wrong with a run, each finding with why, since when and on which node; none for a healthy one.
+"""Detects problems of a run. Each finding has a reason, a start time, and a node; a healthy run has none.
 
-One module a kind of trouble. Pure: the same snapshot, rules and earlier findings give the same answer.
+There is one module per kind of problem. All checks are pure: the same snapshot, rules, and earlier
+findings give the same result.
 """

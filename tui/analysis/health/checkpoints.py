@@ -1,4 +1,4 @@
-"""A checkpoint that should have come by the run's own rhythm."""
+"""Detects checkpoints that are overdue by the run's own save interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui.analysis.progress.snapshot import NANOSECONDS
 from tui.analysis.run.finding import Finding, FindingKind
 from tui.text.units import duration
 
-_LOOKED_AT = 8  # the newest checkpoints say what is usual
+_LOOKED_AT = 8  # The newest checkpoints determine the usual interval.
 _LAST_NUMBER = re.compile(r"(\d{1,12})(?!.*\d)")
 
 
@@ -24,9 +24,9 @@ class _Saved:
 
 
 def overdue_checkpoint(context: Context) -> Iterator[Finding]:
-    """No checkpoint for longer than the run's usual interval, in time and, where known, in steps.
+    """Report a checkpoint overdue by the run's usual interval, in time and, if known, in steps.
 
-    A slow run saves late by the clock and not by its steps: both must say so.
+    A slow run saves late by time but not by steps, so both must be exceeded.
     """
     rules, told = context.rules, context.progress
     saved = _saved(context)[-_LOOKED_AT:]
@@ -37,7 +37,7 @@ def overdue_checkpoint(context: Context) -> Iterator[Finding]:
     last = saved[-1]
     usual_s = max(intervals)
     if max(intervals) > 4 * median(intervals):
-        usual_s = sorted(intervals)[-2]  # one long wait is no rhythm
+        usual_s = sorted(intervals)[-2]  # A single long wait does not make an interval usual.
     since_s = context.now_s - last.at_s
     held = context.is_held(FindingKind.CHECKPOINT_OVERDUE)
     factor = context.eased(rules.checkpoint_factor, 1.0, held=held)
@@ -57,7 +57,6 @@ def overdue_checkpoint(context: Context) -> Iterator[Finding]:
 
 
 def _saved(context: Context) -> list[_Saved]:
-    """Checkpoints as the API lists them; as the log tells them where it lists none."""
     listed = [
         _Saved(one.created_at.timestamp(), _step(one.checkpoint_id))
         for one in context.run.checkpoints or ()

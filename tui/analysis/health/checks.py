@@ -1,4 +1,4 @@
-"""All kinds of trouble, asked in turn: what is wrong with a run."""
+"""Runs all health checks on a run."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ORDER = {kind: place for place, kind in enumerate(FindingKind)}
 def health(
     run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[Finding] = ()
 ) -> tuple[Finding, ...]:
-    """What is wrong with a job that runs or waits, the worst first; empty for a healthy or a finished one.
+    """Return the findings of a running or waiting job, worst first; none if it is healthy or finished.
 
-    Stamps of lines and samples are compared with ``run.server_now``. With the ``previous`` findings of
-    the same job, what was found stays until it is clearly over, and keeps the time since when it was.
+    Timestamps of lines and samples are compared with ``run.server_now``. Given the ``previous`` findings
+    of the same job, a finding stays until it is clearly over, and keeps its start time.
     """
     context = Context(run, rules, {found.key: found for found in previous})
     status = run.job.current_status
@@ -47,7 +47,7 @@ def health(
 def judged(
     run: RunSnapshot, rules: HealthRules = DEFAULT_RULES, previous: Iterable[Finding] = ()
 ) -> RunSnapshot:
-    """The run with what ``health`` finds, and by what it was judged."""
+    """Return the run with its ``health`` findings and the rules they are based on."""
     found = health(run, rules, previous)
     if not run.log_read:
         found = without_stalls(found)
@@ -56,12 +56,12 @@ def judged(
 
 
 def without_stalls(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings that hold before the whole log is read: until then a run's pauses are not known."""
+    """Drop the findings that need the whole log: a run's pauses are unknown until it has been read."""
     return tuple(one for one in found if one.kind != FindingKind.STALLED)
 
 
 def with_findings(run: RunSnapshot, found: Iterable[Finding]) -> RunSnapshot:
-    """The run with these findings, the worst first, and the nodes that they name."""
+    """Return the run with these findings, worst first, and the nodes they name."""
     ordered = tuple(sorted(found, key=_gravity))
     return replace(
         run,
@@ -76,7 +76,6 @@ def _gravity(found: Finding) -> tuple[int, int]:
 
 
 def nodes_found(findings: Iterable[Finding], kind: FindingKind) -> frozenset[str]:
-    """The nodes that findings of a kind name."""
     return frozenset(found.node for found in findings if found.kind == kind and found.node is not None)
 
 

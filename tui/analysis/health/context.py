@@ -1,6 +1,6 @@
-"""Since when something has been so: what is found now is followed back to where it began.
+"""Determines when a current problem began by following the data back.
 
-Not ``now − window``: that would slide as time goes on, and differ from one look to the next.
+``now − window`` would not do: it moves as time passes, and differs from one check to the next.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tui.analysis.series import Series
 
 
 def began(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) -> float | None:
-    """When the newest stretch of values began for all of which ``holds`` is true; None without one.
+    """Return the start of the newest run of values for which ``holds`` is True, None if there is none.
 
-    Gaps do not end it, nor do up to ``forgiven`` values in a row that are otherwise.
+    Gaps do not end it, nor do up to ``forgiven`` other values in a row.
     """
     first: float | None = None
     missed = 0
@@ -39,10 +39,10 @@ def began(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) 
 
 
 def growth_began(series: Series, at: float, rate: float, level: float, window_s: float) -> float:
-    """When a growth of ``rate`` a second to ``level`` at ``at`` began: at the latest a window ago.
+    """Return when growth of ``rate`` per second to ``level`` at ``at`` began, at least a window ago.
 
-    The line through the window is followed back as long as the values lie near it (half of what a window
-    adds); where they leave it, the line met the level they had before.
+    The line through the window is extended backward as long as the values are near it (within half of the
+    growth of a window); where they diverge, the start is where the line meets their previous level.
     """
     near = rate * window_s / 2
     since = at - window_s
@@ -58,7 +58,7 @@ def growth_began(series: Series, at: float, rate: float, level: float, window_s:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One look at a run. ``held`` are the findings of the last look, by their keys."""
+    """A run at one point in time. ``held`` are the findings of the previous check, by key."""
 
     run: RunSnapshot
     rules: HealthRules
@@ -66,40 +66,36 @@ class Context:
 
     @property
     def now(self) -> datetime:
-        """Now by the server's clock."""
+        """The current time by the server's clock."""
         return self.run.server_now
 
     @property
     def now_s(self) -> float:
-        """The same in epoch seconds."""
         return self.now.timestamp()
 
     @property
     def progress(self) -> ProgressSnapshot:
-        """What the log told."""
         return self.run.progress or ProgressSnapshot()
 
     @property
     def metrics(self) -> MetricsSnapshot:
-        """The samples to judge by: always the same stretch of time, whatever the charts show."""
+        """The samples to check: always the same time range, whatever the charts show."""
         return self.run.vitals or self.run.metrics or MetricsSnapshot()
 
     @property
     def left_s(self) -> float | None:
-        """The most seconds that are likely left; None where nobody knows."""
+        """Upper estimate of the seconds left; None if unknown."""
         told = seconds_left_range(self.progress, self.now)
         return None if told is None else told[1]
 
     def is_held(self, kind: FindingKind, node: str | None = None) -> bool:
-        """Whether the same was found the last time."""
         return Finding(kind, "info", "", node).key in self.held
 
     def eased(self, threshold: float, healthy: float, *, held: bool) -> float:
-        """The threshold, moved towards the healthy value for a finding that is held."""
+        """Return the threshold; for a held finding, it is moved toward the healthy value (hysteresis)."""
         return threshold + (healthy - threshold) * self.rules.release if held else threshold
 
     def ends_before(self, seconds: float) -> bool:
-        """Whether the run will surely be over by then."""
         left = self.left_s
         return left is not None and left < seconds
 
@@ -113,10 +109,8 @@ def finding(
     node: str | None = None,
     since_s: float | None = None,
 ) -> Finding:
-    """A finding since an epoch second."""
     return Finding(kind, severity, text, node, None if since_s is None else moment(since_s), short)
 
 
 def moment(epoch_s: float) -> datetime:
-    """Epoch seconds as an aware UTC time."""
     return datetime.fromtimestamp(epoch_s, UTC)

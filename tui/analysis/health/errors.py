@@ -1,4 +1,4 @@
-"""What the log and the platform say themselves: restarts and errors."""
+"""Reports problems stated by the log and the platform themselves: restarts and errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tui.text.sanitize import inert
 from tui.text.units import duration
 
 _COUNT_FIELDS = ("retry_count", "restart_count", "retries")
-"""Fields that the API may have one day (the platform counts BT_RETRY_COUNT; API facts, 4)."""
+"""Fields that the API may have in the future (the platform counts BT_RETRY_COUNT; API facts, 4)."""
 
 _MANY_RESTARTS = 5
 _LEVEL = re.compile(r"^(?:\W{0,4}(?:ERROR|CRITICAL|FATAL|Error)\b\W{0,4})+(?=\S)")
 
 
 def repeated_restarts(context: Context) -> Iterator[Finding]:
-    """The run was started again more than once: told by the platform, by the log, or by its steps."""
+    """Report more than one restart, according to the platform, the log, or the step numbers."""
     rules, run = context.rules, context.run
     history = [
         event.created.timestamp()
@@ -47,7 +47,7 @@ def _counted(fields: dict[str, object]) -> int:
 
 
 def errors(context: Context) -> Iterator[Finding]:
-    """Errors in the log, a while after the newest: how many, and the newest of them."""
+    """Report errors in the log until a while after the newest: their number, and the newest one."""
     tally = context.progress.errors
     if tally.newest is None or tally.first is None:
         return

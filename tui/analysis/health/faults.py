@@ -1,7 +1,8 @@
-"""Which checkpoints were written while the loss was broken, by the same rules that find a broken loss.
+"""Finds checkpoints written while the loss was broken, using the same rules as the loss checks.
 
-A checkpoint is faulty if the loss was not finite or was exploding at its step, or had begun to and did not
-come back before the run was started again. After a restart from an earlier one, checkpoints are good again.
+A checkpoint is faulty if the loss was not finite or was exploding at its step, or had begun to and did
+not recover before the run was restarted. After a restart from an earlier checkpoint, new ones are good
+again.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import Series
 
 MOST_JUDGED = 200
-"""The newest checkpoints; judging one may take a few milliseconds."""
+"""Check only the newest checkpoints, because each may take a few milliseconds."""
 SAME_MOMENT_S = 60.0
-"""A loss that is printed a little after its checkpoint was created may belong to its step."""
+"""A loss printed this many seconds after its checkpoint was created may belong to its step."""
 
 
 def checkpoint_faults(
     run: RunSnapshot, rules: HealthRules = DEFAULT_RULES
 ) -> Mapping[SavedKey, Fault | None] | None:
-    """The fault of each checkpoint that can be judged, None for those without one.
+    """Return the fault of each checkpoint that can be checked, None for those without one.
 
-    None as a whole until all of the log is read. Checkpoints near which the log tells no loss are left out.
+    The result is None until the whole log has been read. Checkpoints without a nearby logged loss are
+    left out.
     """
     if not run.log_read or run.checkpoints is None:
         return None
@@ -54,7 +56,7 @@ def checkpoint_faults(
 
 @dataclass(frozen=True, slots=True)
 class _Break:
-    """A stretch of time in which the loss was broken."""
+    """A time range in which the loss was broken."""
 
     start: float
     end: float
@@ -62,7 +64,7 @@ class _Break:
 
 
 class _Losses:
-    """The readings of a run in the order of time, with their steps."""
+    """A run's losses in chronological order, with their steps."""
 
     def __init__(self, run: RunSnapshot, told: ProgressSnapshot, rules: HealthRules) -> None:
         self._run, self._told, self._rules = run, told, rules
@@ -74,7 +76,6 @@ class _Losses:
         self._breaks = list(self._lasting_breaks())
 
     def _restarts(self) -> list[int]:
-        """The places of the first reading after each restart."""
         places = {bisect_right(self.times, time) for time in self._told.restarts}
         if self._steps is not None:
             steps = enumerate(pairwise(self._steps), 1)
@@ -82,7 +83,7 @@ class _Losses:
         return sorted(place for place in places if 0 < place < len(self.times))
 
     def _lasting_breaks(self) -> Iterator[_Break]:
-        """What had not come back when the run was started again, or has not until now."""
+        """Yield the problems that had not ended when the run was restarted, or are still going on."""
         for end in (*self._starts, len(self.times)):
             start = max((place for place in self._starts if place < end), default=0)
             found = self._trouble(end)
@@ -92,7 +93,7 @@ class _Losses:
                 yield _Break(since_s, last_s, _fault(found))
 
     def place_of(self, checkpoint: Checkpoint) -> int | None:
-        """The newest reading of the checkpoint's step or before, in the pass of the run that wrote it."""
+        """Return the index of the newest loss up to the checkpoint's step, in the attempt that wrote it."""
         if not self.times:
             return None
         step, created = step_of(checkpoint.checkpoint_id), checkpoint.created_at
@@ -101,7 +102,7 @@ class _Losses:
                 None if created is None else self._checked(bisect_right(self.times, created.timestamp()) - 1)
             )
         if created is None and self._starts:
-            return None  # of which pass, nobody knows
+            return None  # The attempt is unknown.
         place = len(self.times) - 1
         if created is not None:
             place = bisect_right(self.times, created.timestamp() + SAME_MOMENT_S) - 1
@@ -113,13 +114,13 @@ class _Losses:
         return place if place >= 0 else None
 
     def fault_at(self, place: int) -> Fault | None:
-        """Why a checkpoint written at that reading is no good; None if it is."""
+        """Return why a checkpoint written at that loss is faulty; None if it is good."""
         at = self.times[place]
         lasting = next((one for one in self._breaks if one.start <= at < one.end), None)
         if lasting is not None:
             return lasting.fault
         found = self._trouble(place + 1)
-        if found is None:  # it takes a few readings until an explosion is seen
+        if found is None:  # An explosion shows only after a few more values.
             following = next((start for start in self._starts if start > place), len(self.times))
             found = self._trouble(min(place + 1 + self._rules.loss_readings, following))
             if found is not None and (found.since is None or found.since.timestamp() > at):
@@ -127,7 +128,6 @@ class _Losses:
         return _fault(found) if found is not None else None
 
     def _trouble(self, count: int) -> Finding | None:
-        """What was wrong with the loss after so many readings."""
         told, until = self._told, self.times[count - 1] if count else 0.0
         losses = _first(told.loss_series, count)
         norms = told.grad_norm_series

@@ -1,4 +1,4 @@
-"""GPUs that do nothing: all of them, those of a node, or some within a node that works."""
+"""Detects idle GPUs: all of them, those of a node, or some within a busy node."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from tui.analysis.run.finding import Finding, FindingKind
 from tui.analysis.series import Series, mean_between, value_range
 from tui.text.units import duration, percent
 
-_LATE_SAMPLES_S = 300.0  # a node that fell silent for longer may be anything but idle
-_LONELY_FACTOR = 2.0  # GPUs that never worked beside others that do may be late for so many idle times
+_LATE_SAMPLES_S = 300.0  # If a node has been silent for longer, there is no telling whether it is idle.
+# GPUs that never worked next to others that do may start late: wait this many idle times.
+_LONELY_FACTOR = 2.0
 
 
 def idle_gpus(context: Context) -> Iterator[Finding]:
-    """GPUs that worked and now do nothing: one finding for the job when it is all of them."""
+    """Report GPUs that worked and are now idle: a single finding for the job if all are."""
     metrics, rules = context.metrics, context.rules
     at = metrics.at
     if at is None:
         return
-    # Metrics may reach back an hour only: a run that has told a step worked, whatever they show.
+    # Metrics may cover only the last hour: a run that has logged a step has worked, whatever they show.
     worked = context.progress.last_step_at_ns is not None
     idle = {
         node.name: since
@@ -47,7 +48,7 @@ def idle_gpus(context: Context) -> Iterator[Finding]:
 
 
 def _idle_since(context: Context, utilization: Series, at: float, *, worked: bool) -> float | None:
-    """Since when the GPUs have been doing nothing, if long enough and after having worked."""
+    """Return when the GPUs became idle, None if that is too recent; GPUs that never worked need longer."""
     rules = context.rules
     times, values = utilization.times, utilization.values
     since = _still_since(utilization, rules.idle_below, rules.active_from)
@@ -69,9 +70,9 @@ def _idle_since(context: Context, utilization: Series, at: float, *, worked: boo
 
 
 def _still_since(utilization: Series, idle_below: float, active_from: float) -> float | None:
-    """Since when the GPUs have been still, up to now; None where they are not.
+    """Return since when the GPUs have been idle without interruption; None if they are not.
 
-    A single sample that is a little higher is no work: somebody looked, a heartbeat.
+    A single slightly higher sample does not count as work: it may be a monitoring tool or a heartbeat.
     """
     blips = began(utilization, lambda value: value < idle_below, forgiven=1)
     steady = began(utilization, lambda value: value < active_from)
@@ -79,9 +80,9 @@ def _still_since(utilization: Series, idle_below: float, active_from: float) -> 
 
 
 def _longest_rest(utilization: Series, until: float, active_from: float) -> float:
-    """The longest time without work (s) that the GPUs have come back from before: while others take a turn.
+    """Return the longest idle time (s) that ended with work, as when phases alternate.
 
-    A long one that happened once is an accident, not a rhythm.
+    A single long one is an accident, not a pattern.
     """
     rests: list[float] = []
     worked_at: float | None = None
@@ -104,7 +105,7 @@ def _longest_rest(utilization: Series, until: float, active_from: float) -> floa
 
 
 def _idle_among_busy(context: Context, node: NodeSnapshot, at: float) -> Iterator[Finding]:
-    """Some GPUs do nothing though their neighbours work: a rank that died, or GPUs nobody uses."""
+    """Report idle GPUs next to busy ones of the same node: a dead rank, or GPUs never used."""
     rules = context.rules
     start = at - _LONELY_FACTOR * rules.idle_after_s
     if len(node.gpus) < 2:

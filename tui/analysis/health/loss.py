@@ -1,4 +1,4 @@
-"""A loss or a gradient norm that is no number any more, or that explodes."""
+"""Detects a loss or gradient norm that is not finite or explodes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tui.analysis.run.finding import Finding, FindingKind
 from tui.analysis.series import Series
 from tui.text.units import number
 
-_BASELINE = 200  # losses before the newest that say what is usual
-_STAGES = 20  # parts of the whole curve, to see a divergence that takes hours
-_FALLEN = 2.5  # a loss that had fallen to less than a part of where it is again
-_NAN_NORMS = 3  # one infinite norm is a loss scale finding its place
-_DEVIATION = 1.4826  # of a normal spread, in median absolute deviations
-_LEAST_SPREAD = 0.02  # of the level: a loss that hardly moves may still wobble
+_BASELINE = 200  # Number of earlier losses that define the baseline.
+_STAGES = 20  # Parts of the whole curve, to detect a divergence that takes hours.
+_FALLEN = 2.5  # A divergence: the loss had fallen to less than its current level divided by this.
+_NAN_NORMS = 3  # A single infinite norm is normal while the loss scale adjusts.
+_DEVIATION = 1.4826  # Converts a median absolute deviation to a standard deviation.
+_LEAST_SPREAD = 0.02  # As a fraction of the level: even a very stable loss may fluctuate this much.
 _LEAST_RISE = 0.1
-"""A loss that rose by less has not exploded: GRPO's and PPO's begin at 0 and grow, which is their nature."""
+"""Smaller increases are not explosions: the losses of GRPO and PPO start at 0 and grow by design."""
 
 
 def broken_loss(context: Context) -> Iterator[Finding]:
-    """The newest loss is no number; or the gradients are none, which some trainers show as a loss of 0."""
+    """Report a newest loss that is not finite, or such gradient norms, which some trainers log as loss 0."""
     told = context.progress
     if told.loss is not None and not math.isfinite(told.loss):
         since = _broken_since(told.loss_series)
@@ -38,7 +38,7 @@ def broken_loss(context: Context) -> Iterator[Finding]:
 
 
 def exploding_loss(context: Context) -> Iterator[Finding]:
-    """The newest losses are far above all that was usual before, and stay there."""
+    """Report losses that rose far above their usual level and stay there."""
     rules, told = context.rules, context.progress
     held = context.is_held(FindingKind.LOSS_EXPLODING)
     count = rules.loss_readings
@@ -74,7 +74,7 @@ def exploding_loss(context: Context) -> Iterator[Finding]:
 
 
 def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | None:
-    """The level now and the best one of a loss that fell far and is back above where it began."""
+    """Return the current and the best level of a loss that fell far and is back above its start."""
     size = len(values) // _STAGES
     if size < newest:
         return None
@@ -90,14 +90,14 @@ def _diverged(values: Sequence[float], newest: int) -> tuple[float, float] | Non
     best = min(levels)
     noisy_up_to = median(
         max(part) for part in stages
-    )  # single losses of some trainers reach far up all along
+    )  # Some trainers' single losses spike throughout the run.
     if best > 0 and level > max(levels[0], _FALLEN * best, best + _LEAST_RISE, noisy_up_to):
         return level, best
     return None
 
 
 def number_or_nan(value: float) -> str:
-    """``nan`` and ``inf`` as trainers print them, other numbers as people read them."""
+    """Format ``nan`` and ``inf`` as trainers print them, other numbers for display."""
     return number(value) if math.isfinite(value) else str(value)
 
 
@@ -106,7 +106,7 @@ def _finite(values: Sequence[float]) -> list[float]:
 
 
 def _baseline(values: Sequence[float], newest: int, least: int) -> Sequence[float] | None:
-    """What was usual: the half of the earlier values that came first, so that a slow rise is no habit."""
+    """Return the older half of the earlier values, so that a slow rise does not become the baseline."""
     before = values[:-newest]
     if len(before) < least:
         return None
@@ -121,7 +121,7 @@ def _broken_since(series: Series) -> float | None:
 
 
 def _since(series: Series, above: float) -> float | None:
-    """Since when the values have been mostly above a level."""
+    """Return since when most values have been above a level."""
     first = len(series.values)
     below = 0
     for place in range(len(series.values) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Whether something grows steadily, and when it will be full."""
+"""Detects steady growth and predicts when a limit is reached."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tui.analysis.series import Series, latest, mean_between
 from tui.text.units import bytes_iec, duration, percent
 
 PARTS = 4
-"""The window is looked at in so many parts: what grows in each of them grows steadily …"""
+"""Number of parts that a window is split into; steady growth must show in each of them."""
 
 LEAST_PART = 0.4
-"""… if each adds at least that share of what a part adds on average. A burst adds it all at once."""
+"""Minimum growth of each part, as a fraction of the average part. A burst grows in one part only."""
 
 
 def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, float] | None:
-    """Growth a second and the level now, of a series that grew all through the window up to ``at``.
+    """Return the growth per second and the level of a series that grew until ``at``, else None.
 
-    None for one that did not, or whose samples do not cover the window.
+    None if it did not, or if its samples do not cover the window.
     """
     if not series.times or series.times[0] > at - window_s * (1 - 0.5 / PARTS):
         return None
@@ -34,7 +34,7 @@ def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, fl
         mean_between(series, at - part_s, at),
     )
     if first is None or last is None or last <= first:
-        return None  # at once, as with almost all
+        return None  # Return early, since this is by far the most common case.
     means = [
         mean_between(series, at - (PARTS - part) * part_s, at - (PARTS - part - 1) * part_s)
         for part in range(PARTS)
@@ -50,7 +50,7 @@ def steady_growth(series: Series, at: float, window_s: float) -> tuple[float, fl
 
 
 def _line(series: Series, start: float, end: float) -> tuple[float, float] | None:
-    """Slope and end of the straight line that lies closest to the samples of a stretch of time."""
+    """Fit a straight line by least squares; return its slope and its value at the end."""
     places = range(bisect_left(series.times, start), bisect_right(series.times, end))
     points = [
         (series.times[place] - end, series.values[place])
@@ -68,18 +68,18 @@ def _line(series: Series, start: float, end: float) -> tuple[float, float] | Non
 
 
 FALLEN_SHARE = 0.5
-"""It fell back where it lost at least that part of what a window adds now …"""
+"""Minimum fall to count as a swing, as a share of the growth within the current window."""
 
 BEYOND_SHARE = 0.5
-"""… and leaves its old swing behind that part of the swing's height above its top."""
+"""Growth exceeds an earlier swing when it is above its top by this share of the swing's height."""
 
 NEARLY_FULL = 0.98
-"""A fall from above that part of the limit is no comfort: perhaps it ended in a crash."""
+"""A fall from above this share of the limit is not reassuring: a crash may have caused it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swing:
-    """The highest level that a series fell back from, when, and how far it fell."""
+    """The highest level that a series fell back from, the time, and the size of the fall."""
 
     top: float
     at: float
@@ -87,9 +87,9 @@ class Swing:
 
 
 def earlier_swing(series: Series, since: float, until: float, *, least: float, below: float) -> Swing | None:
-    """The highest top between two times (epoch s) from which the series fell by ``least`` or more.
+    """Return the highest peak between two times (epoch s) from which the series fell by at least ``least``.
 
-    Tops at ``below`` or higher do not count. None where it never fell so far.
+    Peaks at ``below`` or higher do not count. None if it never fell that far.
     """
     found: Swing | None = None
     top = at = lowest = math.nan
@@ -98,7 +98,7 @@ def earlier_swing(series: Series, since: float, until: float, *, least: float, b
         if value != value:
             continue
         if top != top or value > top or (value - lowest >= least and top - lowest >= least):
-            # Higher than before, or risen again after a fall: another tooth.
+            # Higher than before, or rising again after a fall: another tooth of the saw.
             if time > until:
                 break
             top, at, lowest = value, time, value
@@ -112,11 +112,12 @@ def earlier_swing(series: Series, since: float, until: float, *, least: float, b
 def growth_beyond(
     context: Context, series: Series, grown: tuple[float, float], window_s: float, limit: float, *, held: bool
 ) -> float | None:
-    """The growth a second that is to be believed of what ``steady_growth`` found.
+    """Return the part of the growth per second from ``steady_growth`` that is significant.
 
-    Less where it grew so before and fell back, None where the level is still one that it fell back from. What
-    was before the last restart does not count: a crash empties everything. For a finding that is held a fall
-    within the window is forgiven, so that steps up and half down do not come and go.
+    It is less if the series grew like this before and fell back, and None if the level is one that it
+    fell back from before. Anything before the last restart is ignored, because a crash empties
+    everything. For a held finding a fall within the window is forgiven, so that a series that rises and
+    half falls back does not make the finding come and go.
     """
     at, (rate, _) = context.metrics.at or 0.0, grown
     until = at - window_s if held else at
@@ -132,7 +133,7 @@ def growth_beyond(
 
 
 def _last_start(context: Context) -> float:
-    """When the run, as it is now, began (epoch s): the platform and the log may know."""
+    """Return when the current attempt began (epoch s), by the platform or the log."""
     times = [
         event.created.timestamp()
         for event in context.run.status_history
@@ -141,12 +142,11 @@ def _last_start(context: Context) -> float:
     return max([*times, *context.progress.restarts], default=-math.inf)
 
 
-_LONG_WINDOWS = 4  # what grows in bursts shows over a longer time
+_LONG_WINDOWS = 4  # Growth in bursts shows only over a longer time.
 _URGENT_S = 3600.0
 
 
 def storage(context: Context) -> Iterator[Finding]:
-    """The disks of the nodes, and the job's cache."""
     metrics = context.metrics
     if metrics.at is None:
         return
@@ -204,14 +204,14 @@ class _Leak:
 
 
 def gpu_memory(context: Context) -> Iterator[Finding]:
-    """GPUs whose memory has been near its limit for a while: one finding for all of them."""
+    """Report GPUs whose memory has been near its limit for a while, in a single finding."""
     metrics, rules = context.metrics, context.rules
     limit = (context.run.job.instance_type.gpu_memory_limit_mib or 0) * BYTES_PER_MIB
     at = metrics.at
     if not limit or at is None:
         return
     held = any(found.kind == FindingKind.GPU_MEMORY for found in context.held.values())
-    # Healthy is a tenth below the limit: what PyTorch's cache leaves alone.
+    # Healthy is a tenth below the limit, the room that PyTorch's caching allocator leaves.
     threshold = limit * context.eased(rules.gpu_memory_share, 0.9, held=held)
     start = at - rules.gpu_memory_after_s
     near: list[tuple[float, str, str]] = []
@@ -238,7 +238,7 @@ def gpu_memory(context: Context) -> Iterator[Finding]:
 
 
 def leaks(context: Context) -> Iterator[Finding]:
-    """Memory of a GPU, or of a node, that grows steadily and will be full before the run ends."""
+    """Report memory of a GPU or node that grows steadily and will be full before the run ends."""
     machine, at = context.run.job.instance_type, context.metrics.at
     if at is None:
         return
@@ -289,7 +289,7 @@ def _leak(
 
 
 def _lowest_since(series: Series, start: float) -> float | None:
-    """The lowest value from a time on, if the samples reach back to it."""
+    """Return the lowest value since a time, None if the samples do not reach back to it."""
     lowest: float | None = None
     for place in range(len(series.times) - 1, -1, -1):
         value = series.values[place]

@@ -1,6 +1,6 @@
-"""Nodes that send nothing any more or never did, and metrics that stop while the job goes on.
+"""Detects nodes that stopped sending data or never did, and metrics that stop while the job runs.
 
-A node is missing when it sends neither metrics nor log lines. While it logs, only its metrics are missing.
+A node is missing if it sends neither metrics nor log lines. While it logs, only its metrics are missing.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from tui.analysis.progress.snapshot import NANOSECONDS, ReplicaLog
 from tui.analysis.run.finding import Finding, FindingKind
 from tui.text.units import duration
 
-_STEPS = 4  # samples or log lines that may be late before their node counts as silent
-_ANSWERED_S = 90.0  # metrics that were last read before that are old because nobody reads them
+_STEPS = 4  # Samples or log lines that may be missed before a node counts as silent.
+# If metrics were last read earlier than this, they are old only because nothing polls them.
+_ANSWERED_S = 90.0
 
 Voice = Literal["logging", "silent", "unknown"]
-"""What the log says of a node; ``unknown`` where its silence proves nothing."""
+"""A node's state by its log; ``unknown`` if its silence proves nothing."""
 
 
 def missing_nodes(context: Context) -> Iterator[Finding]:
-    """Nodes without samples while others have some, and metrics that stopped for the whole job.
+    """Report nodes without samples while others have some, and metrics that stopped for the whole job.
 
-    Where a single node of several was ever heard, the server tells of the leader alone, under its name or
-    without one (API facts, 2.2): that is no sickness.
+    If only one of several nodes was ever seen, the server reports just the leader, with or without its
+    name (API facts, 2.2); that is not a problem.
     """
     metrics, rules = context.metrics, context.rules
     at = metrics.at
@@ -46,7 +47,7 @@ def missing_nodes(context: Context) -> Iterator[Finding]:
         if silent_s > max(rules.missing_after_s, _STEPS * span[2]):
             silent.append((node, silent_s, span[1]))
     if wanted and len(metrics.nodes) - len(silent) >= wanted:
-        return  # as many as there should be are heard: the silent ones were replaced
+        return  # The expected number of nodes is active: the silent ones were replaced.
     log = _Log(context, at)
     for node, silent_s, last_at in silent:
         yield _without_metrics(context, log, node.name, silent_s, last_at)
@@ -75,7 +76,7 @@ def _without_metrics(context: Context, log: _Log, name: str, silent_s: float, la
 
 
 def _never_measured(log: _Log, absent: int, wanted: int, first_at: float) -> Iterator[Finding]:
-    """Nodes that the job should have and that never sent metrics: those that log are there."""
+    """Report expected nodes that never sent metrics; those that log are running."""
     logging = log.beside_metrics()[:absent]
     for name in logging:
         text = f"{name}: no metrics since it started, still logging"
@@ -95,7 +96,7 @@ def _never_measured(log: _Log, absent: int, wanted: int, first_at: float) -> Ite
 
 
 def _stopped(context: Context, at: float) -> Iterator[Finding]:
-    """Metrics that ended for the whole job, though the server was asked for them a moment ago."""
+    """Report metrics that ended for the whole job although the server was polled just now."""
     run = context.run
     asked_at = run.vitals_at if run.vitals is not None else run.metrics_at
     if asked_at is None or (run.at - asked_at).total_seconds() > _ANSWERED_S:
@@ -110,13 +111,13 @@ def _stopped(context: Context, at: float) -> Iterator[Finding]:
 
 
 def _makes_steps(context: Context, since_s: float) -> bool:
-    """True if steps were made well after a node's metrics ended: all nodes take part in a step."""
+    """Return True if steps were made well after a node's metrics ended: all nodes take part in a step."""
     step_ns = context.progress.last_step_at_ns
     return step_ns is not None and step_ns / NANOSECONDS > since_s + context.rules.missing_after_s
 
 
 class _Log:
-    """What the log says of nodes, as of the newest thing read: while nothing is read nobody falls silent."""
+    """Log activity per node, as of the newest data read: no node falls silent while nothing is read."""
 
     def __init__(self, context: Context, metrics_at: float) -> None:
         told = context.progress
@@ -128,24 +129,21 @@ class _Log:
 
     @property
     def names_nodes(self) -> bool:
-        """True if lines name nodes as metrics do; replicas may have names of their own."""
+        """True if log lines name nodes as the metrics do; replicas may have other names."""
         return not self._measured.isdisjoint(self.replicas)
 
     def voice(self, name: str) -> Voice:
-        """Return what the log says of the node of that name."""
         if not self.names_nodes:
             return "logging" if self.count_logging() >= self.nodes else "unknown"
         replica = self.replicas.get(name)
         if replica is None:
-            return "unknown"  # perhaps only the leader logs
+            return "unknown"  # Maybe only the leader logs.
         return "logging" if self._is_logging(replica) else "silent"
 
     def count_logging(self) -> int:
-        """Return how many replicas are logging."""
         return sum(map(self._is_logging, self.replicas.values()))
 
     def beside_metrics(self) -> list[str]:
-        """Return the nodes that are logging and have no metrics."""
         if not self.names_nodes:
             return []
         return [
@@ -160,7 +158,7 @@ class _Log:
 
 
 def _span(node: NodeSnapshot) -> tuple[float, float, float] | None:
-    """First and last sample of a node, and the distance of its last two."""
+    """Return the times of a node's first and last sample, and the interval between the last two."""
     series = [
         one
         for one in (node.mean_utilization, node.cpu, node.cpu_memory, node.mean_memory, node.disk_usage)

@@ -1,4 +1,4 @@
-"""A job that waits: for how long, for what, who holds it and who is ahead."""
+"""Reports a waiting job: for how long, for which GPUs, which jobs hold them, and which are ahead."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tui.analysis.run.finding import Finding, FindingKind
 from tui.text.sanitize import inert
 from tui.text.units import duration
 
-_NAMED = 2  # names told of those who are ahead or hold the GPUs
+_NAMED = 2  # Maximum number of jobs ahead, or holding the GPUs, to list by name.
 _SAME_MOMENT_S = 60.0
 
 
 def waiting(context: Context) -> Iterator[Finding]:
-    """How long it waits, and the queue as it was when the job was submitted: all that the API tells of it.
+    """Report the wait time, and the queue as it was at submission, which is all that the API provides.
 
-    That is told in the past, with its time: the queue has moved since.
+    The queue is described in the past tense, with its time, because it has moved since.
     """
     job = context.run.job
     since = job.created_at
@@ -33,7 +33,7 @@ def waiting(context: Context) -> Iterator[Finding]:
 
 
 def _ago(context: Context, waited_s: float) -> str:
-    """How long ago it was submitted, where that is not since when it waits."""
+    """Return how long ago the job was submitted, empty if that equals the wait time."""
     submitted = context.run.queue.submitted_at if context.run.queue is not None else None
     ago_s = (context.run.at - submitted).total_seconds() if submitted is not None else waited_s
     return f" {duration(ago_s)} ago" if abs(ago_s - waited_s) > _SAME_MOMENT_S else ""

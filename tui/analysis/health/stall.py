@@ -1,4 +1,4 @@
-"""Stalled: no sign of life for longer than the run's own rhythm allows, whatever the GPUs seem to do."""
+"""Detects stalled runs: no output for longer than the run's own pattern allows, whatever the GPUs show."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tui.analysis.progress.snapshot import NANOSECONDS
 from tui.analysis.run.finding import Finding, FindingKind
 from tui.text.units import duration, percent
 
-_JUST_BEFORE_S = 60.0  # a checkpoint that is listed may be stamped so long before its step's line
+_JUST_BEFORE_S = 60.0  # The timestamp of a listed checkpoint may precede its step's log line by this much.
 
 
 def stall(context: Context) -> Iterator[Finding]:
-    """No step and no line for far longer than usual; or lines, but no step.
+    """Report a run with no step or line for far longer than usual, or with lines but no step.
 
-    A run's pauses (evaluations, checkpoints) are learnt: it may pause a little longer than it ever has. The
-    first that its log announces may take ``stall_aside_s``.
+    A run's pauses (evaluations, checkpoints) are learned: a pause may be a little longer than the longest
+    so far. The first one that the log announces may take ``stall_aside_s``.
     """
     told, rules = context.progress, context.rules
     if told.last_line_at_ns is None:
@@ -37,9 +37,9 @@ def stall(context: Context) -> Iterator[Finding]:
         rules.stall_after_s,
         rules.stall_steps * usual_s,
         rules.stall_pause_factor * (told.line_pause_s or 0.0),
-        # One step makes no rhythm: one of reinforcement learning may take a quarter of an hour.
+        # One step gives no interval: a reinforcement learning step may take a quarter of an hour.
         rules.stall_unread_s if told.step is not None and not usual_s else 0.0,
-        # The first evaluation or save has no earlier one to be measured by.
+        # The first evaluation or save has no earlier one to compare with.
         rules.stall_aside_s if _first_aside(context, step_s) else 0.0,
     )
     usually = f", usually every {duration(max(1.0, usual_s))}" if usual_s else ""
@@ -53,7 +53,7 @@ def stall(context: Context) -> Iterator[Finding]:
         rules.stall_talking_steps * usual_s,
         2 * rules.stall_pause_factor * (told.step_pause_s or 0.0),
     )
-    # While its log tells how an evaluation goes on, that is what it does.
+    # As long as the log shows progress of an evaluation, the run is busy with that.
     busy_s = step_s if told.aside is None else max(step_s, told.aside.newest)
     if usual_s and context.now_s - busy_s > talking_s:
         text = (
@@ -64,7 +64,7 @@ def stall(context: Context) -> Iterator[Finding]:
 
 
 def _first_aside(context: Context, step_s: float) -> bool:
-    """Whether the log announced a first evaluation or save, or a first checkpoint is listed."""
+    """Return True if the log announced a first evaluation or save, or a first checkpoint is listed."""
     aside = context.progress.aside
     saved = [
         one.created_at.timestamp() for one in context.run.checkpoints or () if one.created_at is not None
@@ -73,7 +73,7 @@ def _first_aside(context: Context, step_s: float) -> bool:
 
 
 def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
-    """A run whose log tells no steps, and that logged regularly before it fell silent."""
+    """Report silence of a run that logs no steps and logged regularly before."""
     told, rules = context.progress, context.rules
     if told.first_line_at_ns is None or told.line_pause_s is None:
         return
@@ -85,9 +85,9 @@ def _unread(context: Context, line_s: float, silent_s: float) -> Iterator[Findin
 
 
 def _after_the_last_step(context: Context, line_s: float, silent_s: float) -> Iterator[Finding]:
-    """All steps are done, but the job does not end though its GPUs are busy: ranks that wait to leave."""
+    """Report a job that does not end after its last step while its GPUs are busy: ranks stuck in shutdown."""
     use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
-    idle = use is not None and use < context.rules.idle_below  # said by a finding of its own
+    idle = use is not None and use < context.rules.idle_below  # Idle GPUs have their own finding.
     if silent_s > context.rules.stall_unread_s and not idle:
         text = f"all steps are done, but no log line for {duration(silent_s)}{_busy(context)}"
         short = f"done, but does not end for {duration(silent_s)}"
@@ -95,6 +95,6 @@ def _after_the_last_step(context: Context, line_s: float, silent_s: float) -> It
 
 
 def _busy(context: Context) -> str:
-    """What the GPUs do meanwhile: a hang in a collective looks like full work."""
+    """Describe GPU utilization, since a hang in a collective looks like full load."""
     use = mean_known(node.mean_utilization_now for node in context.metrics.nodes)
     return f"; GPUs {percent(use)} busy" if use is not None else ""

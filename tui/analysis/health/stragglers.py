@@ -1,7 +1,7 @@
-"""Which nodes do the same work, so that one of them can be measured by the others.
+"""Groups nodes that do the same work, so that a node can be compared with its peers.
 
 In reinforcement learning some nodes train while others generate, and a leader may only serve or schedule.
-Such nodes differ from the beginning on, or take turns; a node that holds the others up was one of them first.
+Such nodes differ from the start, or take turns; a node that slows down the others was like them at first.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from tui.analysis.series import Series, mean_between, value_range
 from tui.text.units import duration, percent
 
 BIN_S = 150.0
-"""Nodes are compared over that time, in which samples and phases of a step even out."""
+"""Length of the bins in which nodes are compared; within it, samples and phases of a step average out."""
 
 FIRST_BINS = 4
-"""So many bins in which either works say how two nodes began …"""
+"""Number of bins, counting those in which either node works, that show how two nodes started."""
 
 ALIKE_BINS = 0.5
-"""… and more than that part of them must be alike for the two to do the same."""
+"""More than this fraction of those bins must be alike for two nodes to do the same work."""
 
 TURNS = 2
-"""Two nodes of which each was clearly busier than the other in so many bins take turns."""
+"""Two nodes take turns if each was clearly busier than the other in this many bins."""
 
 OTHER_MEMORY = 0.75
-"""A node whose GPU memory is below that part of the others', or the other way round, holds something else."""
+"""A node holds something else if its GPU memory is below this fraction of the others', or vice versa."""
 
 ALIKE_SPREAD = 0.15
-"""Nodes within that of each other all do the same: nothing needs to be looked into."""
+"""Nodes within this range of each other all do the same work, so the details need no check."""
 
 _LEAST_GROUP = 2
 
 Bins = dict[int, float]
-"""Means by the number of their bin."""
+"""Means by bin number."""
 
 
 def same_work(
@@ -51,12 +51,12 @@ def same_work(
     busy: float,
     held: frozenset[str] = frozenset(),
 ) -> tuple[MetricsSnapshot, ...]:
-    """The snapshot parted into groups of nodes that do the same; most often it is one.
+    """Split the snapshot into groups of nodes that do the same work; usually there is just one group.
 
-    Two nodes whose utilisations are beyond ``share`` of each other are not alike where either is ``busy``. A
-    single node that differs is one of the others none the less, unless it leads two or more of them, takes
-    turns with them, or its GPU memory shows that it holds something else. So are those in ``held``, which
-    were found slow before: what they once were may be older than the samples.
+    Two nodes whose utilizations differ by more than ``share`` are not alike if either is ``busy``. A
+    single node that differs still belongs to the others, unless it leads two or more of them, takes turns
+    with them, or its GPU memory shows that it holds something else. Nodes in ``held``, which were found
+    slow before, also belong to the others: their normal state may be older than the samples.
     """
     at = snapshot.at
     if at is None or len(snapshot.nodes) < _LEAST_GROUP or _all_alike(snapshot.nodes, at - window_s, at):
@@ -101,7 +101,7 @@ def _bins(series: Series) -> Bins:
 
 
 def _do_the_same(one: Bins, other: Bins, share: float, busy: float) -> bool:
-    """Whether two nodes began alike and never took turns. They do while too little is known."""
+    """Return True if two nodes started alike and never took turns, or too little is known."""
     worked = _both(one, other, busy)
     began = [min(pair) >= share * max(pair) for pair in worked[:FIRST_BINS]]
     if len(began) >= _LEAST_GROUP and sum(began) <= ALIKE_BINS * len(began):
@@ -110,7 +110,7 @@ def _do_the_same(one: Bins, other: Bins, share: float, busy: float) -> bool:
 
 
 def _both(one: Bins, other: Bins, busy: float) -> list[tuple[float, float]]:
-    """Their means in the order of time, where both are known and either worked."""
+    """Return both nodes' means in time order, where both are known and either node worked."""
     common = sorted(one.keys() & other.keys())
     return [(one[at], other[at]) for at in common if max(one[at], other[at]) >= busy]
 
@@ -125,7 +125,7 @@ def _joined(
     groups: list[list[NodeSnapshot]],
     differ: Callable[[Sequence[NodeSnapshot], Sequence[NodeSnapshot]], bool],
 ) -> list[list[NodeSnapshot]]:
-    """The groups; they join the largest one, unless they ``differ`` by more than their use."""
+    """Join each group to the largest one, unless ``differ`` finds more than a different utilization."""
     largest = max(groups, key=len)
     kept, others = [largest], tuple(largest)
     for group in groups:
@@ -148,35 +148,35 @@ def _holds_something_else(node: NodeSnapshot, others: Sequence[NodeSnapshot]) ->
 
 
 def _first_memory(node: NodeSnapshot) -> float | None:
-    """What a node's GPUs held once it had begun: the most of its first bins."""
+    """Return the highest GPU memory use of a node's first bins."""
     first = [mean for _, mean in sorted(_bins(node.mean_memory).items())[:FIRST_BINS]]
     return max(first, default=None)
 
 
 WINDOW_S = 300.0
-"""How long a node has to lag before it is called slow."""
+"""Time for which a node must lag to count as slow."""
 
 MARGIN = 0.8
-"""A node is slow below that part of the other nodes' median utilisation."""
+"""A node is slow below this fraction of the other nodes' median utilization."""
 
 BUSY = 0.2
-"""Unless the others are at least that busy, nobody waits for anybody."""
+"""Minimum utilization of the other nodes; below it, none of them is waiting."""
 
 WAITED_FOR = 0.5
-"""A node that the others wait for is at least that busy …"""
+"""Minimum utilization of a slow node that the idle others wait for."""
 
 ALIKE = 0.15
-"""… while the others are within that of each other, and three of them at least (two may be anything)."""
+"""The idle others must be within this range of each other, and at least three (two prove nothing)."""
 
-_PARTS = 2  # the lag must show in each half of the window, or it is a passing dip
+_PARTS = 2  # The lag must show in each half of the window, otherwise it is a passing dip.
 _LEAST_WAITING = 3
-_OTHERWISE = 3  # samples in a row that show no lag: it had not begun
+_OTHERWISE = 3  # More samples than this in a row without a lag mean that it had not begun.
 _ALIGNED_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Mean utilisation of a slow node and the median of the others; ``busier`` if it is the busy one."""
+    """A slow node's mean utilization and the others' median; ``busier`` if it is the busy one."""
 
     own: float
     others: float
@@ -184,7 +184,6 @@ class Lag:
 
 
 def slow_nodes(snapshot: MetricsSnapshot) -> frozenset[str]:
-    """Names of the nodes that lag by the usual thresholds."""
     return frozenset(lagging_nodes(snapshot))
 
 
@@ -197,10 +196,10 @@ def lagging_nodes(
     window_s: float = WINDOW_S,
     busy: float = BUSY,
 ) -> dict[str, Lag]:
-    """The nodes whose GPUs were clearly off the others' all through the last ``window_s`` seconds.
+    """Return the nodes whose GPUs clearly differed from the others' throughout ``window_s`` seconds.
 
-    With two nodes the one is measured by the other. A node that says nothing is not slow but silent.
-    Nodes in ``held`` are let go only above ``share_held``.
+    With two nodes, each is compared with the other. A node without samples is not slow but silent. Nodes
+    in ``held`` are cleared only above ``share_held``.
     """
     if snapshot.at is None or len(snapshot.nodes) < 2:
         return {}
@@ -231,10 +230,10 @@ def lagging_nodes(
 
 
 def lag_began(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: float, busy: float) -> float:
-    """When a node that lags began to (epoch seconds): followed back through the samples that are there.
+    """Return when a slow node began to lag (epoch seconds), following the available samples back.
 
-    Samples that blame nobody (everybody waits: an evaluation, a checkpoint) do not end it, nor do a few
-    that say otherwise. Infinite where no sample tells.
+    Samples in which no node lags because all of them wait (an evaluation, a checkpoint) do not end the
+    search, nor do a few that contradict. Infinite if no sample shows a lag.
     """
     node = snapshot.node(name)
     others = [other.mean_utilization for other in snapshot.nodes if other.name != name]
@@ -258,7 +257,6 @@ def lag_began(snapshot: MetricsSnapshot, name: str, lag: Lag, *, share: float, b
 
 
 def _value_at(series: Series, time: float) -> float | None:
-    """The value of the sample at that time, or just before it."""
     place = bisect_right(series.times, time + _ALIGNED_S) - 1
     if place < 0 or series.times[place] < time - _ALIGNED_S:
         return None
@@ -267,7 +265,6 @@ def _value_at(series: Series, time: float) -> float | None:
 
 
 def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | None:
-    """Whether a node is off the others; ``ordered`` are the means of all nodes, ascending."""
     others = ordered.copy()
     others.remove(own)
     if not others:
@@ -281,13 +278,13 @@ def _lag(own: float, ordered: list[float], share: float, busy: float) -> Lag | N
     return None
 
 
-_LEAST_RANKS = 3  # of fewer step times none is the usual one
+_LEAST_RANKS = 3  # With fewer step times, none is the usual one.
 
 
 def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
-    """Nodes persistently off the others, by their GPUs or by the step times that their ranks print.
+    """Report nodes that are persistently slower, by their GPUs or by the step times their ranks print.
 
-    ``excused`` are nodes of which something worse is known.
+    ``excused`` are nodes that already have a more serious finding.
     """
     metrics, rules = context.metrics, context.rules
     share_held = context.eased(rules.straggler_share, 1.0, held=True)
@@ -320,7 +317,6 @@ def stragglers(context: Context, excused: frozenset[str]) -> Iterator[Finding]:
 
 
 def _by_its_gpus(context: Context, group: MetricsSnapshot, name: str, lag: Lag, share: float) -> Finding:
-    """A node that lags behind those of its group, since it began to."""
     rules = context.rules
     uses = f"GPUs at {percent(lag.own)}, theirs at {percent(lag.others)}"
     how = "keeps the others waiting" if lag.busier else "lags behind the other nodes"
@@ -333,7 +329,6 @@ def _by_its_gpus(context: Context, group: MetricsSnapshot, name: str, lag: Lag, 
 
 
 def _by_step_time(context: Context, named: frozenset[str]) -> Iterator[Finding]:
-    """Ranks that print step times of their own, far longer than the others'."""
     own = {
         view.replica: view.step_time_s
         for view in context.progress.streams

@@ -1,1 +1,1 @@
-"""What log lines are made of: colours, bars, tracebacks, banners, JSON. Pure, cheap for ordinary lines."""
+"""The parts of log lines: colors, bars, tracebacks, banners, JSON. Pure and cheap for ordinary lines."""

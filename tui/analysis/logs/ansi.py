@@ -1,7 +1,7 @@
-"""The colours that a job printed, as data: everything else an escape sequence could do is dropped.
+"""Parses ANSI colors in log lines to data; all other escape sequences are dropped.
 
-``styled_runs`` is the only way from a server's escape sequences to a style on the screen. It knows SGR
-(ECMA-48, 8.3.117; colours of 256 and of 24 bits as xterm has them) and nothing else.
+``styled_runs`` is the only way from a server's escape sequences to a style on the screen. It supports SGR
+(ECMA-48, 8.3.117; 256 and 24-bit colors as in xterm) and nothing else.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import lru_cache
 from tui.text.sanitize import inert
 
 Colour = int | tuple[int, int, int]
-"""One of the terminal's 256 colours, or red, green, blue of 0 … 255."""
+"""An index into the 256 terminal colors, or red, green, blue of 0 … 255."""
 
 _SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]{0,64}+)m")
 _INTRODUCERS = ("\x1b", "\x9b")
 _MOST_RUNS = 512
-"""Changes of style looked at in one line; a hostile line could hold one a character."""
+"""Maximum number of style changes to parse in a line, since a malicious line could have one per character."""
 _INDEXED, _DIRECT = 5, 2
 _BRIGHT = 8
 _LARGEST = 255
@@ -26,7 +26,7 @@ _LARGEST = 255
 
 @dataclass(frozen=True, slots=True)
 class AnsiStyle:
-    """How characters look; None is the terminal's own colour."""
+    """The style of characters; a color of None is the terminal's default."""
 
     foreground: Colour | None = None
     background: Colour | None = None
@@ -38,21 +38,20 @@ class AnsiStyle:
     strike: bool = False
 
     def __bool__(self) -> bool:
-        """Whether anything differs from plain text."""
         return self != PLAIN
 
 
 PLAIN = AnsiStyle()
 
 Run = tuple[int, int, AnsiStyle]
-"""First character, end (exclusive), style: of a stretch that is not plain."""
+"""First character, end (exclusive), and style of text that is not plain."""
 
 
 def styled_runs(text: str) -> tuple[str, list[Run]]:
-    """One line of text made inert, and the styled stretches in it, in order and not overlapping.
+    """Return a line of text sanitized, with its styled runs in order and without overlaps.
 
-    The text is what ``inert`` makes of it. Text that styles would hide (concealed, or of its own
-    background's colour) is shown.
+    The text is the result of ``inert``. Text that its style would hide (concealed, or in its background's
+    color) stays visible.
     """
     if not any(introducer in text for introducer in _INTRODUCERS):
         return inert(text), []
@@ -68,7 +67,7 @@ def styled_runs(text: str) -> tuple[str, list[Run]]:
     _add(pieces, runs, text[done:], length, style)
     plain = "".join(pieces)
     whole = inert(text)
-    # Where pieces say something else than the whole (tabs, marks piled over a border), safety comes first.
+    # If the pieces differ from the whole (tabs, combining marks across a border), safety comes first.
     return (plain, runs) if plain == whole else (whole, [])
 
 
@@ -88,7 +87,6 @@ def _add(pieces: list[str], runs: list[Run], raw: str, length: int, style: AnsiS
 
 @lru_cache(maxsize=512)
 def _after(style: AnsiStyle, parameters: str) -> AnsiStyle:
-    """The style after one SGR sequence."""
     fields = parameters.split(";")
     position = 0
     while position < len(fields):
@@ -110,7 +108,7 @@ def _after(style: AnsiStyle, parameters: str) -> AnsiStyle:
 
 
 def _colons(style: AnsiStyle, parts: list[str]) -> AnsiStyle:
-    """``38:5:n``, ``38:2::r:g:b``, ``4:3`` (a curly underline is an underline)."""
+    """Apply colon-separated parameters: ``38:5:n``, ``38:2::r:g:b``, ``4:3`` (curly underline)."""
     code = int(parts[0] or 0)
     if code in (38, 48):
         values = parts[1:2] + [part for part in parts[2:] if part][-3:]
@@ -121,7 +119,7 @@ def _colons(style: AnsiStyle, parts: list[str]) -> AnsiStyle:
 
 
 def _extended(fields: list[str]) -> tuple[Colour | None, int]:
-    """The colour that ``5;n`` or ``2;r;g;b`` names, and how many fields that took."""
+    """Return the color given by ``5;n`` or ``2;r;g;b``, and the number of fields used."""
     kind = int(fields[0] or 0) if fields and ":" not in fields[0] else 0
     wanted = {_INDEXED: 1, _DIRECT: 3}.get(kind, 0)
     values = [int(field or 0) for field in fields[1 : 1 + wanted] if ":" not in field]

@@ -1,4 +1,4 @@
-"""Lines that report an error: which they are, how many, which was the first."""
+"""Finds lines that report errors; counts them and keeps the first and the newest."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tui.text.names import shortened
 from tui.text.sanitize import strip_ansi
 
 KEPT_ERRORS = 50
-"""The newest so many are kept, and the first."""
+"""Number of newest errors to keep, in addition to the first."""
 
 SAME_ERROR_NS = 5_000_000_000
-"""Error lines so close together are one error: a traceback, or every rank saying the same."""
+"""Error lines this close together are one error: a traceback, or every rank reporting the same."""
 
 TEXT_CHARACTERS = 300
-"""So much of an error's text is kept, in whole words."""
+"""Maximum length of the text kept for an error, cut between words."""
 
 MAX_CHARACTERS = 8192
-"""No more of a message is looked at."""
+"""Maximum number of characters of a message to scan."""
 
 _RAISED = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::\s|$)"
@@ -32,7 +32,7 @@ _VAGUE = re.compile(r"^.{0,60}?Traceback \(most recent|Root Cause|ChildFailedErr
 
 @dataclass(frozen=True, slots=True, order=True)
 class ErrorLine:
-    """An error: when it was logged (epoch ns), what it says (not inert), and whose log it is in."""
+    """An error: its time (epoch ns), its text (not sanitized), and the replica that logged it."""
 
     at_ns: int
     text: str
@@ -41,7 +41,7 @@ class ErrorLine:
 
 @dataclass(frozen=True, slots=True)
 class ErrorTally:
-    """How many errors the log told, the first of them, and the newest (oldest first, the first included)."""
+    """The number of errors in the log, the first one, and the newest (oldest first, including the first)."""
 
     count: int = 0
     first: ErrorLine | None = None
@@ -49,14 +49,13 @@ class ErrorTally:
 
     @property
     def newest(self) -> ErrorLine | None:
-        """The last one."""
         return self.kept[-1] if self.kept else None
 
 
 def error_text(message: str, level: str | None) -> str | None:
-    """What an error line says, in one line; None for a line that reports no error.
+    """Return the error text of a log line as a single line; None if it reports no error.
 
-    Of a traceback in one message the last line counts: it names the exception.
+    For a traceback in one message it is the last line, which names the exception.
     """
     if "\x1b" in message:
         message = strip_ansi(message[:MAX_CHARACTERS])
@@ -74,7 +73,7 @@ def _short(line: str) -> str:
 
 
 class ErrorLines:
-    """Gathers error lines in any order; space is bounded."""
+    """Collects error lines in any order, in bounded memory."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -82,7 +81,7 @@ class ErrorLines:
         self._kept: list[ErrorLine] = []
 
     def take(self, at_ns: int, message: str, level: str | None, replica: str | None) -> bool:
-        """Take a log line. Returns whether it is an error that was not told before."""
+        """Add a log line. Return True if it reports a new error."""
         text = error_text(message, level)
         if text is None:
             return False
@@ -106,7 +105,6 @@ class ErrorLines:
         return True
 
     def tally(self) -> ErrorTally:
-        """What was gathered."""
         kept = self._kept
         if self._first is not None and (not kept or kept[0] != self._first):
             kept = [self._first, *kept]
@@ -114,9 +112,9 @@ class ErrorLines:
 
 
 _LONGEST = 400
-"""Characters of a line that are looked at."""
+"""Maximum number of characters of a line to check."""
 _FOREIGN_LINES = 60
-"""So many lines of others may stand among those of one traceback."""
+"""Maximum number of unrelated lines between those of a traceback."""
 
 _LANE = re.compile(r"(\[[A-Za-z]{1,20}\d{1,5}\]:|\([A-Za-z_]{0,40}\s?pid=\d+[^)]{0,40}\)) ?")
 _HEADING = "Traceback ("
@@ -135,27 +133,27 @@ _EXCEPTION = re.compile(
     r"(?:[A-Za-z_][\w.]{0,160}+(?<=Error|ption|Group|rrupt)|SystemExit|StopIteration|GeneratorExit"
     r"|(?:[a-z_]\w{0,40}+\.){1,8}+[A-Z]\w{0,80}+)(?::|$)"
 )
-"""By its name, or by standing in a module: ``queue.Empty``; ``Epoch: 3`` is somebody else's line."""
+"""An exception by its name or its module: ``queue.Empty``. ``Epoch: 3`` is another process's line."""
 _NATIVE = re.compile(
     r"frame #\d|#\d{1,3} |what\(\): |Exception raised from|CUDA kernel errors|For debugging consider"
     r"|Compile with|Current thread 0x|Thread 0x|\[[^\]]{1,80}\] \[ ?\d+\]|\[[^\]]{1,80}\] \*\*\*"
     r"|PC: @|@ +0x|Extension modules:"
 )
 _TQDM = "%|"
-"""In a line of tqdm's, which begins with a space below 100 %: the run went on after the exception."""
+"""Marks a tqdm line, which begins with a space below 100 %: the run continued after the exception."""
 _RULER = 20
-"""As many equal signs make a ruler of torchrun's banner."""
+"""Minimum number of equal signs in a ruler of torchrun's banner."""
 
 
 SIGNS = (_HEADING, _SIGNAL, _FAILED_RANKS, *_NATIVE_BEGINNINGS)
-"""A line with which a traceback begins holds one of these."""
+"""A line that begins a traceback contains one of these."""
 
 
 class TracebackPart(Enum):
-    """What a line is to its traceback.
+    """The role of a line in its traceback.
 
-    Folded, ``BEGIN`` and ``END`` stay in sight: the heading, and what went wrong. Not every one has an
-    ``END``; the next ``BEGIN`` of its lane, or lines of its lane that are not of it, end it too.
+    When folded, ``BEGIN`` and ``END`` stay visible: the heading and the exception. Not every traceback
+    has an ``END``; it also ends with the next ``BEGIN`` of its lane, or with unrelated lines in its lane.
     """
 
     BEGIN = "begin"
@@ -172,7 +170,7 @@ class TracebackLine(NamedTuple):
 
 class _Kind(Enum):
     PYTHON = 1
-    ENDED = 2  # its exception was named; a chained one, or more words of its message, may follow
+    ENDED = 2  # The exception was found; a chained one, or more lines of its message, may follow.
     NATIVE = 3
     BANNER_AHEAD = 4
     BANNER = 5
@@ -186,20 +184,19 @@ class _Open:
 
 
 class TracebackReader:
-    """Reads the lines of one node in order and says which belong to a traceback."""
+    """Reads the lines of one node in order and finds those that belong to a traceback."""
 
     def __init__(self) -> None:
         self._open: dict[str, _Open] = {}
 
     @property
     def is_open(self) -> bool:
-        """Whether the next line may belong to a traceback that has begun."""
         return bool(self._open)
 
     def read(self, text: str) -> TracebackLine | None:
-        """What the next line is; None for one outside of any traceback.
+        """Return the role of the next line; None if it is outside of any traceback.
 
-        While none is open, an ordinary line costs a few searches for a text.
+        While no traceback is open, an ordinary line costs a few substring searches.
         """
         if len(text) > _LONGEST:
             text = text[:_LONGEST]
@@ -230,7 +227,7 @@ class TracebackReader:
         if known is not None and known.kind is _Kind.NATIVE:
             return None
         if known is not None and known.kind is _Kind.PYTHON and body[:1].isspace():
-            return None  # a line of source that only speaks of it
+            return None  # A line of source that only mentions it.
         if known is not None and known.kind is _Kind.ENDED and "terminate called" not in body:
             known.kind, known.foreign = _Kind.NATIVE, 0
             return TracebackPart.INSIDE
@@ -245,8 +242,8 @@ class TracebackReader:
                 del self._open[lane]
             return part
         known.foreign += 1
-        # What has said its end, or a stack whose next line is no frame, is over; a traceback in the middle
-        # may only be interrupted by another process.
+        # A traceback past its end, or a stack whose next line is not a frame, is over; other processes may
+        # only interrupt a traceback in the middle.
         if known.kind is not _Kind.PYTHON or known.foreign > _FOREIGN_LINES:
             del self._open[lane]
         return None
@@ -261,7 +258,7 @@ def _may_begin(text: str) -> bool:
 
 
 def _heads(body: str) -> bool:
-    """Whether it is a heading, and not a sentence that speaks of one."""
+    """Return True for a heading, False for a sentence that mentions one."""
     before, _, after = body.partition(_HEADING)
     return after.startswith("most recent call last):") and len(before.split()) <= 4
 
@@ -311,7 +308,7 @@ def _before_banner(known: _Open, body: str) -> TracebackPart | None:
 
 def _in_banner(known: _Open, body: str) -> TracebackPart | None:
     if _is_ruler(body):
-        known.chained = True  # the second ruler closes it
+        known.chained = True  # The second ruler closes it.
     elif not (
         not body.strip() or body[0].isspace() or body[0] in "-[" or body.endswith(("FAILED", ":", ": "))
     ) and not body.startswith("Root Cause"):

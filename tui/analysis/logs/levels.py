@@ -1,8 +1,8 @@
-"""How grave a log line is: what the server says, else what the line itself says of its level.
+"""The level of a log line: the server's, otherwise the one in the line itself.
 
-A line speaks of its level where loggers write it: at its beginning, after times, ranks and other
-brackets, or between separators (``2026-11-21 12:00:00,123 - trainer - ERROR - …``). A word in the
-middle of ordinary text (``computing ERROR bars``) is no level.
+A level is recognized where loggers write it: at the beginning, after times, ranks and other brackets, or
+between separators (``2026-11-21 12:00:00,123 - trainer - ERROR - …``). A word within ordinary text
+(``computing ERROR bars``) is not a level.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Literal
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 LEVELS: tuple[LogLevel, ...] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-"""From the least grave on. The API knows all but the last (published description, ``LogLevel``)."""
+"""In ascending order of severity. The API has all but the last (published description, ``LogLevel``)."""
 
 RANKS: dict[str, int] = {"": 1} | {level: rank for rank, level in enumerate(LEVELS)}
-"""How grave: a line without a level counts as ``INFO``, as ordinary output does."""
+"""Severity ranks: a line without a level counts as ``INFO``, like ordinary output."""
 
 HEAD_CHARACTERS = 160
 """No logger writes the level further into the line than this."""
@@ -30,8 +30,8 @@ _NAMES: dict[str, LogLevel] = {
 }
 _WORD = r"DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|SEVERE|CRITICAL|FATAL"
 
-# What may stand before a level at the beginning of a line: times, brackets, processes. Each part is
-# bounded and possessive, so that no text makes this slow.
+# What may precede a level at the beginning of a line: times, brackets, processes. Each part is bounded and
+# possessive, so no input makes the match slow.
 _BEFORE = (
     r"(?:\s|[|*<>#-]"
     r"|\[[^\[\]]{1,48}+\]:?"  # [rank0]: [2026-11-21 12:00:00] [trainer]
@@ -43,8 +43,8 @@ _BEFORE = (
 _AT_START = re.compile(
     rf"{_BEFORE}\[?(?P<word>{_WORD}|(?:[Ee]rror|[Ff]atal|[Ww]arning)(?=: ))(?=[\]\s:|)>,]|$| - )"
 )
-# Google's logger and those that follow it (absl, torch.distributed): I1121 12:00:00.123456; torch's own
-# C++ side writes [E ProcessGroupNCCL.cpp:828]
+# Google's logger and others in its format (absl, torch.distributed): I1121 12:00:00.123456; torch's own C++
+# code writes [E ProcessGroupNCCL.cpp:828]
 _GLOG = re.compile(
     r"(?:\[?rank\d+\]?: ?)?\[?(?P<word>[IWEFD])(?:(?:\d{4}|\d{8}) \d\d:\d\d:\d\d| [A-Za-z_]{1,60}+\.cpp:\d)"
 )
@@ -60,7 +60,7 @@ _PYTHON_ERROR = re.compile(
 )
 _PYTHON_WARNING = re.compile(r"[^\s:]{1,120}+:\d+: [A-Z]\w{0,40}Warning: ")
 _APPENDED = "\nTraceback (most recent call last):"
-"""The platform may append a captured traceback to the message before it (API facts, section 2)."""
+"""The platform may append a captured traceback to the preceding message (API facts, section 2)."""
 _HARD_ENDS = (
     "terminate called after",
     "Segmentation fault",
@@ -76,7 +76,7 @@ _HARD_ENDS = (
 
 
 def level_of(message: str, server_level: str | None = None) -> LogLevel | Literal[""]:
-    """The server's level when it gave one that is known, else the one the message has; empty for none."""
+    """Return the server's level if it is known, else the one in the message; empty for none."""
     if server_level:
         known = _NAMES.get(server_level) or _NAMES.get(server_level.upper())
         if known:
@@ -88,9 +88,9 @@ def level_of(message: str, server_level: str | None = None) -> LogLevel | Litera
 
 
 def detected_level(message: str) -> LogLevel | Literal[""]:
-    """The level that a message itself tells; empty for ordinary output.
+    """Return the level found in the message itself; empty for ordinary output.
 
-    Cheap for that: a few searches for parts of words in its first characters.
+    Ordinary output is cheap: a few substring searches in its first characters.
     """
     head = message[:HEAD_CHARACTERS] if len(message) > HEAD_CHARACTERS else message
     if "ERROR" in head or "WARN" in head or "INFO" in head or "DEBUG" in head:
@@ -111,11 +111,10 @@ SIGNS = (
     *("FATAL", "CRITICAL", "atal", "level", "TRACE"),
     *_HARD_ENDS,
 )
-"""A line that tells a level holds one of these, or begins with a bracket or a date as glog writes it."""
+"""A line with a level contains one of these, or begins with a bracket or a date in glog's format."""
 
 
 def rank_of(message: str, server_level: str | None = None) -> int:
-    """How grave a line is, to compare with ``RANKS[minimum]``."""
     return RANKS[level_of(message, server_level)]
 
 
@@ -145,7 +144,7 @@ def _python(head: str) -> LogLevel | Literal[""]:
     return "WARNING" if _PYTHON_WARNING.match(head) else ""
 
 
-# A traceback may follow its rank or a tree of an exception group, not a sentence.
+# A traceback may follow its rank or the tree of an exception group, but not a sentence.
 _WORDS = re.compile(r"[A-Za-z]{3,} [A-Za-z]{2,}")
 
 

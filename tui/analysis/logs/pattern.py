@@ -1,8 +1,8 @@
-"""A text to look for in log lines: plain or a regular expression.
+"""A search pattern for log lines: plain text or a regular expression.
 
-Regular expressions are RE2's: whatever people type and whatever a server sends, matching takes linear
-time, where Python's own engine would stop the dashboard on ``(a+)+b`` or on a line of a megabyte. What
-RE2 leaves out for it, look-around and back-references, is told as a problem.
+Regular expressions use RE2: whatever a user types and a server sends, matching takes linear time, while
+Python's own engine would freeze the dashboard on ``(a+)+b`` or on a line of a megabyte. RE2 supports
+neither look-around nor back-references; such patterns are reported as a problem.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from tui.text.sanitize import strip_ansi
 
 Span = tuple[int, int]
-"""Where a match begins, and where it ends (exclusive), in characters."""
+"""Start and end (exclusive) of a match, in characters."""
 
 _ESCAPE = "\x1b"
 _PROBLEM_CHARACTERS = 120
@@ -25,12 +25,12 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class LogPattern:
-    """What people typed, and how it is meant.
+    """A typed search text and its options.
 
     Attributes:
         text: the text, or the regular expression.
-        regex: whether it is one.
-        case: whether case matters; None lets it matter as soon as the text has a capital letter.
+        regex: True if it is a regular expression.
+        case: True if case matters; None makes it matter if the text has a capital letter (smart case).
     """
 
     text: str
@@ -38,30 +38,29 @@ class LogPattern:
     case: bool | None = None
 
     def __bool__(self) -> bool:
-        """An empty pattern is none."""
+        """True unless the pattern is empty."""
         return bool(self.text)
 
     @property
     def minds_case(self) -> bool:
-        """Whether case matters, the smart choice made."""
         if self.case is not None:
             return self.case
-        # \S, \W, \B … are capitals of the expression, not of what is looked for.
+        # \S, \W, \B … are capitals of the expression's syntax, not of the text to find.
         text = re.sub(r"\\.", "", self.text) if self.regex else self.text
         return text != text.lower()
 
     @property
     def problem(self) -> str:
-        """What is wrong with the regular expression, in words; empty for a good one."""
+        """The error in the regular expression, in words; empty if it is valid."""
         if not self.regex:
             return ""
         compiled = _compiled(self.text, self.minds_case)
         return compiled if isinstance(compiled, str) else ""
 
     def matcher(self) -> Callable[[str], bool]:
-        """A function that says whether a message matches, as it is shown: without escape sequences.
+        """Return a function that tests whether a message matches as shown, without escape sequences.
 
-        One with a problem matches nothing.
+        An invalid pattern matches nothing.
         """
         if not self.regex:
             return _plain_matcher(self.text, self.minds_case)
@@ -81,7 +80,7 @@ class LogPattern:
         return matches
 
     def spans(self, text: str) -> list[Span]:
-        """Where it matches in a shown text, in order, none overlapping and none empty."""
+        """Return all matches in a displayed text, in order, without overlaps and empty matches."""
         if not self.text:
             return []
         if not self.regex:
@@ -114,7 +113,7 @@ def _plain_matcher(needle: str, minds_case: bool) -> Callable[[str], bool]:
 def _plain_spans(needle: str, minds_case: bool, text: str) -> list[Span]:
     if not minds_case:
         lowered = text.lower()
-        if len(lowered) != len(text):  # a few letters change their length in lower case
+        if len(lowered) != len(text):  # Some letters change their length in lower case.
             return [match.span() for match in re.finditer(re.escape(needle), text, re.IGNORECASE)]
         text, needle = lowered, needle.lower()
     spans: list[Span] = []
@@ -127,18 +126,18 @@ def _plain_spans(needle: str, minds_case: bool, text: str) -> list[Span]:
 
 
 def _encodable(text: str) -> str:
-    """The text, each lone surrogate replaced by one other character, so that positions stay."""
+    """Replace each lone surrogate by one other character, so that positions stay the same."""
     return _SURROGATES.sub("\ufffd", text)
 
 
 @lru_cache(maxsize=64)
 def _compiled(text: str, minds_case: bool) -> Any:
-    """RE2's compiled expression, or what is wrong with it."""
+    """Return RE2's compiled expression, or the error message."""
     import re2  # type: ignore[import-untyped]  # only when an expression is typed
 
     options = re2.Options()
     options.case_sensitive = minds_case
-    options.log_errors = False  # they would be written over the screen
+    options.log_errors = False  # RE2 would write them over the screen.
     try:
         return re2.compile(text, options)
     except (re2.error, UnicodeError) as error:

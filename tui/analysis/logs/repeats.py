@@ -1,7 +1,7 @@
-"""Progress bars that were printed as lines, so that many states of one bar can be shown as one.
+"""Recognizes progress bars printed as lines, so that the states of one bar can be shown as a single line.
 
-Looks known: tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and home-made ones
-(``[===>  ]``). A terminal would have overwritten them; a log keeps each state as a line of its own.
+Supported are tqdm and Hugging Face (``%|``), keras and rich (``━``), pip, wget and custom ones (``[===>
+]``). A terminal would have overwritten them; a log keeps each state as a line of its own.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tui.analysis.logs import errors, levels
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 _LONGEST_BAR = 1024
-"""No bar is longer; of longer text only the end is looked at."""
+"""No bar is longer; in longer text only the end is checked."""
 
 BAR_SIGNS = ("%|", "━", "╸", "[=", "[#", "[>")
-"""A bar holds one of these."""
+"""Every bar contains one of these."""
 
 _LAST_DIGITS = re.compile(r"(\d{1,3})$")
 _PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
@@ -31,10 +31,10 @@ _NUMBERS = re.compile(r"\d[\d.,:]*+")
 
 
 class BarState(NamedTuple):
-    """One state of a bar.
+    """The state of a progress bar.
 
-    ``key`` is the same for all states of one bar: its title and its total. ``done`` is how far it is, in
-    percent or counts, 0 when it does not say; a smaller one than before begins the bar anew.
+    ``key`` is the same for all states of one bar: its title and its total. ``done`` is the progress in
+    percent or counts, 0 if not shown; a lower value than before means that the bar restarted.
     """
 
     key: str
@@ -42,7 +42,7 @@ class BarState(NamedTuple):
 
 
 def progress_bar(text: str) -> BarState | None:
-    """The state that a line shows; None for any other line, which costs a few searches for a text."""
+    """Parse a progress bar; None for any other line, at the cost of a few substring searches."""
     if len(text) > _LONGEST_BAR:
         text = text[-_LONGEST_BAR:]
     if "%|" in text:
@@ -59,7 +59,7 @@ def _shown(text: str) -> str:
 
 
 def _tqdm(text: str) -> BarState | None:
-    """``title:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]``."""
+    """Parse ``title:  46%|████▌     | 4120/9000 [6:12:03<7:10:44,  5.30s/it, loss=0.913]``."""
     before, found, after = text.rpartition("%|")
     percent = _LAST_DIGITS.search(before[-3:])
     if not found or percent is None or after.count("|") < 1:
@@ -69,20 +69,20 @@ def _tqdm(text: str) -> BarState | None:
 
 
 def _drawn(text: str) -> BarState | None:
-    """Rich, pip and keras: a line of ``━``, what is done before or after it."""
+    """Parse the bars of rich, pip and keras: a line of ``━`` with the progress before or after it."""
     bar = _DRAWN.search(text)
     if bar is None:
         return None
     title, after = text[: bar.start()], text[bar.end() :]
     count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(after)
     if count is None and percent is None:
-        return None  # a ruler, or the border of a table
+        return None  # A ruler or a table border.
     done = _number(count[1]) if count else float(percent[1]) if percent else 0.0
     return BarState(_key(title, count), done)
 
 
 def _bracketed(text: str) -> BarState | None:
-    """``45% [=====>    ]``, ``46/938 [====>....]``."""
+    """Parse ``45% [=====>    ]`` and ``46/938 [====>....]``."""
     bar = _BRACKETED.search(text)
     if bar is None:
         return None
@@ -99,10 +99,10 @@ def _key(title: str, count: re.Match[str] | None) -> str:
 
 @lru_cache(maxsize=256)
 def _steady(title: str) -> str:
-    """A title without what changes from state to state: percents, counts, values after ``=``."""
+    """Remove from a title what changes between states: percents, counts, values after ``=``."""
     title = _COUNT.sub("", title)
     title = _PERCENT.sub("", title)
-    if "=" in title or "|" in title:  # torchtune writes its step and loss into the title: 1|40|Loss: 0.91
+    if "=" in title or "|" in title:  # torchtune puts the step and loss into the title: 1|40|Loss: 0.91
         title = _NUMBERS.sub("#", title)
     return title.strip(" :-")
 
@@ -115,20 +115,20 @@ def _number(text: str) -> float:
 
 
 _FEWEST_CHARACTERS = 8
-"""Shorter lines (blank ones, rulers of a few dashes) say too little to be worth folding."""
+"""Shorter lines (blank ones, short rulers) contain too little to be worth folding."""
 _LONGEST = 512
 _LONGEST_AS_IT_IS = 2048
-"""Up to here, longer lines are compared as they are; beyond it, not at all."""
+"""Lines longer than ``_LONGEST`` are compared verbatim up to this length, and not at all beyond it."""
 
 _SPEAKER = (
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
 SIGNS = ("ank", "uda", "pid", "ode", "PU", "gpu", "orker", "evice", "ocess", "host", "RANK")
-"""A line that names who says it holds one of these."""
+"""A line that names its rank, node, or device contains one of these."""
 _DIGITS = b"0123456789"
 _TIMED = frozenset("0123456789[IWEFD")
-"""What a line begins with that begins with a time or with a rank."""
+"""First characters of a line that begins with a time or a rank."""
 
 _BRACKETED_RANK = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
 _CLOCK = re.compile(
@@ -136,20 +136,20 @@ _CLOCK = re.compile(
     r"\d\d:\d\d:\d\d[.,:\d]*+(?:Z|[+-]\d\d:?\d\d)?\]?\s*+"
 )
 _LINE_END, _FOR_A_LINE_END = "\n", "\x0b"
-"""Stands between the lines as they are looked at, and stands for one within a line."""
+"""The separator between joined lines, and its replacement within a line."""
 
 
 def banner_key(text: str) -> str:
-    """What identical banners of many ranks share; empty for a line that is not worth folding.
+    """Return a key shared by identical banners of many ranks; empty for a line not worth folding.
 
-    The time at its beginning and the numbers of rank, GPU, node, process and worker do not count; all
-    other numbers do: two losses are two lines.
+    The leading time and the numbers of ranks, GPUs, nodes, processes and workers are ignored. All other
+    numbers count: two losses are two lines.
     """
     return banner_keys((text,))[0]
 
 
 def banner_keys(texts: Sequence[str]) -> list[str]:
-    """The key of each line: all of them looked at as one, in a third of the time."""
+    """Return the key of each line; joining them for the scan takes a third of the time."""
     bodies = [
         text if text[:1] not in _TIMED and len(text) <= _LONGEST else _without_time(text) for text in texts
     ]
@@ -168,7 +168,6 @@ def _as_it_is(text: str) -> str:
 
 
 def _without_time(text: str) -> str:
-    """A line's words after its time; none for one that is compared as it is, as no banner is that long."""
     if len(text) > _LONGEST:
         return ""
     clock = _CLOCK.match(text)
@@ -178,7 +177,6 @@ def _without_time(text: str) -> str:
 
 
 def _without_speakers(text: str) -> str:
-    """The text with a sign in place of each number of who speaks."""
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     done = 0
@@ -199,14 +197,14 @@ def _speakers() -> Any:
 
 
 LARGEST = 1 << 22
-"""Characters of lines that are looked at as one; more of them are looked at one by one."""
+"""Maximum number of characters to scan as one text; larger batches are scanned line by line."""
 
 _LEVEL_BEGINNING = r"\n(?:\[|.\d{4}|..\d{4})"
 _TIME_BEGINNING = r"\n[\d\[]"
 
 
 class LinesAsOne:
-    """Which of some lines are worth a look. A line too many may be named, never one too few."""
+    """Finds the lines of a batch that need a closer check; it may report too many, but misses none."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -221,21 +219,18 @@ class LinesAsOne:
 
     @property
     def may_name_speakers(self) -> bool:
-        """Whether a line may begin with a time or name a rank, so that it is not its own banner's key."""
+        """True if some line may begin with a time or name a rank, so that it is not its own banner key."""
         if self._is_ordinary:
             return False
         return self._text is None or _speaker_signs().search(self._text) is not None
 
     def that_may_tell_levels(self) -> Collection[int]:
-        """The places of the lines that may tell their level."""
         return self._places(_levels)
 
     def that_may_begin_tracebacks(self) -> Collection[int]:
-        """The places of the lines with which a traceback may begin."""
         return self._places(_tracebacks)
 
     def that_may_be_bars(self) -> Collection[int]:
-        """The places of the lines that may be a progress bar's states."""
         return self._places(_bars)
 
     def _places(self, signs: Any) -> Collection[int]:
@@ -252,9 +247,9 @@ class LinesAsOne:
         return {bisect_right(begins, position) - 1 for position in found}
 
     def _line_begins(self, text: bytes) -> list[int]:
-        """Where each line begins, the line end before it included, which signs may begin with."""
+        """Return each line's start, which is its preceding line break because a match may begin with it."""
         lines: Sequence[str] | list[bytes] = text.split(b"\n")[1:]
-        if len(lines) > len(self._lines):  # a line holds line ends itself
+        if len(lines) > len(self._lines):  # A line contains line breaks itself.
             lines = self._lines if text.isascii() else [_encoded(line) for line in self._lines]
         return list(accumulate([len(line) + 1 for line in lines], initial=0))[:-1]
 
@@ -267,7 +262,7 @@ def _compiled(signs: Iterable[str], *expressions: str) -> Any:
     import re2  # one pass for all signs, however many
 
     any_of_them = "|".join((*map(re2.escape, signs), *expressions))
-    # The rest of a line with a sign is passed over: one is enough.
+    # A match consumes the rest of its line, because one per line is enough.
     return re2.compile(rf"(?:{any_of_them})[^\n]*".encode())
 
 

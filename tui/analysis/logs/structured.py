@@ -1,4 +1,4 @@
-"""A line that holds one JSON object, or one dict as Python prints it, spread over several lines."""
+"""Pretty-prints a line that contains a JSON object or a printed Python dict."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import re
 from tui.text.sanitize import inert, strip_ansi
 
 LONGEST_JSON = 262_144
-"""Characters of JSON that are worth spreading out."""
+"""Maximum number of characters of JSON to pretty-print."""
 LONGEST_PYTHON = 16_384
-"""Of a dict as Python prints it, which takes longer to read."""
+"""The same limit for a printed Python dict, which takes longer to parse."""
 MOST_ROWS = 2_000
 _DEEPEST = 40
 _NO_NUMBER = re.compile(r"(?<=[\s:,\[(])(-?(?:nan|inf))(?=[,\s\])}])")
-"""What Python prints for them is no literal; shown as text."""
+"""``nan`` and ``inf`` are not Python literals, so they are shown as strings."""
 _CUT = "… {} more rows"
 
 
 def pretty_rows(text: str) -> list[str] | None:
-    """The line's own words, then its object indented, every row inert; None when it holds no object.
+    """Return the line's own text, then its object indented, all rows sanitized; None if it has no object.
 
     The object may follow other text (a logger's prefix) and must end the line.
     """
@@ -45,7 +45,7 @@ def pretty_rows(text: str) -> list[str] | None:
 
 
 def _begin(text: str) -> int:
-    """Where the object begins: the first brace whose partner may end the line."""
+    """Return where the object begins: the first brace whose counterpart may end the line."""
     if text.endswith("}"):
         return text.find("{")
     return 0 if text.endswith("]") and text.startswith("[") else -1
@@ -68,7 +68,7 @@ def _decoded(text: str) -> object:
 
 
 def _depth(text: str) -> int:
-    """An upper bound of how deep it nests, brackets within texts counted too."""
+    """Return an upper bound of the nesting depth; brackets within strings count too."""
     deepest = depth = 0
     for character in text:
         if character in "{[(":

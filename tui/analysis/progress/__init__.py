@@ -1,1 +1,1 @@
-"""How far a run is: folded out of its log lines, one stream a node."""
+"""Tracks a run's progress from its log lines, with one stream per node."""

@@ -1,4 +1,4 @@
-"""Lines that say that a run begins again: torchrun's, Ray's, the platform's and home-made ones."""
+"""Lines that announce a restart: torchrun's, Ray's, the platform's, and custom ones."""
 
 from __future__ import annotations
 
@@ -45,26 +45,25 @@ MAX_CHARACTERS = 1024
 
 
 def announces_restart(message: str) -> bool:
-    """Whether the line says that the run, or its workers, were started again."""
     head = message[:MAX_CHARACTERS]
     return any(hint in head for hint in _HINTS) and _ANNOUNCED.search(head) is not None
 
 
 MAX_SAVES = 200
-"""Checkpoints told by the log that are kept, the newest."""
+"""Number of newest checkpoints from the log to keep."""
 
 SAME_SAVE_NS = 900 * NANOSECONDS
-"""Lines of one name within that time tell of one checkpoint …"""
+"""Lines with the same name within this time refer to the same checkpoint."""
 
 NAMELESS_SAVE_NS = 60 * NANOSECONDS
-"""… and a line without a name, of the one that was told so shortly before or after."""
+"""A line without a name refers to a checkpoint mentioned within this time before or after it."""
 
 _NEIGHBOURS = 8
 _NAMELESS = "checkpoint"
 
 
 class ToldSaves:
-    """Saves in the order of time, in whatever order their lines come."""
+    """Saves in time order, from lines in any order."""
 
     __slots__ = ("_saves",)
 
@@ -72,7 +71,7 @@ class ToldSaves:
         self._saves: list[tuple[int, str]] = []
 
     def keep(self, name: str, stamp_ns: int) -> None:
-        """A line of that time told of a checkpoint; ``name`` is empty where it gave none."""
+        """Record a line about a checkpoint; ``name`` is empty if the line has none."""
         saves = self._saves
         place = bisect_right(saves, (stamp_ns, "\uffff"))
         for other in range(max(0, place - _NEIGHBOURS), min(len(saves), place + _NEIGHBOURS)):
@@ -87,11 +86,11 @@ class ToldSaves:
         del saves[:-MAX_SAVES]
 
     def named(self) -> tuple[tuple[str, int], ...]:
-        """Names and times (epoch ns), oldest first."""
+        """Return names and times (epoch ns), oldest first."""
         return tuple((name or _NAMELESS, at_ns) for at_ns, name in self._saves)
 
     def last(self, step: int | None) -> tuple[str, int] | None:
-        """The newest; one without a name is called by the step that the run is at. None for none."""
+        """Return the newest save, or None; a save without a name is named after the current step."""
         if not self._saves:
             return None
         at_ns, name = self._saves[-1]
@@ -99,23 +98,23 @@ class ToldSaves:
 
 
 _BLOCKS = 8
-"""The run's recent speed is measured in so many parts; how far they differ is how unsure the end is."""
+"""Parts in which recent speed is measured; their differences give the uncertainty of the estimate."""
 
 _LEAST_SHARE = 0.02
-"""No forecast is surer than that."""
+"""Minimum relative uncertainty of any estimate."""
 
 _SPREAD = 2.0
-"""Standard errors on either side: the end lies within in about 19 of 20 steady runs."""
+"""Standard errors on either side: the end is within the range in about 19 of 20 steady runs."""
 
 
 def eta_range_s(
     left_steps: float, rates: Sequence[float | None], times: Sequence[float], steps: Sequence[float]
 ) -> tuple[float, float] | None:
-    """The least and the most seconds for ``left_steps``; None while no speed is known.
+    """Return the minimum and maximum seconds for ``left_steps``; None while no speed is known.
 
-    ``rates`` are the speeds (steps a second) that could each go on: the recent one, that of the last
-    half hour, that of the whole run. ``times`` and ``steps`` are the marks that the speed is read from:
-    ascending, not reaching back beyond a restart.
+    ``rates`` are the speeds (steps per second) that may continue: the recent one, that of the last half
+    hour, that of the whole run. ``times`` and ``steps`` are the data points of the speed: ascending, and
+    not reaching back beyond a restart.
     """
     known = [rate for rate in rates if rate is not None and rate > 0 and math.isfinite(rate)]
     if not known:
@@ -126,7 +125,7 @@ def eta_range_s(
 
 
 def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
-    """The standard error of the mean speed over equal parts of the time, relative to it."""
+    """Return the relative standard error of the mean speed over equal time ranges."""
     if len(times) < 3 or times[-1] <= times[0]:
         return 0.25
     blocks = min(_BLOCKS, len(times) - 1)
@@ -145,16 +144,16 @@ def _relative_error(times: Sequence[float], steps: Sequence[float]) -> float:
     return math.sqrt(variance / len(speeds)) / mean
 
 
-_TREND_SHARE = 4  # the newest quarter of the losses is compared with the quarter before …
-_TREND_READINGS = 200  # … or so many of them
-_LEAST_READINGS = 3  # fewer than so many on either side tell nothing
+_TREND_SHARE = 4  # Compare the newest quarter of the losses with the quarter before.
+_TREND_READINGS = 200  # Maximum number of losses on either side.
+_LEAST_READINGS = 3  # Minimum number of losses on either side.
 
 
 def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """The mean of the newest losses, of as many before them, and their difference's standard error.
+    """Return the mean of the newest losses, the mean of as many before, and the difference's standard error.
 
-    Losses that are no numbers are left out. The noise is told by how far neighbours differ, since a
-    spread around the mean would take a steep trend itself for noise.
+    Losses that are not finite are left out. The noise is estimated from differences between neighbors,
+    since a spread around the mean would count a steep trend as noise.
     """
     size = min(_TREND_READINGS, len(values) // _TREND_SHARE)
     finite = [value for value in values[-2 * max(_LEAST_READINGS, size) :] if math.isfinite(value)]
@@ -162,7 +161,7 @@ def compare_recent(values: Sequence[float]) -> tuple[float | None, float | None,
     if half < 2:
         return (finite[-1] if finite else None), None, None
     before, recent = finite[-2 * half : -half], finite[-half:]
-    # Plain sums and products: they overflow to infinity, where fsum and ** would raise.
+    # Use plain sums and products: they overflow to infinity, where fsum and ** would raise.
     mean_before, mean_recent = sum(before) / half, sum(recent) / half
     steps = [later - earlier for earlier, later in pairwise(finite)]
     variance = sum(step * step for step in steps) / len(steps) / 2
@@ -183,25 +182,25 @@ __all__ = [
 ]
 
 MAX_POINTS = 20_000
-"""Points kept of each curve of the stream that is shown."""
+"""Maximum number of points per curve of the displayed stream."""
 
 MAX_RESTARTS = 200
-"""Announced restarts that are kept, the newest."""
+"""Number of newest announced restarts to keep."""
 
 RESTARTS_APART_S = 600.0
-"""A restart that is announced and the step that goes back after it are one."""
+"""An announced restart and a step that goes back within this time after it are the same restart."""
 
-_SECONDARY_SHARE = 16  # other streams keep a sixteenth: they matter only if they become the shown one
+_SECONDARY_SHARE = 16  # Other streams keep a sixteenth: they matter only if they become the displayed one.
 _MAX_STREAMS = 256
 _MAX_REPLICAS = 1024
 
 
 class ProgressFold:
-    """Folds log lines into a snapshot, in whatever order they come.
+    """Accumulates log lines, in any order, into a snapshot.
 
-    Several ranks often print the same: the replica with the most losses is shown, of equals the one
-    that comes first by name, unless another stream was chosen. Work is proportional to the lines that
-    are new; space is bounded. ``patterns`` are the user's own and come before the known families.
+    Several ranks often print the same. The replica with the most losses is shown, or the first by name on
+    a tie, unless another stream was chosen. The work is proportional to the number of new lines, and
+    memory is bounded. ``patterns`` are the user's own and take precedence over the built-in formats.
     """
 
     def __init__(self, *, max_points: int = MAX_POINTS, patterns: Sequence[ProgressPattern] = ()) -> None:
@@ -211,7 +210,7 @@ class ProgressFold:
         self._chosen: str | None = None
         self._first_line_at_ns: int | None = None
         self._last_line_at_ns: int | None = None
-        self._replicas: dict[str, list[int]] = {}  # first and last stamp, and the number of lines
+        self._replicas: dict[str, list[int]] = {}  # first and last timestamp, and the number of lines
         self._pauses = Pauses()
         self._errors = ErrorLines()
         self._saves = ToldSaves()
@@ -220,7 +219,7 @@ class ProgressFold:
         self._snapshot: ProgressSnapshot | None = ProgressSnapshot()
 
     def add(self, lines: Iterable[LogLine]) -> None:
-        """Take lines: newer, older or in between; each line once."""
+        """Add lines, in any order; each line only once."""
         told = False
         for line in lines:
             stamp = line.timestamp_ns
@@ -255,20 +254,19 @@ class ProgressFold:
             self._share_space()
 
     def choose(self, stream: str | None) -> None:
-        """Show the stream of that key (see ``ProgressSnapshot.streams``); None for the usual choice."""
+        """Show the stream with that key (see ``ProgressSnapshot.streams``); None for the default choice."""
         if stream != self._chosen:
             self._chosen = stream
             self._snapshot = None
             self._share_space()
 
     def snapshot(self) -> ProgressSnapshot:
-        """Where the run stands; the same object until a line changes something."""
+        """Return the current progress; the same object until a line changes something."""
         if self._snapshot is None:
             self._snapshot = self._build()
         return self._snapshot
 
     def _heard(self, replica: str, stamp_ns: int) -> bool:
-        """Count a line of the replica. Returns whether it is the first or the last one so far."""
         known = self._replicas.get(replica)
         if known is None:
             if len(self._replicas) >= _MAX_REPLICAS:
@@ -285,7 +283,7 @@ class ProgressFold:
         stream = self._streams.get(key)
         if stream is None:
             if len(self._streams) >= _MAX_STREAMS:
-                return StreamProgress(1)  # beyond all reason: read, and forgotten
+                return StreamProgress(1)  # Beyond any reasonable number of streams: parse and discard.
             stream = self._streams[key] = StreamProgress(self._max_points)
         return stream
 
@@ -399,7 +397,7 @@ class ProgressFold:
         return tuple(sorted(views, key=lambda view: natural_key(view.key)))
 
     def _telling_steps(self, stream: StreamProgress) -> StreamProgress:
-        """The stream itself; where it tells losses alone, or steps of rounds, one that tells the run's."""
+        """Return the stream, or one with the run's steps if it has only losses or counts within rounds."""
         if stream.pace() is None:
             return max(self._streams.values(), key=lambda other: other.step_readings)
         if len(self._streams) == 1 or not stream.goes_round():
@@ -408,7 +406,7 @@ class ProgressFold:
         return max(others, key=lambda other: other.step_readings, default=stream)
 
     def _points(self, name: str, stream: StreamProgress) -> ThinnedPoints:
-        """A curve of the stream itself, else of whichever stream tells the most of it."""
+        """Return the stream's own curve, or the longest one of any stream."""
         own: ThinnedPoints = getattr(stream, name)
         if len(own) or len(self._streams) == 1:
             return own
@@ -416,7 +414,7 @@ class ProgressFold:
         return max(told, key=len)
 
     def _newest_anywhere(self, name: str, stream: StreamProgress) -> float | None:
-        """A value that another rank may be the one to print, such as the loss of an evaluation."""
+        """Return a value that any rank may print, such as an evaluation loss."""
         own = stream.newest(name)
         if own is not None:
             return own
@@ -428,7 +426,7 @@ class ProgressFold:
         return max(told)[1] if told else None
 
     def _aside(self, pace: Pace | None, stream: StreamProgress) -> Aside | None:
-        """What it does aside from its steps: announced, or told by a bar that does not count them."""
+        """Return the current activity other than steps: announced, or shown by another progress bar."""
         if pace is None:
             return None
         announced = self._asides.since(stream.first_step_at(), pace.step_at)
@@ -440,7 +438,7 @@ class ProgressFold:
         return Aside("other", bar, bar, first=False)
 
     def _last_step_at_ns(self, pace: Pace | None, stream: StreamProgress) -> int | None:
-        """When the newest step was first told; without steps, when the newest loss was."""
+        """Return the time of the newest step; without steps, of the newest loss."""
         if pace is not None:
             return round(pace.step_at * NANOSECONDS)
         return round(stream.losses.times[-1] * NANOSECONDS) if stream.losses.times else None
@@ -452,7 +450,6 @@ def _stream_key(key: tuple[str, int]) -> str:
 
 
 def _apart(times: Sequence[float]) -> tuple[float, ...]:
-    """The times without those that follow another closely."""
     kept: list[float] = []
     for time in sorted(times):
         if not kept or time - kept[-1] > RESTARTS_APART_S:

@@ -1,4 +1,4 @@
-"""How long a run may be silent: the pauses it has come back from."""
+"""Learns the pauses that a run has recovered from, to tell how long it may be silent."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 JOIN_S = 20.0
-"""Signs closer together than that are one stretch of activity."""
+"""Signs of life closer together than this belong to the same active time range."""
 
 LONE_PAUSE_S = 1800.0
-"""A longer pause that happened once only is an accident, not a rhythm."""
+"""A single longer pause is an accident, not a pattern."""
 
 _MAX_STRETCHES = 2000
 
 
 class Pauses:
-    """Stretches of activity out of signs that come in any order; what lies between them are pauses."""
+    """Active time ranges, built from signs of life in any order; the gaps between them are pauses."""
 
     __slots__ = ("_ends", "_starts", "_version", "_worked_out")
 
@@ -29,7 +29,7 @@ class Pauses:
         self._worked_out: tuple[int, float, float | None] = (-1, 0.0, None)
 
     def add(self, time: float) -> bool:
-        """A sign of life at that time (seconds). Returns whether a pause may have changed by it."""
+        """Record a sign of life at that time (seconds). Return True if a pause may have changed."""
         starts, ends = self._starts, self._ends
         if ends and starts[-1] <= time <= ends[-1] + JOIN_S:
             if time > ends[-1]:
@@ -55,7 +55,7 @@ class Pauses:
         return True
 
     def longest(self, since: float) -> float | None:
-        """The longest pause since a time that may be expected again; None where there was none."""
+        """Return the longest pause since a time that is likely to recur; None if there was none."""
         version, of, answer = self._worked_out
         if version == self._version and of == since:
             return answer
@@ -75,16 +75,17 @@ class Pauses:
 AsideKind = Literal["evaluation", "checkpoint", "other"]
 
 JOIN_ASIDES_S = 300.0
-"""Lines about one kind that are closer together tell of one stretch."""
+"""Lines about the same kind of activity that are closer than this belong to one time range."""
 
 MAX_STRETCHES = 200
-"""Stretches kept of each kind, the newest."""
+"""Number of newest time ranges kept per kind."""
 
 MAX_CHARACTERS = 1024
 BEFORE_ITS_STEP_S = 30.0
-"""The line that announces it may come so long before that of the step it follows."""
+"""The announcing line may precede the line of its step by this much."""
 
-# These read text in lower case, and say first what may begin them: several times faster than otherwise.
+# These match lowercase text and start with a lookahead for their first character, which is several times
+# faster.
 _HINTS = (
     *("valuat", " eval", "'eval", "alidat", "nference"),
     *("ompil", "apturing", "ploading", "ushing", "erging", "enerating", "onsolidat"),
@@ -113,11 +114,10 @@ _NO_BEGINNING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """The newest such stretch since the last step, with the times of its first and newest line (epoch s).
+    """The newest such activity since the last step, with the times of its first and newest line (epoch s).
 
-    Where such stretches follow each other too closely to be told apart, it begins with the last step.
-
-    ``first`` says that the run's steps have not been interrupted by its kind before.
+    If several follow each other too closely to be separated, it begins with the last step. ``first`` is
+    True if no earlier activity of this kind has interrupted the run's steps.
     """
 
     kind: AsideKind
@@ -127,7 +127,7 @@ class Aside:
 
 
 def announces_aside(message: str) -> AsideKind | None:
-    """What the line says that the run does now; None for other lines. Saves are read elsewhere."""
+    """Return the activity that a line announces; None for other lines. Saves are parsed elsewhere."""
     head = message[:MAX_CHARACTERS].lower()
     for hint in _HINTS:
         if hint in head:
@@ -141,7 +141,7 @@ def announces_aside(message: str) -> AsideKind | None:
 
 
 class Asides:
-    """Stretches of such lines, in whatever order they come."""
+    """Time ranges of such activities, from lines in any order."""
 
     __slots__ = ("_stretches",)
 
@@ -149,7 +149,7 @@ class Asides:
         self._stretches: dict[AsideKind, list[tuple[float, float]]] = {}
 
     def keep(self, kind: AsideKind, time: float) -> bool:
-        """A line of that time (epoch s) told of it. Returns whether that changed anything."""
+        """Record a line about an activity at that time (epoch s). Return True if that changed anything."""
         stretches = self._stretches.setdefault(kind, [])
         joined = (time, time)
         for stretch in [one for one in stretches if one[0] - JOIN_ASIDES_S <= time <= one[1] + JOIN_ASIDES_S]:
@@ -162,7 +162,7 @@ class Asides:
         return True
 
     def since(self, first_step_at: float | None, last_step_at: float | None) -> Aside | None:
-        """The newest stretch that goes on after the last step; None while there is none, or no step."""
+        """Return the newest activity that lasts beyond the last step; None if there is none, or no step."""
         if last_step_at is None:
             return None
         begun = -math.inf if first_step_at is None else first_step_at
@@ -172,7 +172,8 @@ class Asides:
             if newest < last_step_at - BEFORE_ITS_STEP_S or (found is not None and newest < found.newest):
                 continue
             earlier = any(end >= begun for _, end in stretches[:-1])
-            if begin < last_step_at - BEFORE_ITS_STEP_S:  # steps went on since then: several have joined
+            # Steps continued since then, so several activities have been joined.
+            if begin < last_step_at - BEFORE_ITS_STEP_S:
                 earlier |= begin >= begun
                 begin = last_step_at
             found = Aside(kind, begin, max(begin, newest), not earlier)

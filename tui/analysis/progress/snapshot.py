@@ -1,4 +1,4 @@
-"""Points over time in a bounded space that keep their extremes: thinned where they are many."""
+"""A bounded list of points over time that is thinned when full but keeps its extremes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tui.analysis.logs.errors import ErrorTally
 from tui.analysis.progress.phases import Aside
 from tui.analysis.series import EMPTY, Series
 
-_GROUP = 4  # points of which thinning keeps two: the lowest and the highest
+_GROUP = 4  # Group of points of which thinning keeps two: the lowest and the highest.
 _KEPT_WHOLE = 64  # the newest points are never thinned
 
 
 class ThinnedPoints:
     """Points (time, value, step) in time order; when full, every four old ones become their two extremes.
 
-    Points of one time keep the order they came in. ``steps`` may hold ``None``. Callers may
-    correct a value or a step, never the order, and say so by ``corrected``.
+    Points with the same time keep their order of arrival. ``steps`` may contain ``None``. Callers may
+    correct a value or a step, but not the order, and must then call ``corrected``.
     """
 
     __slots__ = ("_series", "limit", "name", "steps", "times", "values")
@@ -36,7 +36,7 @@ class ThinnedPoints:
         return len(self.times)
 
     def add(self, time: float, value: float, step: int | None = None) -> int:
-        """Put a point in its place. Returns the first position from which points changed."""
+        """Insert a point. Return the first position from which points changed."""
         self._series = None
         times = self.times
         if not times or time >= times[-1]:
@@ -55,25 +55,25 @@ class ThinnedPoints:
         return 0
 
     def before(self, time: float) -> int | None:
-        """The position of the last point at or before a time."""
+        """Return the position of the last point at or before a time."""
         position = bisect_right(self.times, time) - 1
         return position if position >= 0 else None
 
     def after(self, time: float) -> float:
-        """The time of the first point after a time; infinite when there is none."""
+        """Return the time of the first point after a time; infinite if there is none."""
         position = bisect_right(self.times, time)
         return self.times[position] if position < len(self.times) else math.inf
 
     def between(self, start: float, end: float) -> range:
-        """The positions of the points from ``start`` up to, not including, ``end``."""
+        """Return the positions of the points from ``start`` up to, but not including, ``end``."""
         return range(bisect_left(self.times, start), bisect_left(self.times, end))
 
     def corrected(self) -> None:
-        """Values were changed in their places: the series is made anew."""
+        """Rebuild the series after values were changed in place."""
         self._series = None
 
     def series(self) -> Series:
-        """The points as a series; the same object until one is added."""
+        """Return the points as a series; the same object until one is added."""
         if self._series is None:
             self._series = Series(self.name, tuple(self.times), tuple(self.values))
         return self._series
@@ -87,7 +87,7 @@ class ThinnedPoints:
             for position in range(start + 1, start + _GROUP):
                 value = values[position]
                 if math.isnan(value):
-                    high = position  # a NaN is what a person needs to see: it counts as the highest
+                    high = position  # People need to see a NaN, so it counts as the highest.
                 elif math.isnan(values[low]) or value < values[low]:
                     low = position
                 elif value > values[high]:
@@ -101,16 +101,16 @@ class ThinnedPoints:
 
 
 NANOSECONDS = 1_000_000_000
-_TREND_ERRORS = 3.0  # a change of fewer standard errors than that is noise
+_TREND_ERRORS = 3.0  # Changes of fewer standard errors than this are noise.
 
 Trend = Literal["↓", "↑", "→", ""]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """One of several sources of progress: a replica, or a rank of it where lines name ranks.
+    """A source of progress: a replica, or one of its ranks if lines name ranks.
 
-    ``key`` chooses it (``ProgressFold.choose``); ``readings`` is how often it told anything.
+    ``key`` selects it (``ProgressFold.choose``); ``readings`` is the number of lines with progress.
     ``step_time_s`` is the mean of the newest step times it printed itself.
     """
 
@@ -124,7 +124,7 @@ class StreamView:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLog:
-    """The lines of one replica (a node, as the log names it): the first, the last (epoch ns), how many."""
+    """The lines of one replica (a node, as the log names it): first and last time (epoch ns), and count."""
 
     name: str
     first_at_ns: int
@@ -139,20 +139,20 @@ class ReplicaLog:
 
 @dataclass(frozen=True, slots=True)
 class ProgressSnapshot:
-    """How far the training is. ``None`` is what the log does not tell.
+    """The progress of a training run. ``None`` means that the log does not report it.
 
-    Rates are steps a second, times of events epoch nanoseconds, ``eta_s`` counts from ``last_step_at_ns``
-    and lies between ``eta_low_s`` and ``eta_high_s`` as surely as the run's speed has been steady.
-    ``loss_recent`` is the mean of the newest losses, ``loss_before`` of those just before them, and
-    ``loss_error`` the standard error of their difference.
-    ``step_interval_s`` is how often a new step is usually reported; ``step_pause_s`` and ``line_pause_s``
-    are the longest times without a step or a line that the run has come back from (evaluations, saves).
-    ``aside`` is what the run does since its last step, where its log announces that (an evaluation, a save).
-    ``replica`` is whose lines were read, ``stream`` its key among ``streams``.
+    Rates are steps per second, times of events epoch nanoseconds. ``eta_s`` counts from
+    ``last_step_at_ns`` and lies between ``eta_low_s`` and ``eta_high_s``, whose distance depends on how
+    steady the run's speed has been. ``loss_recent`` is the mean of the newest losses, ``loss_before`` of
+    those just before them, and ``loss_error`` the standard error of their difference. ``step_interval_s``
+    is the usual interval between reports of a new step; ``step_pause_s`` and ``line_pause_s`` are the
+    longest times without a step or a line that the run has recovered from (evaluations, saves). ``aside``
+    is the activity since the last step if the log announces one (an evaluation, a save). ``replica`` is
+    the source of the lines, ``stream`` its key in ``streams``.
 
-    Series are over time; ``over_steps`` puts one over steps by means of ``step_series``. ``restarts`` are
-    times (epoch s) when the run began again; ``saves`` are the checkpoints that the log told (name, ns),
-    oldest first, the newest of them only. ``replicas`` are those whose lines say whose they are.
+    Series are over time; ``over_steps`` converts one to steps using ``step_series``. ``restarts`` are
+    times (epoch s) when the run restarted; ``saves`` are the newest checkpoints in the log (name, ns),
+    oldest first. ``replicas`` are those that lines name.
     """
 
     step: int | None = None
@@ -200,14 +200,13 @@ class ProgressSnapshot:
 
     @property
     def fraction(self) -> float | None:
-        """How much of the run is done, 0 to 1."""
         if self.step is None or not self.total_steps:
             return None
         return min(1.0, self.step / self.total_steps)
 
     @property
     def throughput_series(self) -> tuple[Series, str]:
-        """The best measure of speed that the log has, and its unit: tokens, samples or steps a second."""
+        """The best measure of speed in the log, and its unit: tokens, samples or steps per second."""
         for series, unit in (
             (self.tokens_per_s_series, "tok/s"),
             (self.samples_per_s_series, "samples/s"),
@@ -218,7 +217,7 @@ class ProgressSnapshot:
 
 
 def loss_trend(snapshot: ProgressSnapshot) -> Trend:
-    """Whether the loss falls ``↓``, rises ``↑`` or stays ``→`` (within its noise); empty while unknown."""
+    """Return ``↓``, ``↑`` or ``→`` (within noise) for the trend of the loss; empty while unknown."""
     recent, before = snapshot.loss_recent, snapshot.loss_before
     if recent is None or before is None:
         return ""
@@ -229,10 +228,10 @@ def loss_trend(snapshot: ProgressSnapshot) -> Trend:
 
 
 def over_steps(series: Series, snapshot: ProgressSnapshot) -> Series:
-    """A series of the snapshot over steps: its ``times`` are steps, ascending.
+    """Convert a series of the snapshot to steps: its ``times`` are steps, ascending.
 
-    A value takes the step told at or last before its time. Where a run began again at an earlier step,
-    what it had done beyond that step is left out: it was lost. Without steps, values are numbered.
+    A value gets the newest step reported up to its time. If a run restarted from an earlier step, its
+    lost progress beyond that step is left out. Without steps, values are numbered.
     """
     marks = snapshot.step_series
     if not marks.times:

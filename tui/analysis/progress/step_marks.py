@@ -1,4 +1,4 @@
-"""What the steps of a run over time say: its speed, its rhythm, and where it began again."""
+"""Derives a run's speed, usual step interval, and restarts from its steps over time."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from tui.analysis.progress.snapshot import ThinnedPoints
 from tui.analysis.series import Series
 
 RECENT_S = 300.0
-"""The speed of now is that of the last five minutes …"""
+"""Window of the current speed."""
 
 RECENT_MARKS = 5
-"""… but of so many steps at least."""
+"""Minimum number of steps in that window."""
 
 LONG_S = 1800.0
-"""What is left is reckoned by the speed of the last half hour, which has evaluations and savings in it."""
+"""Window of the speed used for the ETA: long enough to include evaluations and saves."""
 
 RATE_POINTS = 240
-"""Points of the curve of speeds: more than a chart has columns."""
+"""Points of the speed curve: more than a chart has columns."""
 
 RESTART_GAP_S = 15.0
-"""Steps that go back without so long a break are ranks telling theirs out of turn, not a restart."""
+"""Minimum pause before a lower step counts as a restart; otherwise ranks printed out of order."""
 
 RESTART_STEPS = 2
-"""Nor is going back by fewer steps than that."""
+"""Going back by fewer steps than this is not a restart either."""
 
 ROUND_ENDS = 0.8
-"""A bar that got that far …"""
+"""A round ends if a bar has reached this fraction of its total and then falls back."""
 
 ROUND_BEGINS = 0.5
-"""… and falls back to less than that part of it begins another round."""
+"""A new round begins if a bar falls below this fraction of its previous value."""
 
 ROUNDS = 2
-"""A bar that began anew so often counts something within the run."""
+"""A progress bar that restarted this many times counts epochs or rollouts, not the run."""
 
 _INTERVALS_LOOKED_AT = 50
 
 
 def slope(marks: ThinnedPoints, first: int, last: int) -> float | None:
-    """Steps a second between two marks; ``None`` when there is no way forward."""
+    """Return steps per second between two marks; ``None`` if the step did not increase."""
     spent = marks.times[last] - marks.times[first]
     done = marks.values[last] - marks.values[first]
     return done / spent if spent > 0 and done > 0 else None
 
 
 def window_start(marks: ThinnedPoints, window_s: float) -> int:
-    """The first mark of the window before the last one, not reaching back beyond a restart."""
+    """Return the first mark of the window before the last one, not reaching back beyond a restart."""
     times, steps = marks.times, marks.values
     last = len(times) - 1
     first = last
@@ -59,12 +59,11 @@ def window_start(marks: ThinnedPoints, window_s: float) -> int:
 
 
 def speed(marks: ThinnedPoints, window_s: float) -> float | None:
-    """Steps a second over the window before the last mark."""
     return slope(marks, window_start(marks, window_s), len(marks) - 1)
 
 
 def usual_interval(marks: ThinnedPoints) -> float | None:
-    """The median time between marks that moved on, of the newest ones."""
+    """Return the median time between increasing steps among the newest marks."""
     times, steps = marks.times, marks.values
     start = max(1, len(times) - _INTERVALS_LOOKED_AT)
     intervals = sorted(
@@ -76,7 +75,7 @@ def usual_interval(marks: ThinnedPoints) -> float | None:
 
 
 def rates(marks: ThinnedPoints) -> Series:
-    """Steps a second over time: between marks that are an equal time apart; none across a restart."""
+    """Return steps per second over time, between equally spaced marks; none across a restart."""
     times, steps = marks.times, marks.values
     if len(times) < 2 or times[-1] <= times[0]:
         return Series("steps/s")
@@ -97,7 +96,7 @@ def rates(marks: ThinnedPoints) -> Series:
 
 
 def steps_back(marks: ThinnedPoints) -> tuple[float, ...]:
-    """When the run went on at an earlier step than it had reached (epoch seconds)."""
+    """Return the times (epoch seconds) when the run resumed at an earlier step."""
     times, steps = marks.times, marks.values
     return tuple(
         times[place]
@@ -108,7 +107,7 @@ def steps_back(marks: ThinnedPoints) -> tuple[float, ...]:
 
 
 def rounds(marks: ThinnedPoints, total: float) -> tuple[float, ...]:
-    """When a count that was (nearly) full began anew (epoch s): within an epoch, a rollout, an evaluation."""
+    """Return the times (epoch s) when a nearly complete count restarted, as for an epoch or a rollout."""
     times, steps = marks.times, marks.values
     return tuple(
         times[place]
@@ -118,9 +117,9 @@ def rounds(marks: ThinnedPoints, total: float) -> tuple[float, ...]:
 
 
 def counted_through(marks: ThinnedPoints) -> ThinnedPoints:
-    """The marks with steps counted over the whole run, where they begin anew with every epoch.
+    """Convert steps that restart with every epoch to steps of the whole run.
 
-    ``steps`` of the points are the epochs. The same object where no epoch begins at an earlier step.
+    ``steps`` of the points are the epochs. Returns the same object if no epoch begins at a lower step.
     """
     values, epochs = marks.values, marks.steps
     offset = 0.0
@@ -141,7 +140,7 @@ def counted_through(marks: ThinnedPoints) -> ThinnedPoints:
 
 
 def counted_over(marks: ThinnedPoints, begun: Collection[float]) -> ThinnedPoints:
-    """The marks with steps counted over the rounds, which began at these times (epoch seconds)."""
+    """Convert steps to a count over all rounds, which began at these times (epoch seconds)."""
     offset, through, starts = 0.0, [], frozenset(begun)
     for place, (time, value) in enumerate(zip(marks.times, marks.values, strict=True)):
         if place and time in starts and value < marks.values[place - 1]:

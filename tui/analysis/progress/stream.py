@@ -1,7 +1,7 @@
-"""Progress as one stream of log lines tells it: one replica, or one rank of it where lines name ranks.
+"""The progress of one stream of log lines: one replica, or one of its ranks if lines name ranks.
 
-Nothing here depends on the order in which lines come, for older history may arrive after newer lines:
-everything is kept by time, and what is newest is found by time.
+Nothing here depends on the order in which lines arrive, because older history may come after newer lines:
+everything is stored by time, and the newest values are found by time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from tui.analysis.series import EMPTY, Series
 
 _MAX_SOURCES = 16
 _VOTING_LOSSES = 3
-_STEP_TIMES = 20  # newest step times whose mean tells how fast a rank is
-_OWN = 0  # the source of lines that name their step, as opposed to bars, known by their total
+_STEP_TIMES = 20  # Number of newest step times averaged to get a rank's speed.
+_OWN = 0  # the source of lines that contain a step, as opposed to bars, which are identified by their total
 
 
 class _Newest(NamedTuple):
@@ -43,9 +43,11 @@ class _Newest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a run moves. ``step`` was first seen at ``step_at`` (epoch seconds); rates are steps a second.
+    """The speed of a run.
 
-    ``times`` and ``steps`` are the marks of the last ``LONG_S``, which ``lasting`` is read from.
+    ``step`` was first seen at ``step_at`` (epoch seconds); rates are steps per second.
+
+    ``times`` and ``steps`` are the marks of the last ``LONG_S``, from which ``lasting`` is computed.
     """
 
     step: int
@@ -60,7 +62,7 @@ class Pace:
 
 
 class StreamProgress:
-    """Gathers the readings of one stream."""
+    """Collects the readings of one stream."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -83,7 +85,6 @@ class StreamProgress:
         self._paired_with: int | None = None
 
     def limit_points(self, limit: int) -> None:
-        """Hold at most so many points of each kind from now on."""
         if limit == self._limit:
             return
         self._limit = limit
@@ -100,17 +101,15 @@ class StreamProgress:
             points.limit = limit
 
     def newest(self, name: str) -> float | None:
-        """The newest value of a field of ``Reading`` that is not kept over time."""
+        """Return the newest value of a field of ``Reading`` that has no curve."""
         found = self._newest.get(name)
         return None if found is None else found.value
 
     def newest_time(self, name: str) -> float | None:
-        """When that value was said."""
         found = self._newest.get(name)
         return None if found is None else found.time
 
     def add(self, time: float, reading: Reading) -> None:
-        """Take what a line of that time (epoch seconds) told."""
         if reading.whole_epochs is not None and reading.epoch_step is None:
             self._mark_epoch(time, reading.whole_epochs)
         step = self._step_over_epochs(time, reading)
@@ -147,42 +146,36 @@ class StreamProgress:
             self._keep_newest("total_steps", time, reading.total_steps)
 
     def mean_step_time_s(self) -> float | None:
-        """The mean of the newest step times that its lines named; None where they name none."""
         times = self._step_times
         return sum(times) / len(times) if times else None
 
     def newest_step(self) -> int | None:
-        """The newest step of the run; None while none is known."""
         marks = self._run_marks()
         return int(marks.values[-1]) if marks is not None else None
 
     def first_step_at(self) -> float | None:
-        """When the first step was told (epoch seconds)."""
         marks = self._run_marks()
         return marks.times[0] if marks is not None else None
 
     def step_series(self) -> Series:
-        """The steps of the run over time."""
         marks = self._run_marks()
         return EMPTY if marks is None else marks.series()
 
     def other_bar_at(self) -> float | None:
-        """When a bar that does not count the run's steps, such as an evaluation's, moved last."""
+        """Return when a bar other than the run's, such as an evaluation's, last moved."""
         source = self._training_source()
         return max((marks.times[-1] for other, marks in self._marks.items() if other != source), default=None)
 
     def rate_series(self) -> Series:
-        """Steps a second over time."""
         marks = self._run_marks()
         return EMPTY if marks is None else rates(marks)
 
     def restarts(self) -> tuple[float, ...]:
-        """When the run went on at an earlier step (epoch seconds)."""
         marks = self._run_marks()
         return () if marks is None else steps_back(marks)
 
     def _run_marks(self) -> ThinnedPoints | None:
-        """The steps of the run, counted through where its lines or its bar begin anew with every epoch."""
+        """Return the run's steps, as a count over the whole run if they restart with every epoch."""
         source = self._training_source()
         if source is None:
             return None
@@ -196,7 +189,7 @@ class StreamProgress:
         return held[2]
 
     def pace(self) -> Pace | None:
-        """Step, total and speed; ``None`` while no step is known."""
+        """Return step, total and speed; ``None`` while no step is known."""
         source, marks = self._training_source(), self._run_marks()
         if source is None or marks is None:
             return None
@@ -219,9 +212,9 @@ class StreamProgress:
         )
 
     def loss_by_step(self) -> tuple[tuple[int, float], ...]:
-        """The losses over steps. A line without a step takes that of the bar nearest before it in time.
+        """Return the losses by step. A line without a step takes that of the last bar before it.
 
-        Where nothing names a step, losses are numbered from one in the order of time.
+        If nothing reports a step, losses are numbered from one in time order.
         """
         source = self._training_source()
         if source != self._paired_with:
@@ -256,7 +249,7 @@ class StreamProgress:
                 smallest = min(self._marks, key=lambda other: len(self._marks[other]))
                 del self._marks[smallest]
             marks = self._marks[source] = ThinnedPoints("steps", self._limit)
-        # Beside a step stands its epoch, where a line names it: some count their steps within epochs.
+        # Store the epoch with the step if the line has it: some trainers count steps within epochs.
         marks.add(time, float(step), None if reading.epoch is None else int(reading.epoch))
         self.step_readings += 1
         self.pauses.add(time)
@@ -266,10 +259,10 @@ class StreamProgress:
             self._unpair(0 if before is None else before)
 
     def _training_source(self) -> int | None:
-        """Which steps are the run's: lines that name them, else the bar that losses were printed beside.
+        """Choose the source of the run's steps: lines that name them, else the bar printed next to losses.
 
-        An evaluation has a bar too, but no losses. While there are no losses, the first bar is the
-        run's, and one that begins after it ended is a new stage.
+        An evaluation has a bar too, but no losses. While there are no losses, the first bar is the run's,
+        and one that begins after it ended is a new stage.
         """
         if _OWN in self._marks:
             return _OWN
@@ -288,7 +281,6 @@ class StreamProgress:
         return chosen
 
     def _rounds(self, source: int) -> tuple[float, ...]:
-        """When a count began anew after it was (nearly) full."""
         held = self._rounds_of.get(source)
         if held is None or held[0] != self.step_readings:
             total = self.newest("total_steps") if source == _OWN else float(source)
@@ -297,7 +289,7 @@ class StreamProgress:
         return held[1]
 
     def _around(self, inner: int) -> int | None:
-        """The bar around one that begins anew again and again, which counts on meanwhile (OpenRLHF's)."""
+        """Return the bar around a repeating one that keeps counting meanwhile, as in OpenRLHF."""
         if not self._goes_round(inner):
             return None
         begun = self._rounds(inner)
@@ -313,7 +305,7 @@ class StreamProgress:
         return max(outer, key=lambda source: len(self._marks[source]), default=None)
 
     def goes_round(self) -> bool:
-        """Whether the steps that it tells begin anew again and again: they are not the run's."""
+        """Return True if the steps restart repeatedly, so that they are not the run's."""
         source = self._training_source()
         return source is not None and self._goes_round(source)
 
@@ -321,7 +313,7 @@ class StreamProgress:
         return len(self._rounds(source)) >= ROUNDS
 
     def _source_beside(self, time: float) -> int | None:
-        """The source of the mark nearest before a time; of equals the one that counts further."""
+        """Return the source of the last mark up to a time; on a tie, the one with the higher total."""
         nearest: tuple[float, int] | None = None
         for source, marks in self._marks.items():
             position = marks.before(time)
@@ -334,7 +326,7 @@ class StreamProgress:
         if self._goes_round(source):
             return None
         if source != _OWN:
-            # Bars that count within epochs are known by their length, which is no total.
+            # Bars that count within epochs are identified by their length, which is not the run's total.
             within_epochs = self.newest("epoch_steps") == source and not self.newest("total_epochs")
             return None if within_epochs else source
         named = self.newest("total_steps")
@@ -348,7 +340,7 @@ class StreamProgress:
         return None if named is None or named < step else int(named)
 
     def _moves_along(self, bar: int, step: int) -> bool:
-        """Whether a bar counts the steps that lines name: it stands near the newest of them."""
+        """Return True if a bar counts the same steps as the lines: it is close to the newest of them."""
         return abs(self._marks[bar].values[-1] - step) <= max(10.0, step * 0.05)
 
     def _printed_speed(self) -> float | None:
@@ -356,7 +348,7 @@ class StreamProgress:
         return 1 / seconds if seconds and 0 < seconds < float("inf") else None
 
     def _step_over_epochs(self, time: float, reading: Reading) -> int | None:
-        """The step over the whole run; Keras names the epoch on a line before."""
+        """Return the step over the whole run; Keras prints the epoch on an earlier line."""
         if reading.step is not None or reading.epoch_step is None or not reading.epoch_steps:
             return reading.step
         mark = self._epoch_marks.before(time)
@@ -364,7 +356,7 @@ class StreamProgress:
         return whole * reading.epoch_steps + reading.epoch_step
 
     def _mark_epoch(self, time: float, whole_epochs: int) -> None:
-        """An epoch began; steps of it that are here already (history came later) are put right."""
+        """Record the start of an epoch, and correct its steps if they arrived before this line."""
         self._epoch_marks.add(time, float(whole_epochs))
         steps_in_epoch = int(self.newest("epoch_steps") or 0)
         marks = self._marks.get(_OWN)

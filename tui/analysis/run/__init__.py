@@ -1,1 +1,1 @@
-"""One run as it is now: the snapshot that screens and commands read."""
+"""A run's current state: the snapshot that screens and commands use."""

@@ -1,4 +1,4 @@
-"""What can be found wrong with a run, and how a finding is told."""
+"""The problems that health checks can find, and how they are presented."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Literal
 from tui.text.names import middle, shortened
 
 SHORT_CHARACTERS = 60
-"""The most of a finding's short form."""
+"""Maximum length of a finding's short form."""
 
 NODE_CHARACTERS = 18
-"""The most of a node's name where there is little room."""
+"""Maximum length of a node name in tight places."""
 
 
 class FindingKind(StrEnum):
-    """What was found."""
+    """The kind of a problem."""
 
     STALLED = "stalled"
     LOSS_NOT_FINITE = "loss-not-finite"
@@ -37,10 +37,10 @@ class FindingKind(StrEnum):
 
 
 Severity = Literal["info", "warning", "critical"]
-"""``info`` is worth knowing and nobody's fault (a queue); ``critical`` says that money burns for nothing."""
+"""``info`` is useful but not a problem (a queue); ``critical`` means that money is being wasted."""
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
-"""The worst first."""
+"""Severities, worst first."""
 
 LOSS_KINDS = frozenset({FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING})
 
@@ -58,11 +58,11 @@ _SAYING_HOW_LONG = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong: ``text`` says what and why, ``node`` who is to blame, ``since`` when it began (UTC).
+    """A problem: ``text`` is the description, ``node`` the affected node, ``since`` its start (UTC).
 
-    ``text`` is the long form, for a place with room for a sentence or two; ``short`` says the same in at most
-    ``SHORT_CHARACTERS``, for tables, one line and notifications. Both hold whatever the server and the log
-    said: make them inert before showing them. ``short`` is made of ``text`` where none is given.
+    ``text`` is the long form, for places with room for a sentence or two; ``short`` has at most
+    ``SHORT_CHARACTERS``, for tables, single lines and notifications, and is derived from ``text`` if not
+    given. Both contain text from the server and the log: sanitize them before display.
     """
 
     kind: FindingKind
@@ -74,16 +74,17 @@ class Finding:
 
     def __post_init__(self) -> None:
         short = self.short or self.text
-        if self.node and len(short) > SHORT_CHARACTERS:  # a name gives way before what is wrong with its node
+        # Shorten the name rather than the description of the problem.
+        if self.node and len(short) > SHORT_CHARACTERS:
             short = short.replace(self.node, middle(self.node, NODE_CHARACTERS))
         object.__setattr__(self, "short", shortened(short, SHORT_CHARACTERS))
 
     @property
     def says_how_long(self) -> bool:
-        """Whether ``text`` itself says for how long it has been so: ``since`` need not be told beside it."""
+        """True if ``text`` states the duration itself, so that ``since`` need not be shown next to it."""
         return self.kind in _SAYING_HOW_LONG
 
     @property
     def key(self) -> str:
-        """The same for the same trouble of the same job, however its text and figures change."""
+        """Identifies the same problem of the same job, even if its text and numbers change."""
         return f"{self.kind}:{self.node}" if self.node else str(self.kind)

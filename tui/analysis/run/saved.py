@@ -1,4 +1,4 @@
-"""What the losses say of the checkpoints of a run, kept with its snapshot."""
+"""The losses and faults of a run's checkpoints, stored with its snapshot."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tui.analysis.run.finding import FindingKind
 from tui.text.units import duration
 
 StepValues = Sequence[tuple[int, float]]
-"""A curve as (step, value), in the order of the steps."""
+"""A curve as (step, value), sorted by step."""
 
 SavedKey = tuple[str, datetime | None]
-"""A checkpoint that is written again under its name is another one."""
+"""Identifies a checkpoint; one written again under the same name is a different one."""
 
-# The platform's own pattern first (API facts, 5); of its two numbers one is a step and the other an epoch or
-# a try, so the larger one is taken. The others are how trainers call their folders.
+# The platform's own pattern comes first (API facts, 5); of its two numbers one is a step and the other an
+# epoch or an attempt, so the larger one is used. The others are the directory names of trainers.
 _PLATFORM = re.compile(r".*checkpoint-([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII | re.DOTALL)
 _OTHERS = re.compile(
     r"(?:global_?step|step|iter(?:ation)?|checkpoint|ckpt)[-_=]?([0-9]{1,18})", re.IGNORECASE
@@ -27,7 +27,7 @@ _OTHERS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KeptLosses:
-    """The losses by step that the trainer itself kept beside its newest checkpoint; empty without any."""
+    """The losses by step that the trainer itself saved with its newest checkpoint; empty if none."""
 
     training: StepValues = ()
     evaluation: StepValues = ()
@@ -35,7 +35,7 @@ class KeptLosses:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a checkpoint is no good: the loss had broken when it was written, at ``since`` (UTC)."""
+    """The reason a checkpoint is unusable: the loss had broken at ``since`` (UTC), before it was written."""
 
     kind: FindingKind
     what: str
@@ -47,7 +47,7 @@ class Fault:
         return "after NaN" if self.kind is FindingKind.LOSS_NOT_FINITE else "diverged"
 
     def words(self, created_at: datetime | None) -> str:
-        """``written 24m after the loss became NaN (11:50 UTC)``."""
+        """Return a phrase such as ``written 24m after the loss became NaN (11:50 UTC)``."""
         if self.since is None:
             return f"written after {self.what}"
         later_s = (created_at - self.since).total_seconds() if created_at is not None else 0.0
@@ -56,12 +56,11 @@ class Fault:
 
 
 def saved_key(checkpoint: Checkpoint) -> SavedKey:
-    """What tells a checkpoint from all others of its job."""
     return checkpoint.checkpoint_id, checkpoint.created_at
 
 
 def step_of(name: str) -> int | None:
-    """The step in a checkpoint's name; None where it names none."""
+    """Return the step in a checkpoint's name; None if it has none."""
     platform = _PLATFORM.fullmatch(name)
     if platform is not None:
         return max(int(digits) for digits in platform.groups() if digits)

@@ -1,4 +1,4 @@
-"""What happened in a run and when: the marks on the time axis of its charts."""
+"""Events of a run: the marks on the time axis of its charts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tui.analysis.status import StatusView, status_view
 RunEventKind = Literal["checkpoint", "restart", "error", "status"]
 
 SAME_CHECKPOINT_S = 600.0
-"""A checkpoint that the log and the API both tell within that time is one."""
+"""A checkpoint in the log and one from the API within this time are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """Something that happened at ``at_s`` (epoch seconds). ``text`` may come from the server: not inert."""
+    """An event at ``at_s`` (epoch seconds). ``text`` may come from the server and is not sanitized."""
 
     at_s: float
     kind: RunEventKind
@@ -33,9 +33,9 @@ class RunEvent:
 def run_events(
     history: Iterable[QueueEvent], checkpoints: Sequence[Checkpoint], progress: ProgressSnapshot | None
 ) -> tuple[RunEvent, ...]:
-    """Status changes, checkpoints, restarts and errors, oldest first.
+    """Return status changes, checkpoints, restarts and errors, oldest first.
 
-    Checkpoints are those that the API lists; those that only the log tells come beside them.
+    Checkpoints are those listed by the API, plus those that only the log mentions.
     """
     found = [
         RunEvent(event.created.timestamp(), "status", status_view(event.status).word)
@@ -64,12 +64,12 @@ STALE_AFTER_S = 30.0
 
 
 def seconds_left(progress: ProgressSnapshot, now: datetime) -> float | None:
-    """Seconds to the last step, counted from ``now``; None where the log does not tell."""
+    """Return the seconds to the last step, counted from ``now``; None if the log does not tell."""
     return _counted_down(progress, progress.eta_s, now)
 
 
 def seconds_left_range(progress: ProgressSnapshot, now: datetime) -> tuple[float, float] | None:
-    """The least and the most seconds that are likely left, counted from ``now``."""
+    """Return the minimum and maximum seconds likely left, counted from ``now``."""
     low = _counted_down(progress, progress.eta_low_s, now)
     high = _counted_down(progress, progress.eta_high_s, now)
     return None if low is None or high is None else (low, high)
@@ -122,47 +122,45 @@ class RunSnapshot:
 
     @property
     def status(self) -> StatusView:
-        """The job's status, as it is shown."""
         return status_view(self.job.current_status)
 
     @property
     def server_now(self) -> datetime:
-        """Now by the server's clock: what stamps of lines and samples are to be compared with."""
+        """The current time by the server's clock, for comparison with timestamps of lines and samples."""
         now = self.at - timedelta(seconds=self.clock_ahead_s)
         newest = max((one.at for one in (self.metrics, self.vitals) if one and one.at), default=None)
         if self.progress is not None and self.progress.last_line_at_ns is not None:
-            # A line may bear any stamp: it shows that our clock is ahead by less, not that it is behind.
+            # A line may have any timestamp: it can only reduce the lead of the local clock, not show that it
+            # is behind.
             line_at = min(self.progress.last_line_at_ns / NANOSECONDS, self.at.timestamp())
             newest = line_at if newest is None else max(newest, line_at)
         return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
 
     @property
     def node_count(self) -> int:
-        """Nodes, as the job says or else as the metrics show; at least one."""
+        """Number of nodes according to the job, or else to the metrics; at least one."""
         if self.job.node_count:
             return self.job.node_count
         return max(1, len(self.metrics.nodes) if self.metrics else 1)
 
     @property
     def status_history(self) -> tuple[QueueEvent, ...]:
-        """The job's own changes of status, oldest first; the queue tells those of its neighbours too."""
+        """The job's own status changes, oldest first; the queue also has those of neighboring jobs."""
         if self.queue is None:
             return ()
         return tuple(event for event in self.queue.events if event.training_job_id == self.job.id)
 
     @property
     def events(self) -> tuple[RunEvent, ...]:
-        """What happened and when, oldest first: marks for charts over time."""
         return run_events(self.status_history, self.checkpoints or (), self.progress)
 
     @property
     def running_time(self) -> RunningTime:
-        """How long it has run."""
         return running_time(self.job, self.status_history, self.at)
 
     @property
     def running_since(self) -> datetime | None:
-        """When the job began to run, if the status history is ours to read; else when it was created."""
+        """The time the job began to run if the status history is readable; otherwise its creation time."""
         if not self.history_known:
             return None
         return self.running_time.since or self.job.created_at
@@ -178,7 +176,7 @@ class RunSnapshot:
 
     @property
     def cost(self) -> Cost:
-        """GPU-hours and money: so far, to the expected end, for each checkpoint. Empty until known."""
+        """GPU-hours and money: so far, up to the expected end, and per checkpoint. Empty until known."""
         if not self.history_known or not self._has_run:
             return Cost()
         return cost_of(
@@ -197,7 +195,7 @@ class RunSnapshot:
 
     @property
     def cost_usd(self) -> float | None:
-        """An estimate: list price per minute × nodes × minutes run; None without a price."""
+        """Estimated cost: list price per minute × nodes × minutes run; None without a price."""
         return self.cost.usd
 
     def _left_s(self) -> tuple[float, float, float] | None:

@@ -1,4 +1,4 @@
-"""Whether a run without findings may be called healthy: only once its log and its metrics were judged."""
+"""Decides whether a run without findings is healthy, which takes its log and its metrics."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from tui.analysis.run.snapshot import RunSnapshot
 from tui.text.units import age
 
 PARTS = frozenset({LOG, METRICS})
-"""What a run is judged by."""
+"""The data that a verdict requires."""
 STALE_METRICS_S = 90.0
-"""A run whose metrics were last answered before that is judged again first."""
+"""A run whose metrics were last updated before this many seconds must be checked again first."""
 
 State = Literal["findings", "checking", "stale", "unknown", "healthy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``words`` say it for people; they are empty where the findings do."""
+    """The health of a run; ``words`` is the text to display, empty if there are findings."""
 
     state: State
     words: str = ""
 
 
 def is_settled(run: RunSnapshot) -> bool:
-    """True once every part was judged, or failed to be read: more will not be known soon."""
-    judged = run.judged_by if run.log_read else run.judged_by - {LOG}  # not while the log is read again
+    """True once all data has been checked or could not be read: no more will be known soon."""
+    judged = run.judged_by if run.log_read else run.judged_by - {LOG}  # not while the log is being read again
     return judged | run.failing >= PARTS
 
 
 def verdict(run: RunSnapshot) -> Verdict:
-    """Return what may be said of the health of a run that is running."""
     if run.findings:
         return Verdict("findings")
     if not is_settled(run):

@@ -1,4 +1,4 @@
-"""``bt-tui capacity``: how many GPUs there are, who uses them, and the limits of teams."""
+"""``bt-tui capacity``: GPU limits, GPU use and team limits."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ VIEW = "view"
 
 
 class ViewGroup(click.Group):
-    """A group that shows its view where no command is named; the options are the view's then."""
+    """A group that runs ``view`` when no command is named, so that ``view``'s options work on the group."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        """Put ``view`` before arguments that begin with an option other than ``--help``, and before none."""
+        """Insert ``view`` if there are no arguments or if the first is an option other than ``--help``."""
         asks_for_help = bool(set(arguments[:1]) & set(context.help_option_names))
         if not arguments or (arguments[0].startswith("-") and not asks_for_help):
             arguments = [VIEW, *arguments]
@@ -50,7 +50,7 @@ class ViewGroup(click.Group):
     epilog=examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help"),
 )
 def capacity() -> None:
-    """GPUs for training: limits, use, and who waits. Without a command: view, with its options."""
+    """Show GPU capacity for training: limits, use and queue. Runs view if no command is given."""
 
 
 @capacity.command(
@@ -65,10 +65,10 @@ def capacity() -> None:
 @remote_option
 @click.pass_obj
 def view(settings: Settings, output_format: str) -> ExitCode:
-    """Show GPU limits and use of the organisation and its teams, and the jobs that wait for GPUs.
+    """Show GPU limits and use of the organization and its teams, and the jobs that wait for GPUs.
 
-    JSON is the API's own answer with "jobs" beside it: who waits (in the order of the queue) and who holds
-    GPUs. CSV has the limits alone: scope, team, gpu_type, baseline, limit, on_demand, spot, in_use, free.
+    JSON is the API's response plus "jobs": the queued jobs in queue order, and the jobs that hold GPUs.
+    CSV has only the limits: scope, team, gpu_type, baseline, limit, on_demand, spot, in_use, free.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -106,8 +106,9 @@ def view(settings: Settings, output_format: str) -> ExitCode:
 @remote_option
 @click.pass_obj
 def update(settings: Settings, team: str, gpu_type: str, max_gpus: int, assume_yes: bool) -> ExitCode:
-    """Set the most GPUs of a type that a team may use at once. Running jobs go on."""
-    del assume_yes  # the official command asks nothing; --yes is taken so that scripts can say it everywhere
+    """Set how many GPUs of a type a team may use at once. Running jobs are not affected."""
+    # the official command does not ask either; accept --yes so that scripts can pass it everywhere
+    del assume_yes
 
     async def change(client: TrainingClient, output: Output) -> ExitCode:
         found = _team_named(await client.account.teams(), team)
@@ -122,7 +123,7 @@ def update(settings: Settings, team: str, gpu_type: str, max_gpus: int, assume_y
 
 
 def _team_named(teams: Sequence[Team], wanted: str) -> Team:
-    """The team of that id or name. Raises CommandFailed."""
+    """Return the team with that id or name. Raises CommandFailed if none or several match."""
     for one in teams:
         if one.id == wanted:
             return one
@@ -138,7 +139,7 @@ def _team_named(teams: Sequence[Team], wanted: str) -> Team:
 async def _holders(
     client: TrainingClient, output: Output
 ) -> tuple[tuple[GpuHolder, ...], tuple[GpuHolder, ...]]:
-    """Who waits and who holds; a server without the search route tells neither."""
+    """Return the queued jobs and those that hold GPUs; both are empty if the server has no search route."""
     from api_client.errors import NotFound
     from api_client.models import RUNNABLE_STATUSES
     from tui.analysis.fleet.capacity import holders

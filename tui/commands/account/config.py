@@ -1,4 +1,4 @@
-"""``bt-tui config``: see, edit and check the settings."""
+"""``bt-tui config``: show, edit and check the settings."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ EDITORS = ("nano", "vim", "vi")
     ),
 )
 def config() -> None:
-    """See, edit and check the settings.
+    """Show, edit and check the settings.
 
-    They are in one TOML file. Flags come before environment variables (BT_TUI_…), those before the file,
-    the file before the defaults.
+    They are stored in one TOML file. Flags override environment variables (BT_TUI_…), which override the
+    file, which overrides the defaults.
     """
 
 
@@ -51,10 +51,10 @@ def config() -> None:
 @click.option("--changed", is_flag=True, help="Only what is not the default.")
 @click.pass_obj
 def show(settings: Settings | None, output_format: str, changed: bool) -> ExitCode:
-    """Print every setting, its value, and where that came from.
+    """Print every setting, its value and its origin.
 
-    As JSON: a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
-    VARIABLE" or "flag --NAME". Of a webhook's URL only the host is told.
+    JSON is a list of objects with setting, value and origin, which is "default", FILE:LINE, "environment
+    VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
     """
     output = (settings or Settings()).output
     loaded = _loaded(settings)
@@ -81,7 +81,7 @@ def show(settings: Settings | None, output_format: str, changed: bool) -> ExitCo
 @config.command("path", short_help="Where the file is, or would be.", epilog=examples("bt-tui config path"))
 @click.pass_obj
 def path(settings: Settings | None) -> ExitCode:
-    """Print where the file is, or would be."""
+    """Print the path of the settings file, even if it does not exist yet."""
     (settings or Settings()).output.data(f"{config_path(os.environ)}\n")
     return ExitCode.OK
 
@@ -94,9 +94,9 @@ def path(settings: Settings | None) -> ExitCode:
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.pass_obj
 def validate(settings: Settings | None, file: Path | None) -> ExitCode:
-    """Check a file (the one in use, if none is named); every problem is a line of stderr, FILE:LINE first.
+    """Check a settings file (default: the one in use) and print each problem to stderr as FILE:LINE.
 
-    The exit code is 0 for a good file and 2 for one with problems.
+    The exit code is 0 for a valid file and 2 for one with problems.
     """
     from tui.settings.loading import check_file
 
@@ -114,7 +114,10 @@ def validate(settings: Settings | None, file: Path | None) -> ExitCode:
 )
 @click.pass_obj
 def edit(settings: Settings | None) -> ExitCode:
-    """Open the file in $VISUAL or $EDITOR, then check it; a new one has every setting in it as a comment."""
+    """Open the settings file in $VISUAL or $EDITOR, then check it.
+
+    A new file contains every setting as a comment.
+    """
     from tui.settings.loading import check_file
 
     chosen = config_path(os.environ)
@@ -154,7 +157,6 @@ def _loaded(settings: Settings | None) -> Loaded:
 
 
 def _rows(loaded: Loaded) -> list[tuple[str, Any, str]]:
-    """Setting, value as JSON has it, origin."""
     from tui.settings.reference import entries
 
     values = loaded.configuration.model_dump(mode="json")
@@ -179,7 +181,7 @@ def _rows(loaded: Loaded) -> list[tuple[str, Any, str]]:
 
 
 def _host_only(url: str) -> str:
-    """The path of a webhook's address is often its secret."""
+    """Return only the host of a webhook's URL: its path is often its secret."""
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""``bt-tui remotes``: which remotes there are, which is used, and where every value came from."""
+"""``bt-tui remotes``: list the remotes, which one is used, and the origin of every value."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ KIND_WORDS = {API_KEY_KIND: "API key", OAUTH_KIND: "OAuth login"}
 @remote_option
 @click.pass_obj
 def remotes(settings: Settings, output_format: str) -> ExitCode:
-    """Show the remotes in the order in which they are considered, and which one is used.
+    """Show the remotes in order of precedence and which one is used.
 
-    For every address, key and team it says where it came from: a variable, a section of ~/.trussrc, a
-    profile of the Go CLI, the system's keyring. "local" is the emulator on this machine, which --remote local
-    starts if it does not run. Keys themselves are never shown, nor any part of them.
+    Each address, key and team is shown with its origin: a variable, a section of ~/.trussrc, a profile of
+    the Go CLI, or the system's keyring. "local" is the emulator on this machine, which --remote local
+    starts if it is not running. Keys are never shown, not even in part.
     """
     from api_client.remotes.listing import list_remotes
     from tui.commands.support.session import with_own_emulator
@@ -148,7 +148,7 @@ KEY_ON_COMMAND_LINE = (
 
 
 class _KeyOption(click.Option):
-    """``--api-key VALUE`` would be natural, and is refused without repeating the value."""
+    """Rejects ``--api-key VALUE``, which users are likely to try, without repeating the value."""
 
     def handle_parse_result(
         self, ctx: click.Context, opts: object, args: list[str]
@@ -186,11 +186,11 @@ def login(
     api_key_stdin: bool,
     stray: tuple[str, ...],
 ) -> ExitCode:
-    """Set the key of a remote: it is verified against the server and kept in ~/.trussrc.
+    """Set the API key of a remote: it is verified with the server and stored in ~/.trussrc.
 
-    The key is asked for without being shown, or read from standard input. The file is readable by you
-    alone afterwards; its other sections and all comments stay as they are. --remote names the section
-    (default: baseten). The truss CLI reads the same file.
+    The key is read from a hidden prompt or from standard input. Afterwards only you can read the file;
+    its other sections and all comments are kept. --remote names the section (default: baseten). The truss
+    CLI reads the same file.
     """
     from api_client.remotes import Remote, check_key
     from api_client.remotes.trussrc import check_section_name, read_sections, trussrc_path
@@ -226,7 +226,7 @@ def login(
 
 
 def _addresses(app_url: str) -> tuple[str, str]:
-    """App and API of the remote. Raises ConfigurationError for an unusable address."""
+    """Return the app and API addresses of the remote. Raises ConfigurationError for an unusable address."""
     from api_client.addresses import parse_base_url
     from api_client.remotes import DEFAULT_APP_URL, rest_url
 
@@ -254,7 +254,7 @@ def _asked_key(name: str, app_url: str) -> str:
 
 
 async def _verified(client: TrainingClient) -> str:
-    """Whom the key belongs to, in words. Raises RequestError if the server does not take it."""
+    """Return the readable owner of the key. Raises RequestError if the server rejects the key."""
     from api_client.errors import BadRequest, InvalidAnswer, NotFound, Unauthorized
 
     try:
@@ -263,7 +263,7 @@ async def _verified(client: TrainingClient) -> str:
         await client.projects.list()
         return ""
     except Unauthorized as error:
-        # Keys of a workspace belong to nobody, and may be good all the same.
+        # A workspace key has no user, so a 403 does not mean that it is invalid.
         if error.status == 401:
             raise
         await client.projects.list()
@@ -273,7 +273,7 @@ async def _verified(client: TrainingClient) -> str:
 
 
 async def _check_team(client: TrainingClient, team: str) -> None:
-    """Raise CommandFailed for a team that the key cannot see; a server that lists none is believed."""
+    """Raise CommandFailed if the key cannot see the team; accept any team if the server lists none."""
     from api_client.errors import BadRequest, NotFound, Unauthorized
 
     try:
@@ -298,7 +298,7 @@ def _keep(path: Path, remote: Remote, team: str | None) -> None:
     if team is not None:
         values["team"] = team
     set_section(path, remote.name, values, without=SECRET_FIELDS)
-    # What an earlier login left there would be worth nothing but trouble.
+    # Remove the keyring entry of an earlier login: it is stale and could only cause errors.
     delete_entry(TRUSS_SERVICE, remote.name, os.environ)
 
 
@@ -318,10 +318,10 @@ def _environment_goes_first() -> bool:
 @remote_option
 @click.pass_obj
 def logout(settings: Settings) -> ExitCode:
-    """Forget a remote: its section of ~/.trussrc (comments stay) and its entry of the system's keyring.
+    """Remove a remote: its section of ~/.trussrc (comments are kept) and its entry in the system's keyring.
 
-    An OAuth login is ended at the server too. An API key stays valid until it is revoked in the
-    workspace's settings. Without --remote the only section is meant.
+    An OAuth login is ended on the server too. An API key stays valid until it is revoked in the
+    workspace's settings. Without --remote, the only section is removed.
     """
     from api_client.remotes.profiles import TRUSS_SERVICE, delete_entry
     from api_client.remotes.trussrc import read_sections, remove_section, trussrc_path
@@ -345,7 +345,7 @@ def logout(settings: Settings) -> ExitCode:
 
 
 def _end_login(settings: Settings, name: str) -> None:
-    """Tell the server; whatever goes wrong with that, the login is forgotten here all the same."""
+    """End the login on the server; errors are ignored because it is removed locally in any case."""
     from api_client.errors import ApiClientError
     from api_client.remotes import resolve_remote
 

@@ -1,4 +1,4 @@
-"""``bt-tui secrets``: the names of a team's secrets; set one, delete one. Values are never shown."""
+"""``bt-tui secrets``: list, set and delete a team's secrets. Values are never shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ team_option = click.option(
 @remote_option
 @click.pass_context
 def secrets(context: click.Context, team: str | None, output_format: str) -> ExitCode | None:
-    """List the secrets that jobs may refer to: their names alone, as nobody is ever told a value."""
+    """List the names of the secrets that jobs can use; values can never be read back."""
     if context.invoked_subcommand is not None:
         context.meta[__name__] = team
         return None
@@ -83,9 +83,9 @@ def secrets(context: click.Context, team: str | None, output_format: str) -> Exi
 @remote_option
 @click.pass_context
 def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: str | None) -> ExitCode:
-    """Set a secret: its value is asked for without being shown, or read from standard input.
+    """Set a secret; its value is read from a hidden prompt or from standard input.
 
-    One line break at the value's end is left out.
+    One line break at the end of the value is removed.
     """
     if stray:
         raise CommandFailed(
@@ -112,7 +112,7 @@ def set_secret(context: click.Context, name: str, stray: tuple[str, ...], team: 
 @remote_option
 @click.pass_context
 def delete_secret(context: click.Context, name: str, team: str | None, assume_yes: bool) -> ExitCode:
-    """Delete a secret, after asking. Jobs that refer to it cannot start any more."""
+    """Delete a secret, after confirmation. Jobs that use it can no longer start."""
 
     async def act(client: TrainingClient, output: Output) -> ExitCode:
         team_id = await _team_id(client, team or context.meta.get(__name__))
@@ -125,7 +125,7 @@ def delete_secret(context: click.Context, name: str, team: str | None, assume_ye
 
 
 def _value(name: str) -> str:
-    """The secret's value. Raises CommandFailed without one, click.Abort if the person would rather not."""
+    """Read the secret's value. Raises CommandFailed if there is none, click.Abort if the user cancels."""
     if can_ask():
         from tui.commands.support.questions import asked_secret
 
@@ -143,7 +143,7 @@ def _value(name: str) -> str:
 
 
 async def _team_id(client: TrainingClient, team: str | None) -> str | None:
-    """The team's id; None means the default team. Raises CommandFailed if there is no such team."""
+    """Return the team's id; None means the default team. Raises CommandFailed if the team does not exist."""
     if team is None:
         return None
     teams = await client.account.teams()

@@ -1,4 +1,4 @@
-"""``bt-tui completion``: what a shell needs to complete this program's words."""
+"""``bt-tui completion``: print the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> ExitCode:
-    """Print the script that lets bash, zsh or fish complete commands, options and what the server has.
+    """Print the script that lets bash, zsh or fish complete commands, options and names from the server.
 
-    Ids of jobs, names of projects and checkpoints, and remotes: at tab the chosen remote is asked, for two
-    seconds at the most; if it does not answer, they are those that it told last. They are kept, without
-    a key, in a private file.
+    Job ids, project names, checkpoint names and remotes complete too: each tab press queries the chosen
+    remote for at most two seconds and falls back to its last answer. Answers are cached, without a key,
+    in a private file.
 
-    Shells that are opened after the script was put in its place, as below, complete by it.
+    Install the script as shown below; completion works in shells opened after that.
     """
     from click.shell_completion import get_completion_class
 

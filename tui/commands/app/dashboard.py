@@ -1,4 +1,4 @@
-"""Open the dashboard: the only door from the commands to textual, and only when it is wanted."""
+"""Open the dashboard: the only place where commands import textual, and only when needed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 START_DEMO = "demo"
 START_EMULATOR = "emulator"
 CHECK_S = 3.0
-"""Longest wait for the server to say whether there is the job, before the dashboard opens all the same."""
+"""Maximum time to check that the job exists before the dashboard opens anyway."""
 TABS = ("live", "logs", "metrics", "checkpoints", "details")
 
 
 def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | None = None) -> ExitCode:
     """Open the dashboard on the chosen remote, or the welcome screen if there is none.
 
-    What the person chooses on the welcome screen (demo, local emulator) is started here afterwards.
+    The user's choice on the welcome screen (demo, local emulator) starts here once the screen has closed.
     """
     need_terminal()
     with told_that_it_opens():
@@ -46,7 +46,7 @@ def open_dashboard(settings: Settings, *, job_id: str | None = None, tab: str | 
 
 
 def _remote(settings: Settings, loaded: Loaded, *, is_needed: bool) -> Remote | None:
-    """The chosen remote; None, or RemoteNotConfigured where one is needed, if there is none."""
+    """Return the chosen remote; if there is none, None, or RemoteNotConfigured if `is_needed`."""
     from api_client.remotes import RemoteNotConfigured
 
     named = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
@@ -59,7 +59,7 @@ def _remote(settings: Settings, loaded: Loaded, *, is_needed: bool) -> Remote | 
 
 
 def open_page(settings: Settings) -> ExitCode:
-    """Open the dashboard for a page of ``bt-tui serve``, which is at the other end of the pipes."""
+    """Open the dashboard for a page of ``bt-tui serve``, which talks to it over pipes."""
     from tui.app import run_dashboard
 
     run_dashboard(chosen_remote(settings), settings=_loaded(settings))
@@ -67,7 +67,6 @@ def open_page(settings: Settings) -> ExitCode:
 
 
 def _loaded(settings: Settings) -> Loaded:
-    """The settings in force: the command line's before all others."""
     from tui.settings.loading import load_or_defaults
 
     return load_or_defaults(
@@ -94,7 +93,7 @@ def _loaded(settings: Settings) -> Loaded:
 def watch(settings: Settings, job_id: str, tab: str | None) -> ExitCode:
     """Open the dashboard on one job.
 
-    Where the server says that there is no such job, the exit code is 7 and nothing is opened.
+    If the server reports that the job does not exist, the exit code is 7 and nothing opens.
     """
     need_terminal()
     with told_that_it_opens():
@@ -103,7 +102,7 @@ def watch(settings: Settings, job_id: str, tab: str | None) -> ExitCode:
 
 
 def _check_job(settings: Settings, job_id: str) -> None:
-    """Raise NotFound if the server answers so; whatever else goes wrong, the dashboard shows."""
+    """Raise NotFound if the job does not exist; leave all other errors to the dashboard."""
     from api_client.errors import NotFound, RequestError
 
     loaded = _loaded(settings)

@@ -1,4 +1,4 @@
-"""``bt-tui demo``: an emulator in a child process and the dashboard on it."""
+"""``bt-tui demo``: the dashboard on an emulator in a child process."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ LOCAL_REMOTE = "this-machine"
 @readonly_option
 @click.pass_context
 def demo(context: click.Context, world: str, speed: float) -> ExitCode:
-    """Look around in a demo world on this machine: no account, no GPU.
+    """Explore a demo world on this machine: no account and no GPU needed.
 
-    It starts an emulator of Baseten Training in a child process, with a team's worth of scripted projects
-    and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on it. When
-    the dashboard ends, however it ends, the emulator and its jobs end too and their data is deleted.
+    This starts an emulator of Baseten Training in a child process, with a team's worth of scripted
+    projects and jobs and one real two-node training run on this machine's CPU, and opens the dashboard on
+    it. When the dashboard ends for any reason, the emulator and its jobs end too and their data is
+    deleted.
     """
     given = context.get_parameter_source("speed") is not ParameterSource.DEFAULT
     readonly = (context.find_object(Settings) or Settings()).readonly
@@ -50,7 +51,7 @@ def demo(context: click.Context, world: str, speed: float) -> ExitCode:
 
 
 def run_demo(*, world: str = DEMO_WORLD, speed: float | None = None, readonly: bool = False) -> ExitCode:
-    """The demo from start to end, at the speed of the settings if none is given.
+    """Run the demo from start to end; `speed` defaults to the setting.
 
     Raises CommandFailed without a terminal.
     """
@@ -58,9 +59,9 @@ def run_demo(*, world: str = DEMO_WORLD, speed: float | None = None, readonly: b
 
 
 def run_local(*, readonly: bool = False) -> ExitCode:
-    """The dashboard on an emulator of one's own, whose data stays for the next time.
+    """Run the dashboard on the local emulator, which keeps its data between runs.
 
-    One that runs already, for ``--remote local``, is used and goes on.
+    If one is already running for ``--remote local``, it is used and keeps running.
     """
     from api_client.emulator.data_folder import running_address
 
@@ -81,9 +82,9 @@ def run_local(*, readonly: bool = False) -> ExitCode:
 def _run_beside_emulator(
     remote_name: str, *, world: str, speed: float | None, data_dir: Path | None, readonly: bool
 ) -> ExitCode:
-    """The dashboard on an emulator of its own, which is stopped however the dashboard ends.
+    """Run the dashboard on a new emulator, which is stopped however the dashboard ends.
 
-    Should this process be killed, the closing of the child's standard input tells the child.
+    If this process is killed, the child stops because its standard input closes.
     """
     need_terminal()
     from api_client.emulator.processes import EmulatorChild, EmulatorFailed
@@ -109,7 +110,7 @@ def _run_beside_emulator(
 
 @contextmanager
 def demo_beside() -> Iterator[EmulatorChild]:
-    """The demo's emulator, ready, for several dashboards; it ends with the context. Raises CommandFailed."""
+    """Start the demo's emulator for several dashboards; it stops with the context. Raises CommandFailed."""
     from api_client.emulator.processes import EmulatorChild, EmulatorFailed
     from tui.settings.loading import load_or_defaults
 
@@ -122,7 +123,7 @@ def demo_beside() -> Iterator[EmulatorChild]:
 
 
 def run_demo_page(url: str, key_file: Path, *, readonly: bool) -> ExitCode:
-    """A dashboard on a demo that another process keeps; raises OSError where its key cannot be read."""
+    """Run a dashboard on a demo kept by another process. Raises OSError if its key cannot be read."""
     from tui.app import run_dashboard
     from tui.settings.loading import load_or_defaults
 

@@ -1,4 +1,4 @@
-"""``bt-tui emulator``: Baseten Training on this machine, in the foreground."""
+"""``bt-tui emulator``: run Baseten Training on this machine, in the foreground."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ SIZES = {
     "log_lines_per_s": (100_000, "Let one more job of the demo log so many lines a second."),
     "checkpoints": (20_000, "Let one more job of the demo have saved so many checkpoints."),
 }
-"""The fields of the emulator's ``WorldSize``: the most that is allowed, and the words for it."""
+"""Fields of the emulator's ``WorldSize``: the maximum and the help text of each."""
 
 
 def size_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options for how large its demo world is."""
     for name, (most, words) in reversed(SIZES.items()):
         option = click.option(
             f"--{name.replace('_', '-')}", type=click.IntRange(0, most), default=0, metavar="N", help=words
@@ -59,10 +58,9 @@ def size_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class WithFaults(click.Group):
-    """The group, its help with a table of the faults there are."""
+    """A group whose help includes a table of the available faults."""
 
     def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table, then the examples."""
         from api_client.emulator.fault_layer import MOMENTS, describe_faults
 
         with formatter.section("Faults for --faults"):
@@ -152,11 +150,11 @@ def emulator(
 ) -> ExitCode | None:
     """Serve Baseten Training's REST API on this machine until ctrl-c.
 
-    "--remote local" with any other command starts one in the background, with data of its own, that goes
-    on for its jobs until "bt-tui emulator stop".
+    "--remote local" with any other command starts an emulator in the background, with its own data, which
+    keeps running for its jobs until "bt-tui emulator stop".
 
-    It answers on loopback only, to its own key. Jobs submitted to it really run their start_commands on
-    this machine, unsandboxed, as you: submit only what you would run yourself.
+    It listens on loopback only and accepts only its own key. Submitted jobs really run their
+    start_commands on this machine, unsandboxed, as you: submit only what you would run yourself.
     """
     if context.invoked_subcommand is not None:
         return None
@@ -202,7 +200,7 @@ running_data_option = click.option(
 @format_option(TABLE, JSON)
 @click.pass_obj
 def status(settings: Settings, data_dir: Path | None, output_format: str) -> ExitCode:
-    """Say which emulators run on this machine; the exit code is 7 if none does."""
+    """Show which emulators run on this machine; the exit code is 7 if there are none."""
     from api_client.emulator.data_folder import running_address
 
     output = settings.output
@@ -230,7 +228,7 @@ def status(settings: Settings, data_dir: Path | None, output_format: str) -> Exi
 @running_data_option
 @click.pass_obj
 def stop(settings: Settings, data_dir: Path | None) -> ExitCode:
-    """Stop the emulators of this machine, and with them the jobs that run in them; their data stays."""
+    """Stop the emulators on this machine and the jobs running in them; their data is kept."""
     from api_client.emulator.processes import EmulatorFailed, stop_running
 
     try:
@@ -249,7 +247,7 @@ def _folders(data_dir: Path | None) -> list[Path]:
 
 
 def announce(output: Output, address: EmulatorAddress) -> None:
-    """Say how to reach the emulator: the shell lines on stdout, the rest on stderr.
+    """Print how to connect to the emulator: the shell lines to stdout, the rest to stderr.
 
     The key itself is not printed; the line reads it from its file.
     """

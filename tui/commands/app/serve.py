@@ -1,4 +1,4 @@
-"""``bt-tui serve``: the dashboard in a browser, through textual-serve (the extra ``web``)."""
+"""``bt-tui serve``: the dashboard in a browser through textual-serve (requires the extra ``web``)."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ EXPOSED = (
 @readonly_option
 @click.pass_obj
 def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: bool) -> ExitCode:
-    """Show the dashboard in a browser of this machine.
+    """Serve the dashboard to a browser on this machine.
 
-    Every page that is opened has a dashboard of its own, which ends when the page is closed. Logs, tables
-    and checkpoints that are saved there become downloads of the browser, several files at once one archive;
-    what is being sent goes on though its page is closed. Your key stays in this process and its children: it
-    is in no address and on no page. The printed address holds a token; without it nobody gets in, neither
-    other users of this machine nor pages of other sites.
+    Each page has its own dashboard, which ends when the page is closed. Logs, tables and checkpoints that
+    you save become browser downloads; several files are combined into one archive. Downloads in progress
+    continue after their page is closed. Your key stays in this process and its children; it is never part
+    of an address or a page. The printed address contains a token; without it, neither other users of this
+    machine nor pages of other sites can connect.
     """
     settings = settings or Settings()
     if any(find_spec(name) is None for name in NEEDED_MODULES):
@@ -101,7 +101,7 @@ def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: b
 @readonly_option
 @click.pass_obj
 def serve_page(settings: Settings | None, demo_url: str | None, demo_key_file: Path | None) -> ExitCode:
-    """Draw the dashboard of one page; bt-tui serve starts it, and talks with it over its pipes."""
+    """Run the dashboard of one page; bt-tui serve starts it and talks to it over pipes."""
     settings = settings or Settings()
     if "TEXTUAL_DRIVER" not in os.environ:
         raise CommandFailed("bt-tui serve starts this for a page; it draws on no terminal", ExitCode.USAGE)
@@ -111,7 +111,7 @@ def serve_page(settings: Settings | None, demo_url: str | None, demo_key_file: P
 
 
 def _page_arguments(settings: Settings, resources: ExitStack, *, demo: bool) -> list[str]:
-    """What the process of a page is told; never a key: that it reads for itself.
+    """Return the arguments for a page's process; never a key, which the process reads itself.
 
     Raises RemoteNotConfigured now rather than on every page.
     """
@@ -128,9 +128,9 @@ def _page_arguments(settings: Settings, resources: ExitStack, *, demo: bool) -> 
 
 
 def _command_line(arguments: list[str]) -> str:
-    """The shell's words for this very program, however this process came to it.
+    """Return the shell command that starts this program, however this process was started.
 
-    ``-P``: nothing in the working folder can take its place.
+    ``-P`` keeps modules in the working folder from shadowing the package.
     """
     root = str(Path(__file__).resolve().parents[3])
     program = f"import sys; sys.path.append({root!r}); from tui.cli import main; sys.exit(main())"

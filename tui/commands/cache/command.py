@@ -1,4 +1,4 @@
-"""The directories of a cache with their totals: where the room goes."""
+"""Cache directories with their total sizes, to show what uses the space."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ _COLUMNS = (
 
 
 def entries_of(listing: CacheListing) -> list[FileEntry]:
-    """The files of a cache for a tree."""
     return [
         FileEntry(
             file.path, file.size_bytes, _seconds(file.modified), file.file_type or "file", file.permissions
@@ -63,7 +62,7 @@ def _seconds(stamp: str) -> float | None:
 def print_directories(
     output: Output, listing: CacheListing, project_id: str, depth: int, output_format: str
 ) -> None:
-    """Directories down to that depth, the largest first, files in deeper ones counted where they show."""
+    """Print directories up to `depth`, largest first; deeper files count towards the directories shown."""
     tree = build(entries_of(listing))
     nodes = [
         node for node in range(ROOT + 1, len(tree)) if tree.is_directory(node) and tree.depths[node] < depth
@@ -115,7 +114,7 @@ SORTS = ("filepath", "size", "modified", "type", "permissions")
 
 @click.group(epilog=examples("bt-tui cache summarize llama-sft", "bt-tui cache summarize --help"))
 def cache() -> None:
-    """Look into the cache of a project."""
+    """Inspect the cache of a project."""
 
 
 @cache.command(
@@ -143,10 +142,10 @@ def cache() -> None:
 def summarize(
     settings: Settings, project: str, sort: str, order: str, depth: int | None, output_format: str
 ) -> ExitCode:
-    """List what the most recent job of a project (id or name) left in its cache.
+    """List the cache of a project (id or name), as reported by its most recent job.
 
-    A directory's size is that of all that is in it. Without a cache the exit code is 7 and JSON and CSV are
-    as empty as the official ones; an empty cache is no failure.
+    The size of a directory includes everything in it. If the project has no cache, the exit code is 7 and
+    the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -171,7 +170,7 @@ def summarize(
 
 @contextmanager
 def _without_looking_for_cycles() -> Iterator[None]:
-    """Records that refer to nothing: to look through 100,000 of them again and again takes a sixth of all."""
+    """Disable garbage collection, as scanning 100,000 acyclic records takes a sixth of the run."""
     was_on = gc.isenabled()
     gc.disable()
     try:

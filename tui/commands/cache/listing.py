@@ -1,4 +1,4 @@
-"""A cache's files as a table for people, a line after the other: there may be 100,000."""
+"""A cache's files as a readable table, yielded line by line: there may be 100,000."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DIRECTORY = "directory"
 
 
 def table_lines(files: Sequence[ListedPath], output: Output) -> Iterator[str]:
-    """The header and a line for each file, every one ended.
+    """Yield the header and one line per file, each with a line break.
 
-    They are what ``tables.render_table`` makes of these columns; but that keeps every cell of a table at
-    once, and looks at words again that all files share.
+    The output equals that of ``tables.render_table`` for these columns, but without keeping every cell in
+    memory and without measuring repeated values again.
     """
     times = LocalTimes()
     size_cells = max(len("SIZE"), *(len(bytes_iec(file.size_bytes)) for file in files))
@@ -61,7 +61,7 @@ _DIGITS = str.maketrans("123456789", "0" * 9)
 
 
 def _when_width_key(when: str) -> str:
-    """Times differ in their digits alone: a hundred thousand become one word to measure."""
+    """Map all digits to 0 so that thousands of times collapse to one text to measure."""
     return when.translate(_DIGITS)
 
 
@@ -77,7 +77,7 @@ def _cell(text: str, cells: int, *, right: bool = False) -> str:
 
 AT_A_TIME = 500
 MOST_LEVELS = 100
-"""Ancestors that a file counts for: the official limit."""
+"""Maximum number of ancestors whose totals include a file: the official limit."""
 _FORMULA_SIGNS = "=+-@\t\r"
 
 _KEYS: dict[str, Callable[[ListedPath], Any]] = {
@@ -90,9 +90,10 @@ _KEYS: dict[str, Callable[[ListedPath], Any]] = {
 
 
 def prepare(listing: CacheListing, sort: str, *, descending: bool) -> int:
-    """Give directories the bytes of all that is in them and sort; returns the bytes of all. Call it once.
+    """Set each directory's size to the total of its contents, sort, and return the total bytes.
 
-    As the official command counts: what a directory itself takes is part of every total.
+    Call it only once. Like the official command, totals include the size of the directory entries
+    themselves.
     """
     total_bytes = sum(file.size_bytes for file in listing.files)
     _total_directories(listing)
@@ -129,7 +130,6 @@ def _folder_of(path: str) -> str:
 
 
 def print_json(output: Output, listing: CacheListing | None, project_id: str, total_bytes: int) -> None:
-    """The official document, indented; that of no cache has no files."""
     files = listing.files if listing is not None else []
     head = (
         f'{{\n  "timestamp": {_quoted(listing.timestamp if listing else "")},\n'
@@ -144,7 +144,7 @@ def print_json(output: Output, listing: CacheListing | None, project_id: str, to
     write_entry = _entry_writer()
     before = ""
     for part in _parts(files):
-        # The delete sign can only be inside a text: one pass over all takes it out.
+        # DEL can only occur inside a string: escape it in a single pass over the whole text.
         text = ",\n".join([write_entry(file) for file in part]).replace(DELETE, "\\u007f")
         output.data(before + text)
         before = ",\n"
@@ -152,7 +152,7 @@ def print_json(output: Output, listing: CacheListing | None, project_id: str, to
 
 
 def _entry_writer() -> Callable[[ListedPath], str]:
-    """Writes one file as JSON; remembers what few words all files share."""
+    """Return a function that renders a file as JSON, caching the type and permissions files share."""
     time_of = LocalTimes().of
     kinds: dict[tuple[str, str], str] = {}
 
@@ -175,12 +175,12 @@ def _entry_writer() -> Callable[[ListedPath], str]:
 
 
 def _quoted(text: str) -> str:
-    """The text in JSON's ASCII form, without any control character."""
+    """Encode `text` as ASCII JSON without any control character."""
     return quoted(text).replace(DELETE, "\\u007f")
 
 
 def print_csv(output: Output, listing: CacheListing | None) -> None:
-    """The official columns. A path that a spreadsheet would take for a formula has a ``'`` before it."""
+    """Print the official columns, prefixing paths that a spreadsheet would read as a formula with ``'``."""
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
@@ -204,13 +204,12 @@ def print_csv(output: Output, listing: CacheListing | None) -> None:
 
 
 def csv_text(text: str) -> str:
-    """A server's text as a cell: no formula and no escape sequence (JSON has the exact text)."""
+    """Return a server's text as a CSV cell without formulas or escape sequences (JSON has the exact text)."""
     shown = inert(text)
     return f"'{shown}" if shown.startswith(tuple(_FORMULA_SIGNS)) else shown
 
 
 def print_table(output: Output, listing: CacheListing, total_bytes: int) -> None:
-    """A line for each file, and on stderr how many they are."""
     if listing.files:
         lines = table_lines(listing.files, output)
         while part := "".join(islice(lines, AT_A_TIME)):

@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints``: what a job saved."""
+"""``bt-tui checkpoints``: work with the checkpoints of a job."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SORTS = ("checkpoint-id", "size", "created", "type")
     )
 )
 def checkpoints() -> None:
-    """List, look into and download the checkpoints of a job."""
+    """List, inspect and download the checkpoints of a job."""
 
 
 @checkpoints.command(
@@ -77,11 +77,12 @@ def list_checkpoints(
     order: str,
     output_format: str,
 ) -> ExitCode:
-    """List the checkpoints of a job: the newest, the best, those still uploaded, those after a broken loss.
+    """List the checkpoints of a job and mark the newest, the best, unfinished uploads and broken losses.
 
-    They are judged as on the job's screen, by the log (all of it is read, up to 100,000 lines) and by the
-    trainer_state.json of the newest: the best has the lowest loss of evaluations, else of training. One that
-    is unfinished, or was written after the loss became NaN or exploded, is never the best. CSV is not judged.
+    Checkpoints are judged as on the job's screen: by the log (all of it, up to 100,000 lines) and by the
+    trainer_state.json of the newest. The best has the lowest evaluation loss, or the lowest training loss
+    if there are no evaluations. A checkpoint that is unfinished, or was written after the loss became NaN
+    or exploded, is never the best. CSV output is not judged.
     """
     if checkpoint_name is not None:
         given = {"job_id": job_id, "project": project, "project_id": project_id}
@@ -129,13 +130,12 @@ def _created(checkpoint: Checkpoint) -> str:
 
 
 def _own_id(checkpoint: Checkpoint) -> str:
-    """The id that the official command shows beside the name; training jobs' checkpoints have none."""
+    """Return the id that the official command shows beside the name; empty for training jobs."""
     own = (checkpoint.model_extra or {}).get("id")
     return own if isinstance(own, str) else ""
 
 
 def _document(job_id: str, facts: Sequence[CheckpointFacts], evidence: Evidence) -> dict[str, Any]:
-    """The official document (API facts, 8), with sync_status and what the losses say added."""
     entries = []
     for known in facts:
         one = known.checkpoint
@@ -213,7 +213,7 @@ def _csv(job_id: str, found: Sequence[Checkpoint], output: Output) -> str:
 
 
 def _table(facts: Sequence[CheckpointFacts], output: Output) -> str:
-    """Fits 80 cells: a base model that all share, how good the best is, and faults are remarked instead."""
+    """Render the table within 80 cells; a shared base model, the best score and faults become remarks."""
     from datetime import UTC, datetime
 
     from tui.analysis.checkpoints.facts import fault_lines

@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints urls`` and ``snippet``: a checkpoint handed on, to a downloader or to the next job."""
+"""``bt-tui checkpoints urls`` and ``snippet``: pass a checkpoint on to a downloader or to the next job."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ LONGEST_NAME = 120
 def urls(settings: Settings, job_id: str | None, project: str | None, project_id: str | None) -> ExitCode:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
-    Whoever has the file can read the checkpoints until the URLs expire, so only you may read it. An older
-    file of that name is replaced: its URLs have expired.
+    Anyone with the file can read the checkpoints until the URLs expire, so only you can read it. An
+    existing file of that name is replaced.
     """
 
     async def write(client: TrainingClient, output: Output) -> ExitCode:
@@ -76,7 +76,7 @@ def urls(settings: Settings, job_id: str | None, project: str | None, project_id
 
 
 def _file_name(job: TrainingJob) -> str:
-    """The official name; whatever a server calls its project, it is a name in this folder."""
+    """Return the official file name, sanitized so that no project name leads out of this folder."""
     project = job.training_project.name if job.training_project else job.project_id
     words = f"{project.replace(' ', '-')}_{job.id}"
     return _UNSAFE.sub("_", words)[:LONGEST_NAME].lstrip(".") + "_checkpoints.json"
@@ -101,7 +101,7 @@ def snippet(
     project: str | None,
     project_id: str | None,
 ) -> ExitCode:
-    """Print a LoadCheckpointConfig for a config.py, of this checkpoint or of the newest one."""
+    """Print a LoadCheckpointConfig for a config.py that loads this checkpoint, or the newest one."""
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         from tui.analysis.checkpoints.facts import checkpoint_facts, resume_snippet
@@ -170,11 +170,11 @@ def download_checkpoints(
     existing: str,
     output_format: str,
 ) -> ExitCode:
-    """Download a job's checkpoints, or some of their files: all of them unless told which.
+    """Download a job's checkpoints, or some of their files.
 
-    They land in DIR/CHECKPOINT/…, or DIR/rank-N/CHECKPOINT/… where several nodes wrote files. Files that
-    are there already with the same size and time are left out; a download that was cut goes on where it
-    stopped when the same command is given again.
+    Downloads all of them unless you name some. Files go to DIR/CHECKPOINT/…, or to
+    DIR/rank-N/CHECKPOINT/… if several nodes wrote files. Files that already exist with the same size and
+    time are skipped. To resume an interrupted download, run the same command again.
     """
 
     async def fetch(client: TrainingClient, output: Output) -> ExitCode:
@@ -212,9 +212,9 @@ def download_checkpoints(
 
 
 def _settled(existing: str, plan: DownloadPlan) -> Existing:
-    """What to do with files in the way; asks where somebody can answer.
+    """Return how to handle conflicting files, asking if the terminal is interactive.
 
-    Raises CommandFailed where nobody can, and click.Abort for a way out.
+    Raises CommandFailed if it is not, and click.Abort if the user cancels.
     """
     from api_client.transfers import Existing
 
@@ -255,7 +255,7 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
             ]
         )
     columns = [Column("STATE"), Column("SIZE", right=True), Column("PATH")]
-    # Never clipped: paths are there to be used.
+    # Never clipped: users copy paths.
     output.data(render_table(columns, rows, width_cells=None, paint=output.paint))
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
     output.remark(
@@ -269,7 +269,6 @@ def _print(output: Output, plan: DownloadPlan, report: DownloadReport, output_fo
 
 
 def document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
-    """What came of it, for ``-o json``."""
     return {
         "job_id": plan.job_id,
         "folder": str(report.folder),

@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints files``: the files of a checkpoint, or of all of a job's."""
+"""``bt-tui checkpoints files``: list the files of one checkpoint, or of all checkpoints of a job."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def files(
     project_id: str | None,
     output_format: str,
 ) -> ExitCode:
-    """List the files of a checkpoint, of all nodes; without a name those of all checkpoints of the job.
+    """List the files of a checkpoint from all nodes, or of all checkpoints of the job if none is named.
 
-    The URLs to fetch them by are no part of it: see "bt-tui checkpoints urls".
+    Download URLs are not included: see "bt-tui checkpoints urls".
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -76,7 +76,7 @@ def files(
 async def checkpoint_files(
     client: TrainingClient, job: TrainingJob, checkpoint: str | None
 ) -> list[CheckpointFile]:
-    """The files of the checkpoint (None: of all). Raises CommandFailed if the job has no such checkpoint."""
+    """Return the files of `checkpoint` (None: of all). Raises CommandFailed if the job does not have it."""
     if checkpoint is None:
         return [file async for file in client.checkpoints.files(job.project_id, job.id)]
     found = await client.checkpoints.files_of(job.project_id, job.id, checkpoint)

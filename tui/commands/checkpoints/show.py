@@ -1,4 +1,4 @@
-"""``bt-tui checkpoints show``: what is inside a checkpoint, read by ranges."""
+"""``bt-tui checkpoints show``: show the contents of a checkpoint, read with range requests."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def show(
     project_id: str | None,
     output_format: str,
 ) -> ExitCode:
-    """Show a checkpoint: its adapter's configuration, its tensors, what the trainer kept of the run.
+    """Show a checkpoint: its adapter's configuration, its tensors, and the state saved by the trainer.
 
-    Weights are not downloaded: only the headers of safetensors files are read, and small JSON files.
+    Weights are not downloaded: only the headers of safetensors files and small JSON files are read.
     """
 
     async def answer(client: TrainingClient, output: Output) -> ExitCode:
@@ -79,7 +79,7 @@ def show(
 
 
 class _Inside:
-    """What could be read of a checkpoint, and what could not."""
+    """The parts of a checkpoint that could be read, and the errors for those that could not."""
 
     def __init__(self) -> None:
         self.weights: Weights | None = None
@@ -265,7 +265,7 @@ def _state_facts(state: TrainerState | None) -> list[tuple[str, Cell]]:
 
 
 def _without_infinities(value: Any) -> Any:
-    """The same with null for what JSON cannot say; the reader has limited the depth."""
+    """Replace values that JSON cannot represent with null; the reader has limited the depth."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""``bt-tui deploy_checkpoints``."""
+"""``bt-tui deploy_checkpoints``: deploy checkpoints with a wizard or from a script."""
 
 from __future__ import annotations
 
@@ -69,14 +69,15 @@ def deploy_checkpoints(
     assume_yes: bool,
     output_format: str,
 ) -> ExitCode:
-    """Deploy checkpoints of a training job, guided.
+    """Deploy checkpoints of a training job with a wizard.
 
-    What options and the config file do not say is asked for; options win over the file. With job,
-    checkpoint, model name and GPU given nothing more is asked: the base model and the LoRA rank are read off
-    the checkpoint. Without a terminal these four must be given, and --yes or --dry-run with them.
+    The wizard asks for everything that the options and the config file leave open; options override the
+    file. If job, checkpoint, model name and GPU are given, nothing more is asked: the base model and the
+    LoRA rank are read from the checkpoint. Without a terminal these four are required, along with --yes
+    or --dry-run.
 
-    Nothing is deployed before a last confirmation, and --dry-run never creates anything: it writes the truss
-    config that the platform would deploy into truss_configs/.
+    Nothing is deployed without a final confirmation. --dry-run never creates anything: it writes the
+    truss config that the platform would deploy into truss_configs/.
     """
     from tui.wizard.given import Given, beforehand, conflict
 
@@ -111,7 +112,7 @@ def _load(path: Path | None) -> DeployCheckpointsConfig | None:
 
 
 def _need_enough(state: WizardState, wishes: DeployWishes) -> None:
-    """Raise CommandFailed where nobody can be asked, naming all that must be given and was not."""
+    """Raise CommandFailed naming all missing options if the session is not interactive."""
     from tui.wizard.given import Lack, lacks_beforehand
 
     lacks = lacks_beforehand(state)
@@ -154,7 +155,6 @@ async def _deploy(
 async def _with_facts(
     client: TrainingClient, state: WizardState, given: Given, wishes: DeployWishes
 ) -> WizardState:
-    """Ask the server: the jobs, the machines, and the checkpoints of the job that was given."""
     from tui.commands.deploy.terminal import judged_facts
     from tui.readers.account import account_facts, checkpoint_facts
     from tui.wizard.given import config_jobs
@@ -173,6 +173,6 @@ async def _with_facts(
 
 
 async def _project_id(client: TrainingClient, wishes: DeployWishes) -> str | None:
-    """The id of the project that was named. Raises CommandFailed for none or several of that name."""
+    """Return the id of the named project. Raises CommandFailed if none or several have that name."""
     name = given_project(wishes.project, wishes.project_id)
     return (await project_named(client, name)).id if name is not None else None

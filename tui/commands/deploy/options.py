@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class DeployWishes:
-    """How to go about it; ``project`` is a name or an id, ``project_id`` an id."""
+    """Options that control the deployment; ``project`` is a name or an id, ``project_id`` an id."""
 
     assume_yes: bool
     dry_run: bool
@@ -69,14 +69,13 @@ _OPTIONS = (
 
 
 def deploy_options(command: Command) -> Command:
-    """All of them, in the order of the help."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def pairs_of(texts: tuple[str, ...], flag: str) -> tuple[tuple[str, str], ...]:
-    """``K=V`` texts as pairs. Raises CommandFailed for one without a ``=``; its value is not shown."""
+    """Split ``K=V`` texts into pairs. Raises CommandFailed, without the value, if there is no ``=``."""
     from tui.wizard.environment_steps import read_pair
 
     pairs = []

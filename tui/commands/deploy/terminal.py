@@ -1,4 +1,4 @@
-"""What ``bt-tui deploy_checkpoints`` prints."""
+"""The output of ``bt-tui deploy_checkpoints``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 def remark_findings(output: Output, findings: Sequence[Finding]) -> None:
-    """A line for each."""
     from tui.commands.jobs.push import finding_text
 
     for finding in findings:
@@ -42,7 +41,6 @@ def remark_findings(output: Output, findings: Sequence[Finding]) -> None:
 
 
 def dry_run_document(review: Review, result: DeploymentResult, path: Path | None) -> dict[str, Any]:
-    """What would be deployed, as data."""
     return {
         "dry_run": True,
         "config": review.config.model_dump(mode="json"),
@@ -54,7 +52,6 @@ def dry_run_document(review: Review, result: DeploymentResult, path: Path | None
 
 
 def print_dry_run(output: Output, review: Review, path: Path | None) -> None:
-    """The same for reading."""
     facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
     facts.append(("truss config", Cell(str(path) if path else "none was returned")))
     output.data(render_facts(facts, paint=output.paint))
@@ -68,7 +65,7 @@ def deployed_document(
     path: Path | None,
     status: str,
 ) -> dict[str, Any]:
-    """What was deployed, and how to call it, as data; ``status`` is empty where it was not followed."""
+    """Return the deployment and how to call it as data; ``status`` is empty if it was not followed."""
     document: dict[str, Any] = {
         "dry_run": False,
         "model_id": result.model_id,
@@ -85,7 +82,6 @@ def deployed_document(
 
 
 def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
-    """The same for reading; the calls come last, ready to be copied."""
     names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
     facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
     output.data(render_facts(facts, paint=output.paint))
@@ -96,7 +92,7 @@ def print_deployed(output: Output, document: Mapping[str, Any]) -> None:
 
 
 def _calls(remote: Remote, state: WizardState, result: DeploymentResult) -> dict[str, Any]:
-    """Curl and OpenAI client; the model that a request names is the checkpoint."""
+    """Return a curl call and an OpenAI client; the model that a request names is the checkpoint."""
     from api_client.deployment import curl_example, kind_of, openai_example, serving_url
 
     if not state.chosen or not result.model_id or not result.version_id:
@@ -113,7 +109,6 @@ def _calls(remote: Remote, state: WizardState, result: DeploymentResult) -> dict
 
 
 def _parsed(truss_config: str) -> Any:
-    """The truss config as data; as text where it is no JSON."""
     try:
         return json.loads(truss_config) if truss_config else None
     except ValueError:
@@ -124,7 +119,7 @@ DEFAULT_FILE = "deploy.py"
 
 
 class DeployDesk:
-    """Carries out a deployment, for somebody at a terminal or for a script."""
+    """Runs a deployment, interactively at a terminal or from a script."""
 
     def __init__(self, client: TrainingClient, output: Output, wishes: DeployWishes) -> None:
         self._client = client
@@ -135,7 +130,7 @@ class DeployDesk:
         self._is_asking = False
 
     async def ask(self, walk: Walk) -> ExitCode:
-        """Walk through the steps that are open; the code to exit with. Raises CommandFailed."""
+        """Ask the open questions and return the exit code. Raises CommandFailed."""
         from tui.commands.support.questions import NoAnswerPossible, walk_at_terminal
         from tui.wizard.review import DEPLOY, DRY_RUN
 
@@ -149,7 +144,7 @@ class DeployDesk:
         return self._left()
 
     async def finish(self, state: WizardState) -> ExitCode:
-        """Deploy, or rehearse it, without asking anything. Raises CommandFailed for a config with errors."""
+        """Deploy, or do a dry run, without asking. Raises CommandFailed for a config with errors."""
         review = _review(state)
         remark_findings(self._output, review.findings)
         if review.errors:
@@ -159,14 +154,13 @@ class DeployDesk:
         return await self._deploy(state, review)
 
     def say(self, text: str) -> None:
-        """A line on stderr: quiet between questions, a remark like any other without them."""
+        """Print a line to stderr: dimmed between questions, as a plain remark otherwise."""
         if self._is_asking:
             click.secho(f"  {inert(text)}", err=True, dim=not os.environ.get("NO_COLOR"))
         else:
             self._output.remark(text)
 
     def present(self, walk: Walk) -> None:
-        """The answers and what is to be said of them, on stderr."""
         review = _review(walk.state)
         facts = [(title.lower(), Cell(text)) for _step, title, text in review.lines]
         click.echo(render_facts(facts, paint=lambda text, _tone: text), err=True)
@@ -179,7 +173,7 @@ class DeployDesk:
         return ExitCode.INTERRUPTED
 
     async def load(self, walk: Walk) -> Walk:
-        """The chosen job's checkpoints; back to the choice of the job where they cannot be had."""
+        """Fetch the chosen job's checkpoints; go back to the job question if that fails."""
         from api_client.errors import RequestError
         from tui.readers.account import checkpoint_facts
         from tui.wizard.state import JOB
@@ -198,7 +192,10 @@ class DeployDesk:
         return replace(walk, state=replace(state, facts=facts)).started()
 
     async def act(self, walk: Walk, action: str) -> Walk | None:
-        """Do what was chosen; where to go on, None for the end. What fails is told, and nothing is lost."""
+        """Run the chosen action; return where to continue, or None to end.
+
+        Errors are shown and no answer is lost.
+        """
         from api_client.errors import ApiClientError
         from tui.commands.support.questions import confirmed
         from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE
@@ -232,7 +229,7 @@ class DeployDesk:
         result = await deploy(self._client, review.config, dry_run=True)
         path = self._write_truss_config(result)
         if not self._wishes.dry_run:
-            self.say(f"the truss config: {path or 'none was returned'}")  # stdout is for what was asked for
+            self.say(f"the truss config: {path or 'none was returned'}")  # stdout is for the requested output
         elif self._wishes.output_format == JSON:
             self._output.json(dry_run_document(review, result, path))
         else:
@@ -261,7 +258,7 @@ class DeployDesk:
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
-        """Its statuses and its log on stderr until it serves or has failed; the last status."""
+        """Print status and log to stderr until it serves or fails; return the last status and code."""
         from api_client.deployment import follow
         from api_client.models.logs import LogLine
 
@@ -283,7 +280,7 @@ class DeployDesk:
         return status, code
 
     def _write_truss_config(self, result: DeploymentResult) -> Path | None:
-        """Write it where the official CLI does; that it cannot be written does not undo a deployment."""
+        """Write it where the official CLI does; after a deployment a write error is only reported."""
         from api_client.deployment import write_truss_config
 
         local_now = datetime.now(UTC).astimezone()
@@ -313,7 +310,6 @@ class DeployDesk:
         self.say(f"saved {path}; bt-tui deploy_checkpoints --config {shlex.quote(str(path))} deploys it")
 
     def _show(self, review: Review) -> None:
-        """All three forms, on stderr: stdout is for what was done."""
         for text in (review.python, review.json_text, review.command):
             click.echo("".join(f"{inert(line)}\n" for line in text.splitlines()), err=True)
 
@@ -334,7 +330,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _last_question(review: Review) -> str:
-    """Names what is about to cost money."""
+    """Return the final question, which names the model and GPUs that will cost money."""
     from tui.wizard.state import CHECKPOINTS, GPU
 
     words = {step: text for step, _title, text in review.lines}
@@ -345,7 +341,6 @@ def _last_question(review: Review) -> str:
 
 
 async def judged_facts(client: TrainingClient, facts: Facts, job: TrainingJob) -> Facts:
-    """The facts with the job's checkpoints judged by its log, which is read for that."""
     from tui.commands.support.run_options import read_evidence
 
     evidence = await read_evidence(client, job, facts.checkpoints)

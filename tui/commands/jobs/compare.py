@@ -1,4 +1,4 @@
-"""``bt-tui compare``."""
+"""``bt-tui compare``: compare jobs as a table, CSV, JSON or curves."""
 
 from __future__ import annotations
 
@@ -53,13 +53,14 @@ def compare(
     smoothing: float,
     output_format: str,
 ) -> ExitCode:
-    """Compare jobs by their log, status, duration, GPU-hours, estimated cost and checkpoints.
+    """Compare jobs by log, status, duration, GPU-hours, estimated cost and checkpoints.
 
-    In the table ≠ marks what differs, * the best value, and percentages are against the first job. CSV has a
-    line a property, a column a job; JSON a list "jobs" of objects with the same properties. Curves have the
-    columns chart, series, time, step, value and unit; time is seconds since the run began for --x relative.
+    In the table, ≠ marks properties that differ, * marks the best value, and percentages are relative to
+    the first job. CSV has one line per property and one column per job; JSON has a list "jobs" of objects
+    with the same properties. Curves have the columns chart, series, time, step, value and unit; with --x
+    relative, time is seconds since the start of the run.
 
-    A job that is gone or cannot be read is left out with a remark, and the exit code is 7 or 8.
+    A job that no longer exists or cannot be read is left out with a remark, and the exit code is 7 or 8.
     """
     if with_curves and output_format in (TABLE, CHART):
         raise click.UsageError("--curves goes with -o json or csv; -o chart draws them")
@@ -89,7 +90,7 @@ def compare(
 async def _read(
     client: TrainingClient, output: Output, ids: Sequence[str]
 ) -> tuple[list[ComparedRun], ExitCode]:
-    """The runs, one after the other, and the code of what went wrong with any of them."""
+    """Read the runs one after the other; return them and the exit code for those that failed."""
     from api_client.errors import ErrorAnswer, InvalidAnswer, NotFound, Unauthorized
     from tui.analysis.comparison import ComparedRun
     from tui.commands.support.exit_codes import explain

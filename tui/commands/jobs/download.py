@@ -1,4 +1,4 @@
-"""``bt-tui download``: the code that a job was submitted with."""
+"""``bt-tui download``: download the code that a job was submitted with."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def download(
 ) -> ExitCode:
     """Download the code that a job was submitted with, into the folder PROJECT_JOB of DIR.
 
-    A folder or archive that is there already is left alone. The path of what was written goes to stdout.
+    An existing folder or archive is not changed. The path of the result is printed to stdout.
     """
     job_id = job or named_job
     if not job_id or (job and named_job and job != named_job):

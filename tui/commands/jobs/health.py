@@ -1,4 +1,4 @@
-"""``bt-tui health``."""
+"""``bt-tui health``: check running jobs for problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GRAVITY = (
     ExitCode.UNEXPECTED,
     ExitCode.OK,
 )
-"""Of several jobs the gravest code is the command's."""
+"""Exit codes by severity, worst first: for several jobs the command returns the worst one."""
 CODES = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
 TOTALLED = ("critical", "warning", "unknown", "healthy", "waiting", "finished")
 SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("ℹ", None)}
@@ -49,18 +49,19 @@ SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "caution"), "info": ("�
 @remote_option
 @click.pass_obj
 def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> ExitCode:
-    """Judge jobs by their log, metrics, checkpoints and queue.
+    """Check the health of jobs by their log, metrics, checkpoints and queue.
 
-    Named are stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints, errors.
+    Reports stalls, NaN, idle GPUs, slow or missing nodes, leaks, full disks, overdue checkpoints and
+    errors.
 
-    The exit code is 0 for healthy, 10 where something wants a look, 11 where a job burns money for nothing
-    (stalled, NaN …). A job that has ended gives the code of its end: 0 completed, 3 failed, 4 stopped or
-    preempted, 5 deploy failed. Of several jobs the gravest counts: 11, 3, 5, 4, 10, 0. Where nothing is found
-    but the metrics could not be read, nobody can tell: 6 (refused), 8 or 1. A job without metrics so far is
-    unknown, too, and no reason for an alarm: 0.
+    The exit code is 0 for healthy, 10 for warnings, 11 for critical findings (stalled, NaN …). A job that
+    has ended gives the code of its outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy
+    failed. For several jobs the worst counts, in this order: 11, 3, 5, 4, 10, 0. If nothing is found but
+    the metrics could not be read, the code is 6 (refused), 8 or 1. A job without metrics so far is
+    reported as unknown; its exit code is 0.
 
-    Without JOB_ID all running and queued jobs are judged and printed sickest first. How many there are of
-    each verdict goes to stderr.
+    Without JOB_ID, all running and queued jobs are checked and printed worst first. A count of each
+    verdict goes to stderr.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -91,7 +92,7 @@ def health(settings: Settings, job_ids: tuple[str, ...], output_format: str) -> 
 
 
 def _totalled(reading: RunReading) -> str:
-    """Return the verdict as the total counts it: a queued job without findings is no healthy run."""
+    """Return the verdict for the total: a queued job without findings counts as waiting, not healthy."""
     from api_client.models import WAITING_STATUSES
 
     found = _verdict(reading)
@@ -100,7 +101,6 @@ def _totalled(reading: RunReading) -> str:
 
 
 def _total(verdicts: Sequence[str]) -> str:
-    """Return ``22 jobs: 2 critical, 20 healthy``, the worst first."""
     if not verdicts:
         return "no running or queued jobs"
     counts = Counter(verdicts)
@@ -129,12 +129,11 @@ def _code(reading: RunReading) -> ExitCode:
 
 
 def _gravest(reading: RunReading) -> str:
-    """Return the severity of the worst finding; empty without one."""
     return next((found.severity for found in reading.run.findings), "")
 
 
 def _verdict(reading: RunReading) -> str:
-    """``critical``, ``warning``, ``healthy``, ``finished``; ``unknown`` where not all could be looked at."""
+    """Return ``critical``, ``warning``, ``healthy``, ``finished``, or ``unknown`` without enough data."""
     from api_client.models import WAITING_STATUSES
     from tui.analysis.run.verdict import verdict
 

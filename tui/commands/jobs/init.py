@@ -1,4 +1,4 @@
-"""The starter projects that ship with us, and how they get into somebody's folder."""
+"""The starter projects included in the package, and how they are written to a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPILED = "__pycache__"
 
 @dataclass(frozen=True, slots=True)
 class StarterProject:
-    """A template: ``machine`` is what a job of it runs on."""
+    """A template: ``machine`` describes the hardware of its job."""
 
     name: str
     machine: str
@@ -51,7 +51,7 @@ STARTER_PROJECTS = (
 
 
 def starter_project(name: str) -> StarterProject:
-    """The template of that name; raises CommandFailed naming those there are."""
+    """Return the template. Raises CommandFailed with the available names for an unknown one."""
     for project in STARTER_PROJECTS:
         if project.name == name:
             return project
@@ -60,10 +60,10 @@ def starter_project(name: str) -> StarterProject:
 
 
 def write_starter_projects(wanted: dict[Path, StarterProject], *, force: bool) -> list[Path]:
-    """Write each template into its folder, made where missing; returns the files in order.
+    """Write each template into its folder, creating missing ones; return the files in order.
 
-    Nothing is overwritten without ``force``, and nothing is written at all if something is in the way.
-    Raises CommandFailed.
+    Existing files are not overwritten without ``force``; if there are any, nothing is written. Raises
+    CommandFailed.
     """
     contents = {
         folder / name: source
@@ -134,10 +134,10 @@ def init(
     force: bool,
     output_format: str,
 ) -> ExitCode:
-    """Write a starter project to begin from.
+    """Write a starter project.
 
-    Each has a config.py that is valid for Baseten as it is, a run.sh that the job runs, and a train.py.
-    Without DIR it goes into a folder of the template's name. The files' names are printed.
+    Each has a config.py that is valid for Baseten as is, a run.sh that the job runs, and a train.py.
+    Without DIR it is written to a folder named after the template. The names of the files are printed.
     """
     output = (settings or Settings()).output
     if directory is not None and named_directory not in (None, directory):
@@ -172,7 +172,7 @@ def init(
 
 
 def _has_account() -> bool:
-    """False only where nothing is set up; settings that are broken are for push to explain."""
+    """Return False only if no remote is configured; push reports invalid settings itself."""
     from api_client.errors import ConfigurationError
     from api_client.remotes import RemoteNotConfigured, resolve_remote
     from tui.commands.support.session import remote_name

@@ -1,4 +1,4 @@
-"""In which order jobs are listed."""
+"""The order in which jobs are listed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def running_first(jobs: Iterable[TrainingJob]) -> list[TrainingJob]:
-    """Running jobs, those about to run, those that wait, then the ended ones; the newest of each first."""
+    """Sort jobs: running, about to run, waiting, then ended; newest first within each group."""
     newest_first = sorted(jobs, key=_created, reverse=True)
     return sorted(newest_first, key=lambda job: status_view(job.current_status).order)
 
@@ -53,8 +53,8 @@ def _created(job: TrainingJob) -> datetime:
 def job(settings: Settings, job_id: str, output_format: str) -> ExitCode:
     """Show one job.
 
-    The exit code is 0 whenever the job was found, however it ended: read current_status, or use
-    "bt-tui logs JOB_ID --follow", whose exit code tells.
+    The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
+    of "bt-tui logs JOB_ID --follow".
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -94,7 +94,7 @@ def job(settings: Settings, job_id: str, output_format: str) -> ExitCode:
 def jobs(
     settings: Settings, project_name: str | None, statuses: tuple[str, ...], output_format: str
 ) -> ExitCode:
-    """List jobs: running ones first, then waiting ones, then the rest, the newest first."""
+    """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
 
@@ -124,9 +124,9 @@ def jobs(
 async def _wanted_statuses(
     client: TrainingClient, statuses: Sequence[str], project_id: str | None
 ) -> list[str]:
-    """Return the API's spelling of each status. Raises CommandFailed for one that nobody knows.
+    """Return the API's spelling of each status. Raises CommandFailed for an unknown one.
 
-    The server may have statuses that this version does not know: those that its jobs have are known, too.
+    Statuses that this version does not know are accepted if a job on the server has them.
     """
     from api_client.models.status import JobStatus, full_status, short_status
 
@@ -151,7 +151,7 @@ async def _wanted_statuses(
 @remote_option
 @click.pass_obj
 def projects(settings: Settings, output_format: str) -> ExitCode:
-    """List the projects that your key can see."""
+    """List the projects that your key can access."""
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
         found = await client.projects.list()
@@ -197,7 +197,7 @@ def view(
 ) -> ExitCode:
     """Show projects and jobs, the jobs of a project, or one job.
 
-    JSON is that of "bt-tui jobs", with --job-id that of "bt-tui job".
+    JSON is that of "bt-tui jobs"; with --job-id, that of "bt-tui job".
     """
     wanted = given_project(project, project_id)
     if job_id is not None:

@@ -1,4 +1,4 @@
-"""``bt-tui metrics``."""
+"""``bt-tui metrics``: show or follow a job's metrics."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ METRICS = (
     "cache_utilization",
 )
 NOW_SPAN = timedelta(minutes=15)
-"""A table shows what is true now: older samples would not change it."""
+"""Time range for a table of current values: older samples would not change it."""
 AFTER_THE_END = timedelta(minutes=5)
 REFRESH_S = 30.0
-"""How often --follow looks, as the official command does."""
+"""Polling interval of --follow, the same as in the official command."""
 
 
 @click.command(
@@ -99,14 +99,14 @@ def metrics(
     interval_s: float,
     output_format: str,
 ) -> ExitCode:
-    """Show what a job's nodes do: now as a table, over time as csv, json or chart (default: the whole run).
+    """Show a job's metrics: current values as a table, or the whole run as csv, json or chart.
 
-    CSV has a line a sample: timestamp, node, gpu, metric, unit, value. JSON is an object with "series", each
-    with node, gpu, metric, unit and samples of timestamp and value, and with --follow an object a sample and
-    line. A node or gpu is empty where the metric is not of one; a value is empty where the server has none.
-    Utilisations are fractions, sizes bytes, CPU use cores.
+    CSV has one line per sample: timestamp, node, gpu, metric, unit, value. JSON is an object with
+    "series", each with node, gpu, metric, unit and samples of timestamp and value; with --follow it is
+    one object per sample and line. node or gpu is empty if the metric is not specific to one; value is
+    empty if the server has none. Utilizations are fractions, sizes bytes, CPU use cores.
 
-    With --follow the exit code tells how the job ended.
+    With --follow the exit code shows how the job ended.
     """
     if job and job_id and job != job_id:
         raise click.UsageError("two different job ids: give one")
@@ -145,7 +145,7 @@ Window = tuple[datetime | None, datetime | None]
 
 
 def _window(job: TrainingJob, since: str | None, output_format: str) -> Window:
-    """From when to when. Of a finished job's last state the server knows best: no bounds."""
+    """Return the time range to request; a finished job's last state leaves the bounds to the server."""
     now = datetime.now(UTC)
     end = job.updated_at + AFTER_THE_END if job.is_finished and job.updated_at else None
     if since is not None:
@@ -156,7 +156,7 @@ def _window(job: TrainingJob, since: str | None, output_format: str) -> Window:
 
 
 async def _once(client: TrainingClient, job: TrainingJob, window: Window, step_s: int | None) -> JobMetrics:
-    """One answer. A server that refuses so long a window is asked for one that it chooses."""
+    """Fetch one answer; if the server refuses so long a window, let it choose one."""
     from api_client.errors import BadRequest
 
     start, end = window

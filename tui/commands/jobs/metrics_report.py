@@ -1,4 +1,4 @@
-"""Metric samples as flat records: one a moment, node, GPU and metric; repeated ones told once."""
+"""Metric samples as flat records, one per moment, node, GPU and metric, without duplicates."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ UNIT_OF_METRIC = {
     "cache_usage_bytes": "bytes",
     "cache_utilization": "fraction",
 }
-"""The metrics by the API's own names (a volume's with the volume before it), and their units."""
+"""The metrics by API name (volume metrics prefixed with the volume), and their units."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleKey:
-    """Which series: ``node`` is empty for the job's cache, ``gpu`` for what is not of a GPU."""
+    """Key of a series: ``node`` is empty for the job's cache, ``gpu`` for metrics not specific to a GPU."""
 
     node: str
     gpu: str
@@ -44,7 +44,7 @@ class SampleKey:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Nodes and GPUs in natural order, metrics in the API's."""
+        """Sort key: nodes and GPUs in natural order, metrics in the API's order."""
         return (not self.node, natural_key(self.node), natural_key(self.gpu), _PLACES[self.metric])
 
 
@@ -54,9 +54,10 @@ Sample = tuple[datetime, SampleKey, float | None]
 
 
 class SampleLedger:
-    """Gathers answers, which may overlap and come unordered; the last value said of a moment holds.
+    """Merges answers, which may overlap and be out of order; the last value received for a moment wins.
 
-    ``chosen`` says which nodes count (the cache, of no node, does if all do), ``metrics`` which metrics.
+    ``chosen`` selects the nodes (the cache, which has no node, only if all are chosen), ``metrics`` the
+    metrics.
     """
 
     def __init__(self, chosen: Callable[[str | None], bool], metrics: Iterable[str] = ()) -> None:
@@ -65,7 +66,7 @@ class SampleLedger:
         self._held: dict[SampleKey, dict[datetime, float | None]] = {}
 
     def take(self, answer: JobMetrics) -> list[Sample]:
-        """Take an answer. Returns what is new or changed, in the order of time, node, GPU and metric."""
+        """Add an answer. Return new or changed samples, sorted by time, node, GPU and metric."""
         new: dict[tuple[datetime, SampleKey], float | None] = {}
         for key, samples in _series_of(answer):
             if (self._metrics and key.metric not in self._metrics) or not self._chosen(key.node or None):
@@ -80,18 +81,16 @@ class SampleLedger:
         return found
 
     def series(self) -> list[tuple[SampleKey, list[tuple[datetime, float | None]]]]:
-        """All samples by series, each in the order of time."""
         keys = sorted((key for key, samples in self._held.items() if samples), key=lambda key: key.order)
         return [(key, sorted(self._held[key].items(), key=lambda one: one[0])) for key in keys]
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no sample."""
         return not any(self._held.values())
 
 
 def _series_of(answer: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
-    # The series at the top are the leader's: where nodes are named they would tell of it twice.
+    # The top-level series are the leader's: if the nodes are listed, they would count twice.
     nodes: list[tuple[str, NodeSeries]] = [(one.node_id, one.metrics) for one in answer.per_node_metrics]
     for node, series in nodes or [(LEADER, answer)]:
         for gpu, samples in series.gpu_utilization.items():
@@ -131,20 +130,14 @@ COLUMNS = (
 
 
 class Report(Protocol):
-    """Prints answers of the metrics route as they come."""
+    """Prints answers of the metrics route as they arrive."""
 
-    def take(self, answer: JobMetrics) -> None:
-        """An answer; with --follow several, which may overlap."""
-        ...
+    def take(self, answer: JobMetrics) -> None: ...
 
-    def end(self) -> None:
-        """There are no more."""
-        ...
+    def end(self) -> None: ...
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no answer had a sample."""
-        ...
+    def is_empty(self) -> bool: ...
 
 
 def report_of(
@@ -156,7 +149,7 @@ def report_of(
     metrics: Sequence[str],
     follows: bool,
 ) -> Report:
-    """The report of that format."""
+    """Return the report for the format."""
     if output_format == TABLE:
         return TableReport(output, job, chosen, follows=follows)
     ledger = SampleLedger(chosen, metrics)
@@ -168,7 +161,7 @@ def report_of(
 
 
 class TableReport:
-    """What each node does now; with --follow anew with every answer, in place on a terminal."""
+    """Current values by node; with --follow, printed again for every answer, in place on a terminal."""
 
     def __init__(
         self, output: Output, job: TrainingJob, chosen: Callable[[str | None], bool], *, follows: bool
@@ -180,11 +173,9 @@ class TableReport:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no answer had a sample of the chosen nodes."""
         return not self._has_rows
 
     def take(self, answer: JobMetrics) -> None:
-        """Print the table."""
         snapshot = self._fold.fold(answer)
         job = answer.training_job or self._job
         output = self._output
@@ -202,7 +193,7 @@ class TableReport:
         output.data(render_table(COLUMNS, rows, width_cells=output.width_cells, paint=output.paint))
 
     def end(self) -> None:
-        """Nothing more to say."""
+        """Do nothing: each answer has already been printed."""
 
 
 def _row(node: NodeSnapshot, job: TrainingJob) -> list[Cell]:
@@ -234,36 +225,33 @@ def _cache_row(snapshot: MetricsSnapshot) -> list[Cell]:
 
 
 class SampleReport:
-    """Of the samples, each of them once: told as they come (``tell``), or all together (``end``)."""
+    """Base of reports on single samples, printed as they arrive (``tell``) or all together (``end``)."""
 
     def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
         self._output, self._ledger, self._job = output, ledger, job
 
     @property
     def is_empty(self) -> bool:
-        """Whether no answer had a sample."""
         return self._ledger.is_empty
 
     def take(self, answer: JobMetrics) -> None:
-        """Keep what is new, and tell it."""
         self.tell(self._ledger.take(answer))
 
     def tell(self, fresh: Sequence[Sample]) -> None:
-        """Print what is new."""
+        """Print new samples."""
 
     def end(self) -> None:
-        """Print what they are together."""
+        """Print all samples together."""
 
 
 class CsvReport(SampleReport):
-    """A line a sample."""
+    """CSV with one line per sample."""
 
     def __init__(self, output: Output, ledger: SampleLedger, job: TrainingJob) -> None:
         super().__init__(output, ledger, job)
         output.data(csv_lines([CSV_COLUMNS]))
 
     def tell(self, fresh: Sequence[Sample]) -> None:
-        """Print the lines."""
         self._output.data(
             csv_lines(
                 (moment, key.node, key.gpu, key.metric, UNIT_OF_METRIC[key.metric], value)
@@ -273,20 +261,18 @@ class CsvReport(SampleReport):
 
 
 class NdjsonReport(SampleReport):
-    """An object a sample."""
+    """Newline-delimited JSON with one object per sample."""
 
     def tell(self, fresh: Sequence[Sample]) -> None:
-        """Print the objects."""
         for moment, key, value in fresh:
             one = {"timestamp": iso_time(moment), **_names(key), "value": json_number(value)}
             self._output.data(ascii_json(one) + "\n")
 
 
 class JsonReport(SampleReport):
-    """One document, printed at the end."""
+    """A single JSON document, printed at the end."""
 
     def end(self) -> None:
-        """Print the document."""
         job = self._job
         series = [
             {
@@ -302,10 +288,9 @@ class JsonReport(SampleReport):
 
 
 class ChartReport(SampleReport):
-    """A chart a metric: a line a node (the mean of its GPUs), or a GPU where one node is chosen."""
+    """Charts, one per metric: one line per node (the mean of its GPUs), or per GPU if one node is chosen."""
 
     def end(self) -> None:
-        """Draw."""
         from tui.commands.support.text_chart import clock_label, draw_chart
 
         found = self._ledger.series()
@@ -342,7 +327,6 @@ def _lines_of(found: Sequence[tuple[SampleKey, Samples]]) -> list[Series]:
 
 
 def _mean(name: str, lines: Sequence[Samples]) -> Series:
-    """The mean of the samples of each moment."""
     by_moment: dict[datetime, list[float]] = {}
     for samples in lines:
         for moment, value in samples:
@@ -357,7 +341,6 @@ def _mean(name: str, lines: Sequence[Samples]) -> Series:
 
 
 def _series(name: str, samples: Samples) -> Series:
-    """With gaps where samples are missing."""
     from tui.analysis.series import SeriesBuffer
 
     buffer = SeriesBuffer(name, max_points=max(2, len(samples)))

@@ -1,4 +1,4 @@
-"""The progress of a run as table, JSON and CSV."""
+"""Prints the progress of a run as a table, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ CURVE_COLUMNS = (
 
 
 def print_json(output: Output, reading: RunReading, with_series: bool) -> None:
-    """One document."""
     document = facts(reading)
     if with_series:
         told = reading.run.progress or ProgressSnapshot()
@@ -74,7 +73,6 @@ def print_json(output: Output, reading: RunReading, with_series: bool) -> None:
 
 
 def print_csv(output: Output, reading: RunReading, with_series: bool) -> None:
-    """The facts as one row under their names, or the curves, a line a reading."""
     if not with_series:
         flat = {name: value for name, value in facts(reading).items() if not isinstance(value, list | dict)}
         output.data(csv_lines([tuple(flat), tuple(flat.values())]))
@@ -90,7 +88,6 @@ def print_csv(output: Output, reading: RunReading, with_series: bool) -> None:
 
 
 def print_table(output: Output, reading: RunReading, with_series: bool) -> None:
-    """Names and values for people."""
     output.data(render_facts(_words(reading), paint=output.paint))
     if not with_series:
         return
@@ -101,7 +98,7 @@ def print_table(output: Output, reading: RunReading, with_series: bool) -> None:
 
 
 def facts(reading: RunReading) -> dict[str, Any]:
-    """Everything that the log tells, by names that stay."""
+    """Return everything known from the log, under stable names."""
     run, told = reading.run, reading.run.progress or ProgressSnapshot()
     left, between = seconds_left(told, run.server_now), seconds_left_range(told, run.server_now)
     if run.job.is_finished:
@@ -206,7 +203,7 @@ def _curve_row(name: str, series: Series) -> list[Cell]:
 
 
 def _points(series: Series, told: ProgressSnapshot) -> list[tuple[float, int | None, float]]:
-    """Time, step and value of each reading; the step that was told last at its time."""
+    """Return time, step and value of each reading; the step is the last one logged at or before its time."""
     marks = told.step_series
     points: list[tuple[float, int | None, float]] = []
     place, step = 0, None
@@ -220,7 +217,7 @@ def _points(series: Series, told: ProgressSnapshot) -> list[tuple[float, int | N
 
 
 def _exact_steps(series: Series, told: ProgressSnapshot) -> list[int] | None:
-    """The steps that a run's losses name themselves, where every one of them does."""
+    """Return the steps logged with the losses themselves, or None unless every loss has one."""
     if series is not told.loss_series or len(told.loss_by_step) != len(series):
         return None
     same = all(
@@ -261,11 +258,12 @@ def progress(
     stream: str | None,
     output_format: str,
 ) -> ExitCode:
-    """Read a job's log and tell how far its training is.
+    """Show the training progress found in a job's log.
 
-    What the log does not tell is null in JSON, empty in CSV and left out of the table. Numbers that are none
-    ("NaN", "Infinity", "-Infinity") are texts in JSON. With --series JSON has an object "series" whose lists
-    hold time, step and value, and CSV is a line a reading: series, time, step, value, unit.
+    Values missing from the log are null in JSON, empty in CSV and left out of the table. Non-finite
+    numbers ("NaN", "Infinity", "-Infinity") are strings in JSON. With --series, JSON has an object
+    "series" whose lists hold time, step and value, and CSV has one line per reading: series, time, step,
+    value, unit.
     """
     if job and job_id and job != job_id:
         raise click.UsageError("two different job ids: give one")

@@ -1,4 +1,4 @@
-"""What a command says of a job that it has just started."""
+"""The output of a command that has just started a job."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ async def tell_or_tail(
     *,
     tail: bool,
 ) -> ExitCode:
-    """Print the job, or follow its log until it ends and return the code that tells how.
+    """Print the job, or follow its log until it ends and return the exit code for its outcome.
 
-    As JSON ``document`` is printed; followed, it is one line, and the log's lines come after it as ndjson.
+    With JSON ``document`` is printed; when following, it takes one line and the log follows as ndjson.
     """
     if tail:
         if output_format == JSON:
@@ -83,11 +83,11 @@ async def _tail(client: TrainingClient, output: Output, job: TrainingJob, line_f
 
 TONE_OF_SEVERITY = {"error": "bad", "warning": "caution", "info": "muted"}
 NOT_SHOWN = frozenset({"truss_user_env"})
-"""Parts of the payload that the readable summary leaves to the JSON document."""
+"""Parts of the payload left out of the readable summary; the JSON document has them."""
 
 
 def finding_text(finding: Finding) -> str:
-    """``warning: field: problem – remedy``, one line."""
+    """Return ``warning: field: problem – remedy``, on one line."""
     remedy = f" – {finding.remedy}" if finding.remedy else ""
     return f"{finding.severity}: {finding.field}: {finding.problem}{remedy}"
 
@@ -95,10 +95,10 @@ def finding_text(finding: Finding) -> str:
 def dry_run_document(
     project: TrainingProject, source_dir: Path, plan: ArchivePlan, findings: Sequence[Finding]
 ) -> dict[str, Any]:
-    """What would be sent, as data.
+    """Return the planned submission as data.
 
-    ``training_project`` and ``training_job`` are the bodies themselves, but for the archive's address in
-    ``runtime.artifacts``: the server gives that out with the upload.
+    ``training_project`` and ``training_job`` are the exact request bodies, except for the archive's
+    location in ``runtime.artifacts``, which the server assigns at upload.
     """
     user_env = describe_environment(source_dir)
     return {
@@ -114,7 +114,6 @@ def dry_run_document(
 
 
 def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequence[Finding]) -> None:
-    """The same for reading."""
     project, job, archive = document["training_project"], document["training_job"], document["archive"]
     facts = [("project", Cell(project["name"], "strong"))]
     if "team_name" in project:
@@ -141,7 +140,6 @@ def print_dry_run(output: Output, document: Mapping[str, Any], findings: Sequenc
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Path and text of every value that is set."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if name not in NOT_SHOWN:
@@ -158,7 +156,7 @@ TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A job that is ready to be sent: the project with all overrides, its folder, its archive's plan."""
+    """A job ready to be submitted: the project with all overrides, its folder and the plan of its archive."""
 
     project: TrainingProject
     source_dir: Path
@@ -168,7 +166,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How to go about it."""
+    """Options that control the submission."""
 
     assume_yes: bool
     dry_run: bool
@@ -228,14 +226,14 @@ def push(
     assume_yes: bool,
     output_format: str,
 ) -> ExitCode:
-    """Submit the training job of a config.py, with the folder that it lies in.
+    """Submit the training job of a config.py together with the folder that contains it.
 
-    The config is run to load it. Before anything is sent the job is checked: errors stop it, warnings ask
-    (where there is no terminal to ask at they are told, and it goes on). Options win over the config.
+    The config is executed to load it. The job is checked before anything is sent: errors stop it;
+    warnings ask for confirmation (without a terminal they are only printed). Options override the config.
 
-    As JSON the created training_project and training_job are printed; with --tail in one line, and after
-    it the log as ndjson. With --dry-run it is what would be sent, archive and findings, in one document, and
-    the exit code is 2 if errors are among them.
+    JSON prints the created training_project and training_job; with --tail on one line, followed by the
+    log as ndjson. With --dry-run it is one document with what would be sent, the archive and the
+    findings, and the exit code is 2 if there are errors.
     """
     from api_client.submission.payload import Overrides
 
@@ -259,9 +257,9 @@ def push(
 def _draft(
     config: Path, python: Path | None, overrides: Overrides, team: str | None, output: Output
 ) -> Draft:
-    """Load the config, in a process of its own, and look at its folder. Raises ConfigurationError.
+    """Load the config in a separate process and plan the archive. Raises ConfigurationError.
 
-    Whatever the config and its children write must not mingle with the data on stdout.
+    A separate process keeps the output of the config and its children away from the data on stdout.
     """
     from api_client.submission.archive import plan_archive
     from api_client.submission.config_file import load_training_project
@@ -290,10 +288,10 @@ async def _push(client: TrainingClient, output: Output, draft: Draft, wishes: Wi
 async def check_and_submit(
     client: TrainingClient, output: Output, draft: Draft, wishes: Wishes
 ) -> Submission:
-    """Check the job, submit it, and remark what is worth knowing of both.
+    """Check the job, submit it, and remark findings and warnings.
 
-    Raises CommandFailed for errors found beforehand, click.Abort for a no to warnings, and what
-    ``submit`` raises.
+    Raises CommandFailed for errors found by the checks, click.Abort if the user declines after warnings,
+    and any error of ``submit``.
     """
     client.check_may_change("submitting a job")
     findings = await _findings(client, draft, wishes)
@@ -310,7 +308,7 @@ async def check_and_submit(
 
 
 def rehearse(settings: Settings, draft: Draft, wishes: Wishes) -> ExitCode:
-    """Everything but the sending; without a server the account is left out."""
+    """Do everything except sending; without a server, skip the checks of the account."""
     from api_client.errors import Unreachable
     from api_client.remotes import RemoteNotConfigured
     from api_client.submission.preflight import Finding, check
@@ -341,7 +339,7 @@ def _show(output: Output, draft: Draft, wishes: Wishes, findings: Sequence[Findi
 
 
 async def _findings(client: TrainingClient, draft: Draft, wishes: Wishes) -> tuple[Finding, ...]:
-    """Settle the team, which secrets and capacity depend on, and check."""
+    """Resolve the team, which secrets and capacity depend on, and run the checks."""
     from api_client.submission.preflight import preflight
     from api_client.submission.submitting import choose_team
 
@@ -360,13 +358,12 @@ def _tell(findings: Sequence[Finding], output: Output) -> None:
 
 
 def _count_of_errors(findings: Sequence[Finding]) -> str:
-    """``2 errors``; empty if there is none."""
     count = sum(finding.severity == "error" for finding in findings)
     return "" if not count else "1 error" if count == 1 else f"{count} errors"
 
 
 def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
-    """Errors raise CommandFailed; warnings ask where somebody can answer, and a no raises click.Abort."""
+    """Raise CommandFailed for errors; ask about warnings if interactive, and raise click.Abort on a no."""
     if errors := _count_of_errors(findings):
         raise CommandFailed(
             f"nothing was sent, for {errors} (--skip-checks submits all the same)", ExitCode.USAGE
@@ -376,7 +373,6 @@ def _stop_or_ask(findings: Sequence[Finding], wishes: Wishes) -> None:
 
 
 async def _submit(client: TrainingClient, output: Output, draft: Draft) -> Submission:
-    """Submit with a progress line on a terminal, and a remark for every wait elsewhere."""
     from api_client.errors import InvalidAnswer, ServerFault, Unreachable
     from api_client.submission.submitting import submit
     from tui.commands.support.output import ProgressLine

@@ -1,4 +1,4 @@
-"""``bt-tui recreate``."""
+"""``bt-tui recreate``: start a job like an earlier one."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def recreate(
     assume_yes: bool,
     output_format: str,
 ) -> ExitCode:
-    """Start a new job with the code and the configuration of an earlier one.
+    """Start a new job with the code and configuration of an earlier one.
 
-    Without an id it is the newest job that you can see, after asking.
+    Without an id, the newest job that you can access is used, after confirmation.
     """
     if job_id is not None and named_id not in (None, job_id):
         raise CommandFailed("give one job id", ExitCode.USAGE)
@@ -72,7 +72,7 @@ def recreate(
 
 
 async def _newest(client: TrainingClient) -> TrainingJob:
-    """The newest job of all; the search answers the newest first, but we look ourselves."""
+    """Return the newest job of all; the search should return it first, but this does not rely on it."""
     dated = [(job.created_at, job) for job in await client.jobs.search() if job.created_at]
     if not dated:
         raise CommandFailed("there is no job to recreate", ExitCode.NOT_FOUND)

@@ -1,4 +1,4 @@
-"""``bt-tui stop``."""
+"""``bt-tui stop``: stop jobs."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def stop(
     assume_yes: bool,
     output_format: str,
 ) -> ExitCode:
-    """Stop the given jobs, at once and without asking.
+    """Stop the given jobs immediately, without confirmation.
 
-    Without an id the only job that has not ended is stopped, after asking; --all stops all of them, after
-    asking; --project means those of it. A job that has ended already is left alone.
+    Without an id, the only active job is stopped, after confirmation; --all stops all active jobs, after
+    confirmation; --project limits them to one project. A job that has already ended is left alone.
     """
     wanted = list(dict.fromkeys([*job_ids, *named_ids]))
     if wanted and stop_all:
@@ -81,7 +81,7 @@ def stop(
 
 
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
-    """The jobs that have not ended; raises CommandFailed if there is none, or no telling which."""
+    """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
     from api_client.models.status import RUNNABLE_STATUSES
 
     project_id = (await project_named(client, project)).id if project else None
@@ -99,7 +99,7 @@ async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all:
 async def _stop(
     client: TrainingClient, output: Output, jobs: Sequence[TrainingJob], output_format: str
 ) -> ExitCode:
-    """Stop them one by one; one that cannot be stopped does not keep the others running."""
+    """Stop the jobs one by one; a failure does not keep the others from being stopped."""
     from api_client.errors import RequestError
 
     code = ExitCode.OK
@@ -164,7 +164,7 @@ def update(
     availability_model: str | None,
     output_format: str,
 ) -> ExitCode:
-    """Change a job that waits for GPUs; the server refuses it once the job has got them."""
+    """Change a job that waits for GPUs; the server refuses changes once the job has them."""
     job_id = job_option or job_argument
     if not job_id or (job_argument and job_option and job_argument != job_option):
         raise click.UsageError("say which job: JOB_ID, or --job-id JOB_ID")

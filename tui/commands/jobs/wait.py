@@ -1,4 +1,4 @@
-"""``bt-tui wait``: until jobs run, or have ended."""
+"""``bt-tui wait``: wait until jobs are running or have ended."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FROM_BEST_TO_WORST = (ExitCode.OK, ExitCode.JOB_STOPPED, ExitCode.DEPLOY_FAILED,
 
 INTERVAL_S, SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 5.0, 0.01, 3600.0
 JOBS_AT_FULL_PACE = 10
-"""More jobs than that are looked at less often, so that the server sees no more requests."""
+"""Maximum number of jobs polled at the full rate; more are polled less often to limit requests."""
 
 
 class _Span(click.ParamType[float]):
-    """A span of time in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
+    """A duration in seconds: ``2h``, ``1h30m``, ``45s``; a bare number is seconds."""
 
     name = "span"
 
@@ -79,11 +79,11 @@ def wait(
     interval_s: float,
     output_format: str,
 ) -> ExitCode:
-    """Wait until the jobs have ended, or run.
+    """Wait until the jobs have ended or are running.
 
-    Each is printed when its time has come (with -o json all of them in the end, as an array). The exit
-    code is that of the worst outcome: 0 completed, 4 stopped, 5 not deployed, 3 failed; 9 if the timeout
-    came first. Outages of the server are waited out.
+    Each job is printed as it gets there (with -o json, all at the end as an array). The exit code is that
+    of the worst outcome: 0 completed, 4 stopped, 5 deploy failed, 3 failed; 9 if the timeout expired
+    first. Server outages are waited out.
     """
     wanted = list(dict.fromkeys(job_ids))
 
@@ -108,7 +108,8 @@ def wait(
             output.remark(f"timed out; still waited for: {report.left()}")
             return ExitCode.TIMED_OUT
         except ExceptionGroup as several:
-            # One job that cannot be waited for (deleted, forbidden) ends the wait, as one alone would.
+            # A job that cannot be waited for (deleted, forbidden) ends the wait for all, as it would on its
+            # own.
             raise several.exceptions[0] from None
         report.finish()
         return worst(_outcome(job) for job in report.ended)
@@ -117,7 +118,6 @@ def wait(
 
 
 def worst(outcomes: Any) -> ExitCode:
-    """The worst of the exit codes; 0 without any."""
     return max(outcomes, key=FROM_BEST_TO_WORST.index, default=ExitCode.OK)
 
 
@@ -132,7 +132,7 @@ def _is_over(job: TrainingJob, until: str) -> bool:
 
 
 class _Report:
-    """What is printed, when: a line as soon as a job is through, the array in the end."""
+    """Prints a line as soon as a job is done, or the array at the end."""
 
     def __init__(self, output: Output, output_format: str, jobs: Sequence[TrainingJob]) -> None:
         self._output = output
@@ -141,7 +141,6 @@ class _Report:
         self.ended: list[TrainingJob] = []
 
     def seen(self, job: TrainingJob) -> None:
-        """A look at a job: a change of its status is remarked."""
         before = self._latest[job.id]
         self._latest[job.id] = job
         if before.current_status != job.current_status and not job.is_finished:
@@ -150,7 +149,6 @@ class _Report:
             self._output.remark(f"{job.id} is {short_status(job.current_status)}")
 
     def done(self, job: TrainingJob) -> None:
-        """A job that need not be waited for any more."""
         self.ended.append(job)
         if self._format == NDJSON:
             from tui.commands.support.output import ascii_json
@@ -160,20 +158,18 @@ class _Report:
             self._print_row(job)
 
     def finish(self) -> None:
-        """After the last one."""
         if self._format == JSON:
             self._output.json([job.model_dump(mode="json") for job in self._latest.values()])
 
     def left(self) -> str:
-        """Ids of the jobs that were not through."""
         ended = {job.id for job in self.ended}
         return ", ".join(job_id for job_id in self._latest if job_id not in ended)
 
     def _print_row(self, job: TrainingJob) -> None:
-        """A row of the table of jobs, aligned with those to come; the header above the first."""
+        """Print a row of the job table, aligned with later rows; the header precedes the first."""
         from tui.commands.support.tables import JOB_COLUMNS, job_row, render_table
 
-        # The other jobs' rows are rendered for their widths alone.
+        # The other jobs' rows are rendered only for their column widths.
         rows = [job_row(job), *map(job_row, self._latest.values())]
         table = render_table(
             JOB_COLUMNS, rows, width_cells=self._output.width_cells, paint=self._output.paint

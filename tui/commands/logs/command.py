@@ -1,4 +1,4 @@
-"""Which job's log is wanted."""
+"""Resolves the job whose log is requested."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ROUNDS = 4
-"""A server that answers, if badly, is asked so often; each time with the client's own retries."""
+"""Number of attempts after a retryable or invalid answer, each with the client's own retries."""
 
 
 async def job_of(client: TrainingClient, request: LogRequest, output: Output) -> TrainingJob:
-    """The job that the request names, or the newest one of its project, or of all.
+    """Return the requested job, else the newest job of the project, else the newest of all.
 
-    Raises RequestError, and CommandFailed where there is none.
+    Raises RequestError, or CommandFailed if there is none.
     """
     job_id = request.job_id
     name = given_project(request.project, request.project_id)
@@ -59,7 +59,7 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
 
 
 async def _insisting(call: Callable[[], Awaitable[T]]) -> T:
-    """The call's result, called again after answers that a moment later may be better ones."""
+    """Await `call`, repeating it after retryable errors, invalid answers and timeouts."""
     for _ in range(ROUNDS - 1):
         try:
             return await call()
@@ -72,7 +72,7 @@ async def _insisting(call: Callable[[], Awaitable[T]]) -> T:
 
 Item = TypeVar("Item")
 READER_INTERVAL_S = 1.0
-"""Between two looks whether anybody still reads what is followed."""
+"""Interval at which to check that something still reads the output while following."""
 
 
 @click.command(
@@ -89,18 +89,19 @@ READER_INTERVAL_S = 1.0
 @remote_option
 @click.pass_obj
 def logs(settings: Settings, request: LogRequest) -> ExitCode:
-    """Print a job's whole log as it arrives, oldest line first, all nodes in one time order.
+    """Print a job's whole log as it arrives, oldest line first, all nodes merged by time.
 
-    Without JOB_ID the newest job is taken, of --project if that is given.
+    Without JOB_ID, the newest job is used: of --project if given, else of all.
 
-    With --follow the command waits for more until the job ends, and its exit code tells how: 0 completed,
-    3 failed, 4 stopped or preempted, 5 deploy failed. Lines may arrive a minute after the end, so it waits
-    for them (--drain); ctrl-c then ends it with the job's exit code.
+    With --follow the command waits for more lines until the job ends, and its exit code shows the
+    outcome: 0 completed, 3 failed, 4 stopped or preempted, 5 deploy failed. Lines may arrive up to a
+    minute after the end, so it waits for them (--drain); ctrl-c then exits with the job's exit code.
 
-    As ndjson every line is an object, as json all of them are one array (not with --follow, which takes
-    ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late": true if the
-    line arrived after younger ones, "context": true if it only stands near a match. A stretch that could not
-    be read is {"gap": {"start", "end", "reason"}}. As raw only the messages are printed.
+    With ndjson every line is an object, with json all of them are one array (not with --follow, which
+    supports ndjson). The objects have timestamp (ns, a string), time, replica, level and message, "late":
+    true if the line arrived after newer ones, and "context": true if it is only a context line of a
+    match. A time range that could not be read is {"gap": {"start", "end", "reason"}}. With raw only the
+    messages are printed.
     """
 
     async def show(client: TrainingClient, output: Output) -> ExitCode:
@@ -155,7 +156,7 @@ async def _print(
 
 @asynccontextmanager
 async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[AsyncGenerator[Item, None]]:
-    """End the stream's own tasks when the block is left early, and before the client is closed."""
+    """Close the stream's tasks when the block exits early, before the client is closed."""
     try:
         yield stream
     finally:
@@ -163,14 +164,13 @@ async def closing_stream(stream: AsyncGenerator[Item, None]) -> AsyncIterator[As
 
 
 def line_renderer(output: Output, output_format: str) -> Callable[[Shown], str]:
-    """What turns an entry into the text or JSON of its line, ended."""
     from tui.commands.logs.printing import renderer
 
     return renderer(output, output_format)
 
 
 def drain_from_environment() -> float | None:
-    """How long to wait for late lines after a job's end, in seconds, where the environment says it."""
+    """Return how long to wait for late lines after a job's end, in seconds, if the environment sets it."""
     try:
         return float(os.environ[DRAIN_VARIABLE])
     except (KeyError, ValueError):
@@ -180,7 +180,6 @@ def drain_from_environment() -> float | None:
 async def follow_log(
     client: TrainingClient, job: TrainingJob, output: Output, render: Callable[[Shown], str]
 ) -> ExitCode:
-    """Print everything there is and will be until the job ends; returns the code that tells how it did."""
     from tui.commands.logs.printing import LineFilter
     from tui.commands.logs.reading import Reading, Stretch
 
@@ -196,7 +195,7 @@ async def _follow(
     drain_s: float | None,
     clear_progress: Callable[[], object],
 ) -> ExitCode:
-    """Print to the end. Ctrl-c during the wait for late lines ends it as the job ended."""
+    """Print until the end. Ctrl-c while waiting for late lines exits with the job's exit code."""
     from api_client.models.logs import LogEnd
 
     ended: list[TrainingJob] = []
@@ -229,7 +228,7 @@ async def _follow(
 
 
 async def _end_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
-    """Cancel the following when its reader is gone (``| grep -m1``), though no line comes to show it."""
+    """Cancel following once the pipe's reader is gone (``| grep -m1``), even without new lines."""
     while not target.reader_left:  # noqa: ASYNC110 – a pipe has no event for it
         await asyncio.sleep(READER_INTERVAL_S)
     if following is not None:
@@ -242,7 +241,6 @@ def _write(batch: list[Shown], target: Output, render: Callable[[Shown], str]) -
 
 
 def _tell_outcome(job: TrainingJob, output: Output, more: str = "") -> ExitCode:
-    """Remark how the job ended and give the exit code that says the same."""
     from api_client.models import short_status
 
     code = outcome_exit_code(job.current_status)

@@ -1,7 +1,7 @@
-"""Where ``bt-tui logs`` writes, and in which format.
+"""Destination and format of the output of ``bt-tui logs``.
 
-``-o/--output`` says either: ``text``, ``ndjson``, ``json`` and ``raw`` are formats; a value with a dot or a
-slash in it is a file (``run.log``, ``./log``), whose ending chooses the format unless one is given too.
+``-o/--output`` accepts both: ``text``, ``ndjson``, ``json`` and ``raw`` are formats; a value with a dot
+or a slash is a file (``run.log``, ``./log``), whose extension selects the format unless one is given too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A format, and the file to write to (None: stdout)."""
+    """A format and the file to write to (None: stdout)."""
 
     format: str
     file: Path | None = None
@@ -44,7 +44,7 @@ class Target:
 
 
 def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Target:
-    """What the values of ``-o`` and ``--save`` mean together. Raises click.BadParameter."""
+    """Combine the values of ``-o`` and ``--save`` into a target. Raises click.BadParameter."""
     formats = list(dict.fromkeys(value for value in outputs if value in FORMATS))
     files = list(
         dict.fromkeys([*(value for value in outputs if value not in FORMATS), *filter(None, [save])])
@@ -64,10 +64,10 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
 
 @contextmanager
 def opened(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
-    """Yield where the data goes: ``output`` itself, or one that writes to the file. Raises CommandFailed.
+    """Yield ``output`` itself, or an output that writes to the file. Raises CommandFailed.
 
-    The file appears under its name when it is complete. What is followed may take days and be cut off, so
-    until then it is kept under a name that says so, where it can be read meanwhile.
+    The file appears under its name only when complete. Following may take days and be interrupted, so
+    until then the lines go to a partial file that is readable meanwhile.
     """
     if target.file is None:
         yield output.verbatim() if target.format == RAW else output
@@ -101,7 +101,7 @@ SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """One call of ``bt-tui logs``. Times are as typed: some of them mean something only beside the job."""
+    """The parsed options of ``bt-tui logs``. Times are kept as typed: some are relative to the job."""
 
     job_id: str | None
     project_id: str | None
@@ -122,7 +122,7 @@ class LogRequest:
     target: Target
 
     def stretch(self, job: TrainingJob, now: datetime) -> Stretch:
-        """The part of the log that is wanted."""
+        """Return the requested time range. Raises CommandFailed if it is empty or in the future."""
         from tui.commands.logs.reading import Stretch
         from tui.commands.support.run_options import given_moment, since_moment
 
@@ -138,7 +138,6 @@ class LogRequest:
         return Stretch(start, end, self.last)
 
     def new_filter(self, is_chosen: NodeChooser) -> LineFilter:
-        """Return a filter for one pass over the log."""
         from tui.analysis.logs.pattern import LogPattern
         from tui.commands.logs.printing import LineFilter
 
@@ -152,7 +151,6 @@ class LogRequest:
         )
 
     def renderer(self, output: Output, job: TrainingJob) -> Callable[[Shown], str]:
-        """What writes the lines."""
         from tui.commands.logs.printing import renderer, stamp_text_of
 
         now = datetime.now(UTC)
@@ -163,7 +161,6 @@ class LogRequest:
 
 
 def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """All of them; the command gets one ``request``."""
 
     @wraps(command)
     def called(**options: Any) -> Any:

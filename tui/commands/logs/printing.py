@@ -1,4 +1,4 @@
-"""Which lines of a log a command shows: by node, by level, by a pattern, with lines around them."""
+"""Selects the lines of a log that a command prints: by node, level or pattern, with context lines."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from api_client.models import TrainingJob
 
 NO_NODE = "-"
-"""Stands for lines without a node, as the text output shows them."""
+"""Name for lines without a node, as shown in the text output."""
 
 _LAST_NUMBER = re.compile(r"(\d{1,9})\D{0,9}$")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An entry to be printed: a match, a line around one (``is_context``), or a gap.
+    """An entry to print: a match, a context line (``is_context``), or a gap.
 
-    ``after_skipped``: lines were left out before it, in a listing with context.
+    ``after_skipped`` is True if lines were left out before it, in a listing with context.
     """
 
     entry: LogEntry
@@ -39,10 +39,10 @@ class Shown:
 
 
 class LineFilter:
-    """Takes entries one after the other, in either direction of time, and gives those to be printed.
+    """Filters entries one at a time, in either time direction, and returns those to print.
 
-    ``is_chosen`` tells which lines are there at all; of these, ``min_level`` and ``matches`` choose
-    the matches. A line without a level counts as INFO, as ordinary output does. Gaps always pass.
+    ``is_chosen`` selects the nodes; among their lines, ``min_level`` and ``matches`` select the matches.
+    A line without a level counts as INFO, like ordinary output. Gaps always pass.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class LineFilter:
 
     @property
     def is_open(self) -> bool:
-        """Whether lines after the last match are still wanted."""
+        """True if context lines after the last match are still needed."""
         return self._after > 0
 
     def take(self, entry: LogEntry) -> list[Shown]:
-        """What is to be printed now, the entry itself last, if at all."""
+        """Return the entries to print now; the entry itself, if included, comes last."""
         if isinstance(entry, LogGap):
             return [Shown(entry)]
         if not self._is_chosen(entry.replica):
@@ -95,7 +95,7 @@ class LineFilter:
         return []
 
     def take_around(self, entry: LogEntry) -> list[Shown]:
-        """As ``take``, but for what stands around the last match alone: no more matches are wanted."""
+        """Return `entry` only as context of the last match: no more matches are wanted."""
         if isinstance(entry, LogGap) or not self._is_chosen(entry.replica):
             return []
         self._after -= 1
@@ -108,10 +108,10 @@ class LineFilter:
 
 
 class NodeChooser:
-    """Called with a line's node, tells whether it is one of those named: by its whole name, or its number.
+    """Callable that tests if a line's node was requested, by its full name or its number.
 
-    How a training job names its nodes is not published, so ``2`` finds ``2``, ``node-2`` and ``g00r2``.
-    Without names every line is chosen. Remembers which nodes it has seen.
+    Baseten does not document how training jobs name their nodes, so ``2`` matches ``2``, ``node-2`` and
+    ``g00r2``. Without names, every line is chosen. Remembers which nodes it has seen.
     """
 
     def __init__(self, nodes: Sequence[str] = ()) -> None:
@@ -120,7 +120,7 @@ class NodeChooser:
         self._known: dict[str | None, bool] = {}
 
     def __call__(self, replica: str | None) -> bool:
-        """Return True if the node is chosen; None is that of lines without one."""
+        """Return True if the node is chosen; `replica` is None for lines without a node."""
         if replica not in self._known:
             name = replica or NO_NODE
             chosen = name in self._nodes or _number_of(name) in self._numbers
@@ -128,9 +128,9 @@ class NodeChooser:
         return self._known[replica]
 
     def check(self, job: TrainingJob) -> None:
-        """Raise CommandFailed for a name that no node seen so far has, nor any other of the job can have.
+        """Raise CommandFailed for a name that no node seen so far has and no other node of the job can have.
 
-        Nodes are numbered from 0, so a number below the job's count of nodes is one that was silent.
+        Nodes are numbered from 0, so a number below the job's node count may be a node without output.
         """
         if not self._nodes or not self._known:
             return
@@ -165,9 +165,9 @@ StampText = Callable[[int], str]
 
 
 def ndjson_line(shown: Shown) -> str:
-    """One entry as one line of JSON, ended.
+    """Return an entry as one line of JSON with a line break.
 
-    The fields are ``record_of``'s; ``"context": true`` marks a line around a match.
+    The fields are those of ``record_of``; ``"context": true`` marks a context line of a match.
     """
     document = record_of(shown.entry)
     if shown.is_context:
@@ -176,30 +176,28 @@ def ndjson_line(shown: Shown) -> str:
 
 
 class JsonArray:
-    """The entries of a whole log as one JSON array, an object a line."""
+    """A whole log as one JSON array, with one object per line."""
 
     def __init__(self) -> None:
         self._is_begun = False
 
     def render(self, shown: Shown) -> str:
-        """Return one entry and what separates it from the one before."""
         lead = ",\n" if self._is_begun else "[\n"
         self._is_begun = True
         return lead + ndjson_line(shown).rstrip("\n")
 
     def end(self) -> str:
-        """Return what ends the array."""
         return "\n]\n" if self._is_begun else "[]\n"
 
 
 class RawLines:
-    """The messages alone, as the job wrote them."""
+    """The messages only, exactly as the job printed them."""
 
     def __init__(self, output: Output) -> None:
         self._remark = output.remark
 
     def render(self, shown: Shown) -> str:
-        """The message, ended. A gap is no message: it is remarked on stderr."""
+        """Return the message with a line break; report a gap as a remark on stderr."""
         entry = shown.entry
         if isinstance(entry, LogGap):
             self._remark(gap_text(entry, _local))
@@ -208,7 +206,7 @@ class RawLines:
 
 
 class TextLines:
-    """Entries as text: time, node, message; continuation lines are indented under the first."""
+    """Entries as text: time, node, message; continuation lines are indented below the first."""
 
     def __init__(self, output: Output, stamp_text: StampText | None = None) -> None:
         self._paint = output.paint
@@ -217,7 +215,7 @@ class TextLines:
         self._stamp_width = 0
 
     def render(self, shown: Shown) -> str:
-        """One entry, every line ended and inert."""
+        """Return one entry, sanitized, each line with a line break."""
         separator = GROUP_SEPARATOR if shown.after_skipped else ""
         if isinstance(shown.entry, LogGap):
             return self._paint(f"-- {gap_text(shown.entry, self._stamp_text)} --", "caution") + "\n"
@@ -241,14 +239,13 @@ class TextLines:
 
 
 def gap_text(gap: LogGap, stamp_text: StampText) -> str:
-    """What a person reads of a gap."""
     start, end = stamp_text(gap.start_ns), stamp_text(gap.end_ns)
     where = f" {start} to {end}" if start else ""
     return f"gap{where}: {inert(gap.reason)}"
 
 
 def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]) -> StampText:
-    """How times are written: one of ``TIME_MODES``; ``elapsed`` counts from ``beginning``."""
+    """Return the formatter for one of ``TIME_MODES``; ``elapsed`` counts from ``beginning``."""
     if mode == OFF:
         return lambda _: ""
     if mode == UTC_TIME:
@@ -263,7 +260,6 @@ def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]
 def renderer(
     output: Output, output_format: str, stamp_text: StampText | None = None
 ) -> Callable[[Shown], str]:
-    """What turns an entry into its lines, ended: ``text``, ``ndjson`` or ``raw``."""
     if output_format == "ndjson":
         return ndjson_line
     if output_format == "raw":
@@ -272,7 +268,7 @@ def renderer(
 
 
 def _clock(seconds: float) -> str:
-    """``+1:02:03.4`` or ``-0:00:07.1``."""
+    """Format an offset as ``+1:02:03.4`` or ``-0:00:07.1``."""
     tenths = round(abs(seconds) * 10)
     minutes, rest = divmod(tenths, 600)
     hours, minutes = divmod(minutes, 60)
@@ -281,7 +277,7 @@ def _clock(seconds: float) -> str:
 
 
 def _local(timestamp_ns: int) -> str:
-    """Local time with milliseconds; the bare number where no calendar has it."""
+    """Return the local time with milliseconds, or the bare number if it is outside the calendar."""
     moment = _moment(timestamp_ns)
     if moment is None:
         return str(timestamp_ns)

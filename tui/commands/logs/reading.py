@@ -1,4 +1,4 @@
-"""The ways to read a log for printing: all of it, the last lines, on and on to the job's end."""
+"""The ways to read a log for printing: all of it, the last lines, or following it until the job ends."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from api_client.models.logs import LogBatch, LogEntry
 
 CLOCK_MARGIN = timedelta(minutes=5)
-"""How far the server's clock may be off ours without a line being missed."""
+"""Maximum clock difference to the server at which no line is missed."""
 
 LOG_LIFE = timedelta(days=7)
-"""Where to begin with a job whose creation time the server does not tell: the widest window it serves."""
+"""Start of the log for a job without a creation time: the widest window that the server supports."""
 
 Finished = Callable[["TrainingJob"], object]
 Progress = Callable[[float | None, int], object]
@@ -30,7 +30,7 @@ Progress = Callable[[float | None, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Which part of the log: all of it where a bound is None; ``last`` so many matches of that."""
+    """The requested part of the log: a bound of None is open, and ``last`` keeps only the last matches."""
 
     start: datetime | None = None
     end: datetime | None = None
@@ -39,9 +39,9 @@ class Stretch:
 
 @dataclass(slots=True)
 class Reading:
-    """One reading of one job's log; ``gap_count`` tells how many stretches could not be read.
+    """A single pass over a job's log; ``gap_count`` is the number of time ranges that could not be read.
 
-    Once it is read, CommandFailed is raised for a name in ``nodes`` that no node of the job has.
+    At the end of the pass, a name in ``nodes`` that no node of the job has raises CommandFailed.
     """
 
     client: TrainingClient
@@ -54,7 +54,7 @@ class Reading:
     line_count: int = 0
 
     async def history(self) -> AsyncGenerator[list[Shown], None]:
-        """What there is now, oldest first."""
+        """Yield the lines available now, oldest first."""
         if self.stretch.last is not None:
             yield await self._last(self.stretch.last)
             self.nodes.check(self.job)
@@ -71,7 +71,7 @@ class Reading:
     async def follow(
         self, finished: Finished, *, drain_s: float | None
     ) -> AsyncGenerator[list[Shown] | LogEnd, None]:
-        """What there is and will be, until the job has ended; its LogEnd comes last."""
+        """Yield existing and new lines until the job has ended; the last item is its LogEnd."""
         start = self.stretch.start
         held: deque[Shown] | None = None
         if self.stretch.last is not None:
@@ -110,7 +110,7 @@ class Reading:
         return self.job.created_at - CLOCK_MARGIN
 
     async def _last(self, count: int) -> list[Shown]:
-        """The last so many matches with what is around them, read backwards no further than need be."""
+        """Return the last `count` matches with their context, reading backwards no further than needed."""
         if count == 0:
             return []
         chosen = self.new_filter(self.nodes)
@@ -126,7 +126,8 @@ class Reading:
                 if count == 0 and not chosen.is_open:
                     break
         self._count(backwards)
-        # Read backwards, a line tells what was left out after it; each wants to know of before it.
+        # A backward pass marks the line after which lines were skipped; shift the mark to the line that
+        # follows.
         is_after_skipped = [False, *(each.after_skipped for each in reversed(backwards))]
         return [
             replace(each, after_skipped=is_after)
@@ -157,6 +158,5 @@ def _is_match(shown: Shown) -> bool:
 
 
 def progress_note(part: float | None, line_count: int) -> str:
-    """``43 %, 12,000 lines``."""
     read = "" if part is None else f"{percent(part)}, "
     return f"{read}{line_count:,} lines"

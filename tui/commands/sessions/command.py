@@ -1,4 +1,4 @@
-"""``bt-tui sessions``: how to sign in to a job's interactive sessions, and until when."""
+"""``bt-tui sessions``: show how to sign in to a job's interactive sessions and when they expire."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def sessions(
     trigger: str | None,
     output_format: str,
 ) -> ExitCode:
-    """Show, replica by replica, how to sign in to a job's interactive sessions, and until when.
+    """Show how to sign in to a job's interactive sessions, by replica, and when they expire.
 
-    The codes open a shell in the job: treat them as passwords. --update-timeout and --update-trigger
+    The codes open a shell in the job: treat them like passwords. --update-timeout and --update-trigger
     change every session of the job first.
     """
     job_id = job_option or job_argument
@@ -80,7 +80,7 @@ def sessions(
 @remote_option
 @click.pass_obj
 def update_session(settings: Settings, job_id: str, minutes: int | None, trigger: str | None) -> ExitCode:
-    """Change the interactive sessions of a job: bt-tui sessions by the official command's flags."""
+    """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
     if minutes is None and trigger is None:
         raise click.UsageError("nothing to change: give --timeout-minutes or --trigger")
     return run_sessions(settings, job_id, minutes=minutes, trigger=trigger, output_format=TABLE)
@@ -89,7 +89,6 @@ def update_session(settings: Settings, job_id: str, minutes: int | None, trigger
 def run_sessions(
     settings: Settings, job_id: str, *, minutes: int | None, trigger: str | None, output_format: str
 ) -> ExitCode:
-    """Change the job's sessions, if anything is to change, and print them."""
     if minutes == 0:
         raise click.UsageError("0 minutes change nothing; -1 stands for ten years")
 
@@ -126,7 +125,7 @@ async def _change(
     minutes: int | None,
     trigger: str | None,
 ) -> None:
-    """Change every session once, though several replicas share it."""
+    """Change each session once, even if several replicas share it."""
     if not found:
         raise CommandFailed(f"job {job.id} has no interactive session to change", ExitCode.NOT_FOUND)
     for session_id in dict.fromkeys(code.session_id for code in found):

@@ -1,4 +1,4 @@
-"""``bt-tui ssh``: a shell on a node, with the system's own ssh."""
+"""``bt-tui ssh``: open a shell on a node with the system's ssh."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 NODE_USER = "baseten"
 MOST_NODES = 100_000
 UNQUOTABLE = ('"', "\\", "${")
-"""What values of ssh_config cannot hold: versions of ssh differ in how they read it."""
+"""Texts that cannot be quoted in ssh_config: ssh versions differ in how they read them."""
 SIGNALLED = 128
-"""What shells add to a signal's number."""
+"""Offset that shells add to a signal's number for the exit code."""
 
 
 @click.command(
@@ -56,9 +56,9 @@ SIGNALLED = 128
 def ssh(settings: Settings, job_id: str, command: tuple[str, ...], node: int) -> int:
     """Open a shell on a node of a running job, or run a command there, with the system's ssh.
 
-    The job needs an interactive session by SSH (session_provider in its config). Baseten signs a key that
-    is made for this and kept in your cache folder; each certificate is good for some minutes. The exit
-    code is that of ssh: the command's own, 255 without a connection.
+    The job needs an interactive SSH session (session_provider in its config). Baseten signs a key created
+    for this purpose, which is kept in your cache folder; each certificate is valid for some minutes. The
+    exit code is that of ssh: the command's own, or 255 without a connection.
     """
     from api_client.ssh.tickets import node_host
 
@@ -75,7 +75,6 @@ def ssh(settings: Settings, job_id: str, command: tuple[str, ...], node: int) ->
 
 
 def ssh_folder() -> SshFolder:
-    """The folder of key, certificates and tokens."""
     import platformdirs
 
     from api_client.ssh.tickets import SshFolder
@@ -84,9 +83,9 @@ def ssh_folder() -> SshFolder:
 
 
 def sign(settings: Settings, host: NodeHost, folder: SshFolder) -> None:
-    """Have the key signed for one connection to the node, and keep what came of it.
+    """Request a certificate for one connection to the node and store the result.
 
-    Raises CommandFailed for a job that has ended or lacks the node, and what the client raises.
+    Raises CommandFailed for a job that has ended or does not have the node, and the client's errors.
     """
 
     async def ask(client: TrainingClient, _output: Output) -> ExitCode:
@@ -107,7 +106,7 @@ def sign(settings: Settings, host: NodeHost, folder: SshFolder) -> None:
 
 
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
-    """What ssh needs to know; the certificate vouches for us, and the proxy for the node."""
+    """Return the ssh options for a connection: the certificate identifies us, and the proxy the node."""
     proxy_command = shlex.join([*own_program(), "ssh-proxy", host.name]).replace("%", "%%")
     values = {
         "ProxyCommand": proxy_command,
@@ -123,14 +122,14 @@ def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
 
 
 def own_program() -> list[str]:
-    """Return the words by which another program starts this one, whatever its PATH and its folder are."""
+    """Return a command line that starts this program from any folder and with any PATH."""
     installed = Path(sys.executable).with_name("bt-tui")
-    # -P: a folder named tui, where it is started, must not take this package's place.
+    # -P: a folder named tui in the working directory must not shadow this package.
     return [str(installed)] if installed.is_file() else [sys.executable, "-P", "-m", "tui"]
 
 
 def quotable(value: object) -> str:
-    """Return text for a quoted value of ssh_config. Raises CommandFailed for what its quotes cannot hold."""
+    """Return text for a quoted value in ssh_config. Raises CommandFailed for text that cannot be quoted."""
     text = str(value)
     if not text.isprintable() or any(sign in text for sign in UNQUOTABLE):
         raise CommandFailed(
@@ -142,7 +141,7 @@ def quotable(value: object) -> str:
 
 
 def _run(arguments: list[str]) -> int:
-    """Ssh's own exit code, which may be none of ours."""
+    """Run ssh and return its exit code, which may be outside ``ExitCode``."""
     root = str(Path(__file__).resolve().parents[3])
     inherited = os.environ.get("PYTHONPATH")
     path = root if not inherited else root + os.pathsep + inherited
@@ -158,7 +157,7 @@ DEFAULT_CONFIG = "~/.ssh/config"
 BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
 CONFIG_FOLDER_MODE = 0o700
 HOSTS = f"{PATTERN},!*'*,!*\\*"
-"""The nodes' hosts. The host is part of a shell's command, in quotes that these two signs would end."""
+"""Host pattern of the nodes, without the two characters that would end the quotes around a host."""
 
 
 @click.command(
@@ -174,10 +173,10 @@ HOSTS = f"{PATTERN},!*'*,!*\\*"
 @remote_option
 @click.pass_obj
 def ssh_config(settings: Settings, install: bool) -> ExitCode:
-    """Print what ~/.ssh/config needs so that training-job-JOB-NODE.ssh.baseten.co is a host.
+    """Print the ~/.ssh/config block for hosts training-job-JOB-NODE.ssh.baseten.co.
 
-    Every connection is signed anew when ssh makes it. With --remote that remote is used for all of them;
-    training-job-JOB-NODE.REMOTE.ssh.baseten.co names one in the host.
+    Each connection gets a new certificate when ssh opens it. With --remote, that remote is used for all
+    of them; training-job-JOB-NODE.REMOTE.ssh.baseten.co names one in the host.
     """
     block = _block(settings.remote_name)
     if not install:
@@ -197,7 +196,7 @@ def ssh_config(settings: Settings, install: bool) -> ExitCode:
 @remote_option
 @click.pass_obj
 def ssh_sign(settings: Settings, host_name: str) -> ExitCode:
-    """For ssh_config: have the key signed for a connection to that host."""
+    """For ssh_config: get a certificate for a connection to the host."""
     from api_client.ssh.tickets import parse_host
 
     host = parse_host(host_name)
@@ -211,7 +210,7 @@ def ssh_sign(settings: Settings, host_name: str) -> ExitCode:
 @click.argument("host_name", metavar="HOST")
 @click.pass_obj
 def ssh_proxy(_settings: Settings, host_name: str) -> ExitCode:
-    """For ssh: pass the bytes of a connection that has been signed."""
+    """For ssh: forward the bytes of a connection whose certificate is signed."""
     from api_client.ssh.proxy import relay
     from api_client.ssh.tickets import parse_host
 
@@ -245,12 +244,12 @@ def _block(remote_name: str | None) -> str:
 
 
 def _command(*arguments: str) -> str:
-    """Return a command of this program for a shell; ssh puts the host, as it was typed, in place of %n."""
+    """Return a shell command for this program; ssh replaces %n with the host as typed."""
     return f"{quotable(shlex.join([*own_program(), *arguments]))} '%n'"
 
 
 def _install(path: Path, block: str) -> None:
-    """Put the block where an earlier one stood, else at the end; the rest stays as it is."""
+    """Replace an earlier block in place, or append the block; keep the rest of the file."""
     from api_client.files import write_private
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=CONFIG_FOLDER_MODE)

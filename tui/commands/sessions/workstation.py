@@ -1,4 +1,4 @@
-"""``bt-tui workstation``."""
+"""``bt-tui workstation``: start a job to log in to."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def workstation(
 ) -> ExitCode:
     """Start a job that only sleeps, on nodes that you log in to by SSH. It costs until you stop it.
 
-    The project's cache is mounted, wherever there are GPUs. The job is checked beforehand as push does.
-    Several nodes have BT_LEADER_ADDR, BT_NODE_RANK and BT_GROUP_SIZE. Setting up SLURM on them takes
-    scripts of the truss package: truss train workstation does it.
+    The project's cache is mounted if the job has GPUs. The job is checked first, as in push. On several
+    nodes, BT_LEADER_ADDR, BT_NODE_RANK and BT_GROUP_SIZE are set. Setting up SLURM requires scripts of
+    the truss package: use truss train workstation.
 
-    As JSON: job_id, project, accelerator, gpu_count (of a node), node_count, orchestrator, nodes (rank,
-    hostname, is_leader) and job; with --tail in one line, and after it the log as ndjson.
+    JSON has job_id, project, accelerator, gpu_count (per node), node_count, orchestrator, nodes (rank,
+    hostname, is_leader) and job; with --tail on one line, followed by the log as ndjson.
     """
     from api_client.submission.workstation import Workstation
 
@@ -135,7 +135,7 @@ def workstation(
 
 
 def _run(settings: Settings, wanted: Workstation, team: str | None, wishes: Wishes) -> ExitCode:
-    """Send an empty folder along, as the official CLI does, never the one that we are in."""
+    """Submit an empty folder, as the official CLI does, never the working directory."""
     from api_client.submission.archive import plan_archive
     from api_client.submission.workstation import workstation_project
 

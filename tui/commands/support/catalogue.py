@@ -1,4 +1,4 @@
-"""Every command by name, and where it is: a command line imports the one command that it names."""
+"""Maps every command name to its module, so that a command line imports only the command it names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import import_module
 import click
 
 SHELL_ASKS = "_BT_TUI_COMPLETE"
-"""The variable by which a shell's script asks at tab; click derives it from the program's name."""
+"""Environment variable set by the shell's completion script; click derives it from the program's name."""
 
 PLACES: Mapping[str, str] = {
     "projects": "jobs.listing:projects",
@@ -51,7 +51,7 @@ PLACES: Mapping[str, str] = {
     "ssh-proxy": "sessions.ssh:ssh_proxy",
     "update_session": "sessions.command:update_session",
 }
-"""Name → module of this package and the command in it."""
+"""Command name → module in this package and the command in it."""
 
 OTHER_WORDS: Mapping[str, str] = {
     "deploy-checkpoints": "deploy.command:deploy_checkpoints",
@@ -60,18 +60,17 @@ OTHER_WORDS: Mapping[str, str] = {
     "get_checkpoint_urls": "checkpoints.download:urls",
     "isession": "sessions.command:sessions",
 }
-"""The official CLI's words for what has another name here: they work, and no list shows them."""
+"""Command names of the official CLI that differ from ours: they work but are hidden from all lists."""
 
 
 class Catalogue(MutableMapping[str, click.Command]):
-    """The commands, each imported when it is first asked for: forty modules are a fifth of a short run."""
+    """The commands, each imported on first use: importing forty modules is a fifth of a short run."""
 
     def __init__(self) -> None:
         self._places = {**PLACES, **OTHER_WORDS}
         self._loaded: dict[str, click.Command] = {}
 
     def __getitem__(self, name: str) -> click.Command:
-        """Raises KeyError where there is none."""
         if name not in self._loaded:
             module, _, attribute = self._places[name].partition(":")
             command: click.Command = getattr(import_module(f"tui.commands.{module}"), attribute)
@@ -98,7 +97,6 @@ class Catalogue(MutableMapping[str, click.Command]):
 
 
 def _hidden(command: click.Command) -> click.Command:
-    """The same command, left out of the list of commands."""
     twin = copy.copy(command)
     twin.hidden = True
     return twin

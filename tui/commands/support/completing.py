@@ -1,4 +1,4 @@
-"""What a shell is answered when somebody presses tab: commands and options, and what the server has."""
+"""Shell completion: commands and options, and names from the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.commands.support.word_kinds import JOBS, KINDS, is_harmless
 
 
 class KnownWords(click.types.StringParamType):
-    """Any text; at tab, what there is of that kind."""
+    """A text parameter that completes names of one kind."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -24,7 +24,6 @@ class KnownWords(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Words that begin so, with what a person calls them; none where anything goes wrong."""
         from tui.commands.support.completion_words import known_words
 
         given = _given(ctx, param)
@@ -40,13 +39,11 @@ class KnownWords(click.types.StringParamType):
 
 
 def _given(context: click.Context, parameter: click.Parameter) -> tuple[object, ...]:
-    """What the parameter has been told already."""
     value = context.params.get(parameter.name or "")
     return tuple(value) if isinstance(value, tuple) else ()
 
 
 def _job_of(context: click.Context) -> str | None:
-    """The job that the command line names, whose checkpoints are meant."""
     for name, kind in KINDS.items():
         value = context.params.get(name)
         if kind == JOBS and isinstance(value, str):
@@ -55,7 +52,7 @@ def _job_of(context: click.Context) -> str | None:
 
 
 def know_words(command: click.Command) -> None:
-    """Let the command's own parameters know at tab what there is."""
+    """Enable completion of server names for the command's own parameters."""
     for parameter in command.params:
         kind = KINDS.get(parameter.name or "")
         if kind is not None and parameter.type is click.STRING:
@@ -63,7 +60,7 @@ def know_words(command: click.Command) -> None:
 
 
 def know_words_below(command: click.Command) -> None:
-    """The same for a command and all below it."""
+    """Enable completion of server names for a command and all its subcommands."""
     know_words(command)
     if isinstance(command, click.Group):
         for below in command.commands.values():
@@ -71,9 +68,9 @@ def know_words_below(command: click.Command) -> None:
 
 
 def answer(root: click.Group, program: str) -> NoReturn:
-    """Answer what the shell asks in the environment, say nothing but the words, and end the process.
+    """Answer the shell's completion request from the environment, print only the words, and exit.
 
-    At once: a name that is being looked up, or a server that does not answer, is waited for by nobody.
+    Exits at once with ``os._exit``: a pending name lookup or a slow server must not delay the shell.
     """
     code = 0
     with redirect_stderr(io.StringIO()):

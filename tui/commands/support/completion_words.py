@@ -1,4 +1,4 @@
-"""The jobs, projects and checkpoints that a shell may offer: asked for quickly, else as last seen."""
+"""The jobs, projects and checkpoints that a shell may offer: queried with a timeout, else from the cache."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from tui.commands.support.options import Settings
 
 ASK_TIMEOUT_S = 2.0
-"""Whoever presses tab waits no longer for the server."""
+"""Maximum time to wait for the server at a tab press."""
 FRESH_S = 15.0
-"""So long what was asked for is not asked for again: tab is pressed several times."""
+"""Time for which an answer is reused: users press tab several times."""
 MOST_WORDS = 300
 LONGEST_WORD = 120
 ABOUT_CELLS = 50
 
 Words = Sequence[tuple[str, str]]
-"""Each with what a person calls it."""
+"""Pairs of a word and its description."""
 
 
 def known_words(kind: str, settings: Settings, job_id: str | None) -> Words:
-    """What there is of that kind at the chosen remote; ``job_id`` is whose checkpoints are meant.
+    """Return the words of that kind at the chosen remote; ``job_id`` selects whose checkpoints.
 
-    Takes two seconds at the most; where the server does not answer by then, what it answered last. Starts no
-    emulator and renews no login. Raises whatever goes wrong.
+    Takes at most two seconds, then falls back to the server's last answer. Does not start an emulator or
+    renew a login. Raises any error that occurs.
     """
     if kind == REMOTES:
         return _remote_names()
@@ -59,7 +59,7 @@ def known_words(kind: str, settings: Settings, job_id: str | None) -> Words:
 
 
 def _remote(settings: Settings) -> Remote | None:
-    """The chosen one; its login is used as it is, for to renew it and be cut off would lose it."""
+    """Return the chosen remote without login renewal: a renewal cut off half-way would lose the login."""
     from api_client.remotes import resolve_remote
     from api_client.remotes.trussrc import read_sections, trussrc_path
 
@@ -77,7 +77,7 @@ def _remote_names() -> Words:
 
 
 def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Words:
-    """Ids and names alone are kept, in a private file for each remote."""
+    """Return cached or fresh words; only ids and names are cached, in a private file for each remote."""
     place = hashlib.sha256(f"{remote.name} {remote.api_url}".encode()).hexdigest()[:16]
     memory = Memory(memory_path().with_name(f"completion-{place}.json"))
     kept = memory.table(topic)
@@ -99,7 +99,7 @@ def _remembered_or_asked(remote: Remote, topic: str, job_id: str | None) -> Word
 
 
 def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
-    """What the server answers in time; None if it does not, or refuses."""
+    """Query the server; None if it does not answer in time or refuses."""
     with without_httpx_command_line():
         from api_client import RetryPolicy, TrainingClient
 
@@ -107,10 +107,10 @@ def _asked(remote: Remote, topic: str, job_id: str | None) -> Words | None:
     found: list[Words] = []
 
     def ask() -> None:
-        with suppress(Exception):  # at tab there is nobody to tell
+        with suppress(Exception):  # tab completion has nowhere to report errors
             found.append(asyncio.run(_ask(client, topic, job_id)))
 
-    # A name that is being looked up cannot be given up; its thread is left behind.
+    # A pending name lookup cannot be canceled, so its thread is left behind.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(ASK_TIMEOUT_S)

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the exit code of a command tells."""
+    """The exit code of a command."""
 
     OK = 0
     UNEXPECTED = 1
@@ -42,10 +42,9 @@ MEANINGS: dict[ExitCode, str] = {
 
 
 def outcome_exit_code(status: str) -> ExitCode:
-    """The exit code of following a job that ended with ``status``.
+    """Return the exit code for following a job that ended with ``status``.
 
-    An unknown status counts as ended (API facts, 1) and, since nobody can tell that all went well, as
-    a failure.
+    An unknown status counts as an end (API facts, 1), and as a failure, since it might be one.
     """
     from api_client.models.status import JobStatus
 
@@ -60,7 +59,7 @@ def outcome_exit_code(status: str) -> ExitCode:
 
 
 def is_known_outcome(status: str) -> bool:
-    """Whether ``status`` is one of the documented ends of a job."""
+    """Return True if ``status`` is one of the documented final statuses of a job."""
     from api_client.models.status import JobStatus, is_finished
 
     return is_finished(status) and status in set(JobStatus)
@@ -78,7 +77,7 @@ Without an account, on this machine:
 
 
 class CommandFailed(Exception):
-    """A command that ends early with a message for the person and a code for the script."""
+    """Ends a command early, with a message for the user and an exit code for scripts."""
 
     def __init__(self, message: str, exit_code: ExitCode) -> None:
         super().__init__(message)
@@ -86,9 +85,9 @@ class CommandFailed(Exception):
 
 
 def explain(error: Exception) -> tuple[str, ExitCode]:
-    """The message and the exit code of whatever a command raised.
+    """Return the message and the exit code for any exception that a command raised.
 
-    The client's errors explain themselves and never hold a key. Anything else is a fault of ours.
+    Errors of the client have a readable message and never contain a key. Any other exception is a bug.
     """
     from api_client.errors import (
         ApiClientError,
@@ -132,7 +131,7 @@ def _explain_configuration(error: Exception) -> tuple[str, ExitCode]:
 
 
 def request_details(error: Exception) -> str:
-    """Return which request failed, for whoever looks for it in a server's log; empty for other errors."""
+    """Return which request failed, to find it in a server's log; empty for other errors."""
     from api_client.errors import ErrorAnswer, RequestError
 
     if not isinstance(error, RequestError) or not error.method:
@@ -147,5 +146,4 @@ def request_details(error: Exception) -> str:
 
 
 def wants_details() -> bool:
-    """Whether the person asked for tracebacks."""
     return bool(os.environ.get(DEBUG_VARIABLE))

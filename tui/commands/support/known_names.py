@@ -1,4 +1,4 @@
-"""What a command says of a name that is not there: which names there are."""
+"""Formats the error for an unknown name, with the names that exist."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tui.text.sanitize import clip, inert
 MOST_NAMES = 12
 LONGEST_NAME_CELLS = 60
 SHORTEST_RANGE = 4
-"""Fewer names are listed one by one."""
+"""Minimum number of names shown as a range; fewer are listed individually."""
 
 _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>0|[1-9][0-9]{0,8})(?P<after>[^0-9]*)", re.DOTALL)
 
 
 def known_names(names: Iterable[str]) -> str:
-    """List names in natural order: ``a, b and 7 more``, or ``node-0 to node-63`` where none is missing."""
+    """List names in natural order: ``a, b and 7 more``, or ``node-0 to node-63`` for an unbroken range."""
     found = sorted(set(names), key=natural_key)
     if not found:
         return "none"
@@ -29,12 +29,12 @@ def known_names(names: Iterable[str]) -> str:
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """``no checkpoint 'x' (it has: a, b)``; the caller says first who has none."""
+    """Return ``no checkpoint 'x' (it has: a, b)``; the caller adds the subject."""
     return f"no {what} {_shown(name)!r} (it has: {known_names(known)})"
 
 
 def unknown_value(what: str, typed: str, known: Iterable[str]) -> str:
-    """``unknown status 'runing', did you mean running? known: …``; in the order given."""
+    """Return ``unknown status 'runing', did you mean running? known: …``; names keep the given order."""
     names = list(known)
     close = get_close_matches(typed.lower(), names, n=1)
     hint = f", did you mean {_shown(close[0])}?" if close else ";"

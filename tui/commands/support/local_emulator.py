@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 DEMO_WORLD, EMPTY_WORLD = "demo", "empty"
 LOCAL_REMOTE = "local"
-"""The remote that is the emulator on this machine, started when it is needed."""
+"""Name of the remote for the emulator on this machine, which starts on demand."""
 
 
 def local_remote(output: Output) -> Remote:
-    """The emulator on this machine as a remote; it is started if it does not run. Raises CommandFailed."""
+    """Return the emulator on this machine as a remote, starting it if needed. Raises CommandFailed."""
     from api_client.emulator.data_folder import running_address
     from api_client.emulator.processes import EmulatorFailed, ensure_running
 
@@ -32,7 +32,7 @@ def local_remote(output: Output) -> Remote:
 
 
 def running_local_remote() -> Remote | None:
-    """The emulator on this machine as a remote, if it runs; it is not started."""
+    """Return the emulator on this machine as a remote if it is running; never start it."""
     from api_client.emulator.data_folder import running_address
 
     folder = default_data_dir(EMPTY_WORLD)
@@ -44,7 +44,7 @@ def running_local_remote() -> Remote | None:
 
 
 def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
-    """Raises OSError where the key cannot be read."""
+    """Return the emulator as a remote. Raises OSError if its key cannot be read."""
     from pydantic import SecretStr
 
     from api_client.remotes import Remote
@@ -62,7 +62,7 @@ def _remote_at(address: Mapping[str, Any], folder: Path) -> Remote:
 
 
 def default_data_dir(world: str) -> Path:
-    """Where the emulator keeps its data unless told otherwise: the demo's apart from one's own jobs."""
+    """Return the emulator's default data directory; the demo's is separate from the user's own jobs."""
     import platformdirs
 
     name = "emulator" if world == EMPTY_WORLD else f"emulator-{world}"

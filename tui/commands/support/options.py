@@ -1,4 +1,4 @@
-"""Options by the official command line's names, and what they mean: which project, which job, which shape."""
+"""Options with the names of the official command line for choosing a project, a job and an output format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SMALL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
 
 
 def listing_format_option(command: Command) -> Command:
-    """``-o table|csv|json``; the official ``cli-table`` is the same as ``table``."""
+    """Add ``-o table|csv|json``; the official ``cli-table`` is an alias of ``table``."""
 
     def plain(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
         return TABLE if value == OFFICIAL_TABLE else value
@@ -55,7 +55,6 @@ def listing_format_option(command: Command) -> Command:
 
 
 def order_option(command: Command) -> Command:
-    """``--order asc|desc``."""
     return click.option(
         "--order",
         type=click.Choice((ASCENDING, DESCENDING)),
@@ -66,7 +65,6 @@ def order_option(command: Command) -> Command:
 
 
 def job_options(command: Command) -> Command:
-    """``--job-id``, ``--project`` and ``--project-id``, of which ``meant_job`` makes a job."""
     for option in (
         click.option("--project-id", "project_id", metavar="ID", hidden=True, help="The same as --project."),
         click.option("--project", "project", metavar="PROJECT", help="Of this project (id or name)."),
@@ -79,16 +77,16 @@ def job_options(command: Command) -> Command:
 
 
 def given_project(project: str | None, project_id: str | None) -> str | None:
-    """Return the project that ``--project`` and ``--project-id`` name. Raises UsageError for two."""
+    """Return the project given by ``--project`` or ``--project-id``. Raises UsageError if they differ."""
     if project and project_id and project != project_id:
         raise click.UsageError("--project and --project-id name two projects: give one")
     return project or project_id
 
 
 async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProject:
-    """The project so called; ids win over names.
+    """Return the project with that name or id; ids take precedence.
 
-    Raises CommandFailed when there is none, or when several teams have one of that name.
+    Raises CommandFailed if there is none, or if several teams have one of that name.
     """
     projects = await client.projects.list()
     for project in projects:
@@ -106,7 +104,10 @@ async def project_named(client: TrainingClient, name_or_id: str) -> TrainingProj
 async def meant_job(
     client: TrainingClient, *, job_id: str | None, project: str | None, project_id: str | None
 ) -> TrainingJob:
-    """The job of that id, else the newest of the project. Raises CommandFailed, UsageError without any."""
+    """Return the job with that id, else the newest of the project.
+
+    Raises CommandFailed if there is none, and UsageError if neither is given.
+    """
     named = given_project(project, project_id)
     if job_id:
         job = await client.jobs.find(job_id)
@@ -122,7 +123,7 @@ async def meant_job(
 
 
 def check_project(job: TrainingJob, named: str | None) -> None:
-    """Raise CommandFailed if the job belongs to another project than the one that was named."""
+    """Raise CommandFailed if the job does not belong to the named project."""
     if named and named not in (job.project_id, job.training_project.name if job.training_project else ""):
         raise CommandFailed(f"job {job.id} belongs to another project than {named!r}", ExitCode.NOT_FOUND)
 
@@ -133,7 +134,7 @@ def _ambiguous(name: str, projects: Sequence[TrainingProject]) -> str:
 
 
 def official_size(size_bytes: int) -> str:
-    """The size as the official command line words it: decimal, two digits (API facts, 8)."""
+    """Format a size like the official command line: decimal, two digits (API facts, 8)."""
     for unit, sign in SMALL_UNITS:
         if size_bytes > unit:
             return f"{size_bytes / unit:.2f} {sign}"
@@ -141,11 +142,11 @@ def official_size(size_bytes: int) -> str:
 
 
 def local_time(stamp: str) -> str:
-    """A server's stamp as local time in the official words; the stamp itself if it is none."""
+    """Format a server timestamp as local time like the official CLI; return it unchanged if it is invalid."""
     try:
         moment = datetime.fromisoformat(stamp)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-        # localtime, as astimezone takes five times as long: a listing may have 100,000 stamps.
+        # localtime is five times as fast as astimezone; a listing may have 100,000 timestamps.
         local = localtime((moment - _EPOCH).total_seconds())
         year, month, day, hour, minute, second = local[:6]
         return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
@@ -154,14 +155,13 @@ def local_time(stamp: str) -> str:
 
 
 class LocalTimes(dict[str, str]):
-    """Stamps → ``local_time`` of them: an hour is converted once, minutes and seconds are put behind it.
+    """Caches ``local_time`` by hour: an hour is converted once, and minutes and seconds are appended.
 
-    For lists of 100,000 files. It keeps hours (``2026-03-01T12``) with what is shown of them, and where
-    an hour of UTC is not one hour here, minutes; empty where even a minute cannot be split off.
+    Speeds up lists of 100,000 files. Keys are hours (``2026-03-01T12``) or, if a UTC hour is not one
+    local hour, minutes; the value is empty if even the minute cannot be split off.
     """
 
     def of(self, stamp: str) -> str:
-        """The same as ``local_time(stamp)``."""
         if _MINUTES_OF_UTC_STAMP(stamp, _HOUR_END):
             if hour := self[stamp[:_HOUR_END]]:
                 return hour + stamp[_HOUR_END:_SECONDS_END]
@@ -175,7 +175,7 @@ class LocalTimes(dict[str, str]):
             shown.removesuffix(end) if (shown := local_time(f"{part}{end}+00:00")).endswith(end) else ""
             for end in ends
         )
-        # What is shown of a stamp that is none has its own T.
+        # A "T" means that local_time returned an invalid timestamp unchanged.
         self[part] = same = begin if [begin] == others and "T" not in begin else ""
         return same
 
@@ -185,7 +185,7 @@ TABLE, JSON, CSV, TEXT, NDJSON = "table", "json", "csv", "text", "ndjson"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for every command: the name given by ``--remote``, and where to write."""
+    """Settings of every command: the remote given by ``--remote``, the output, and read-only mode."""
 
     remote_name: str | None = None
     output: Output = field(default_factory=Output)
@@ -193,7 +193,6 @@ class Settings:
 
 
 def _set_remote(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    """Keep ``--remote`` in the settings, wherever on the command line it stood."""
     outer = context.find_object(Settings) or Settings()
     context.obj = replace(outer, remote_name=value) if value is not None else outer
 
@@ -204,13 +203,11 @@ def _set_non_interactive(context: click.Context, _parameter: click.Parameter, va
 
 
 def _set_readonly(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    """Keep ``--readonly`` likewise."""
     outer = context.find_object(Settings) or Settings()
     context.obj = replace(outer, readonly=True) if value else outer
 
 
 def readonly_option(command: Command) -> Command:
-    """``--readonly``: nothing may be changed, whatever the command."""
     return click.option(
         "--readonly",
         is_flag=True,
@@ -222,14 +219,15 @@ def readonly_option(command: Command) -> Command:
 
 
 def remote_option(command: Command) -> Command:
-    """``--remote NAME``, accepted before and after the subcommand.
+    """Add ``--remote NAME``, accepted before and after the subcommand.
 
-    So are the official ``--non-interactive`` and ``--log``, without a line in the help.
+    Also accepts the official ``--non-interactive`` and ``--log``, which the help does not list.
     """
     command = click.option(
         "--non-interactive", is_flag=True, expose_value=False, hidden=True, callback=_set_non_interactive
     )(command)
-    command = click.option("--log", expose_value=False, hidden=True)(command)  # what it is for is not there
+    # accepted for compatibility; there is nothing for it to configure
+    command = click.option("--log", expose_value=False, hidden=True)(command)
     return click.option(
         "--remote",
         metavar="NAME",
@@ -242,7 +240,7 @@ def remote_option(command: Command) -> Command:
 
 
 def format_option(*formats: str) -> Callable[[Command], Command]:
-    """``-o/--output FORMAT``, the first of ``formats`` being the default."""
+    """Add ``-o/--output FORMAT``; the first of ``formats`` is the default."""
     return click.option(
         "-o",
         "--output",
@@ -255,10 +253,9 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
 
 
 def yes_option(command: Command) -> Command:
-    """``--yes``: agree to whatever would be asked."""
     return click.option("--yes", "-y", "assume_yes", is_flag=True, help="Do not ask.")(command)
 
 
 def examples(*command_lines: str) -> str:
-    r"""An epilog for a command's help: the examples, a line each. ``\\b`` keeps click from joining them."""
+    r"""Return the examples as an epilog for a command's help; ``\b`` keeps click from joining lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {command_line}" for command_line in command_lines)

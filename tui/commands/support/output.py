@@ -1,4 +1,4 @@
-"""One line on a terminal's stderr that tells how far something is."""
+"""A progress line on a terminal's stderr."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TO_LINE_START, CLEAR_LINE = "\r", "\x1b[K"
 
 
 class ProgressLine:
-    """Draws over itself, ten times a second at most; draws nothing where there is no terminal."""
+    """A line that redraws itself at most ten times a second; draws nothing without a terminal."""
 
     def __init__(self, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream if stream is not None else sys.stderr
@@ -43,7 +43,7 @@ class ProgressLine:
         self._is_drawn = False
 
     def show(self, label: str, done_bytes: int, total_bytes: int, note: str = "") -> None:
-        """Draw, unless the same was drawn a moment ago."""
+        """Draw the line; with the same label and no note, at most ten times a second."""
         now_s = self._monotonic()
         is_news = label != self._label or note or done_bytes >= total_bytes
         if not self.is_terminal or (not is_news and now_s - self._drawn_at_s < REDRAW_S):
@@ -51,7 +51,7 @@ class ProgressLine:
         self._label, self._drawn_at_s, self._is_drawn = label, now_s, True
         columns = shutil.get_terminal_size().columns
         text = inert(progress_text(label, done_bytes, total_bytes, note))
-        # The bar gives way before the words do.
+        # Shorten the bar before the text.
         surplus = max(0, cell_width(text) - (columns - 1))
         if surplus:
             cells = max(SHORTEST_BAR_CELLS, BAR_CELLS - surplus)
@@ -62,7 +62,6 @@ class ProgressLine:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Leave no trace of it."""
         if self._is_drawn:
             self._stream.write(f"{TO_LINE_START}{CLEAR_LINE}")
             self._stream.flush()
@@ -72,7 +71,7 @@ class ProgressLine:
 def progress_text(
     label: str, done_bytes: int, total_bytes: int, note: str = "", *, bar_cells: int = BAR_CELLS
 ) -> str:
-    """``uploading  ██████░░░░░░  50 %  1.00 MiB of 2.00 MiB``; the label alone where there is no total."""
+    """Return ``uploading  ██████░░░░░░  50 %  1.00 MiB of 2.00 MiB``, or the label without a total."""
     if not total_bytes:
         return f"{label} …" + (f"  {note}" if note else "")
     fraction = min(1.0, done_bytes / total_bytes)
@@ -83,13 +82,13 @@ def progress_text(
 
 
 MOST_REMARKS = 10
-"""Waits that are told of where there is no bar; a bad line has hundreds."""
+"""Maximum number of waits reported when there is no bar; a bad connection has hundreds."""
 
 
 async def run_plan(
     client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
 ) -> DownloadReport:
-    """Run the plan, showing how far it is. Raises what ``client.downloads.run`` does."""
+    """Run the plan and show its progress. Raises the same errors as ``client.downloads.run``."""
     line = ProgressLine()
     told: list[str] = []
 
@@ -113,13 +112,12 @@ async def run_plan(
 
 
 def progress_label(progress: DownloadProgress) -> str:
-    """``3/36 files``, or nothing much for a single one."""
     count = len(progress.files)
     return "downloading" if count == 1 else f"{progress.files_done}/{count} files"
 
 
 def progress_note(progress: DownloadProgress) -> str:
-    """``157 MiB/s  12 s left``; of a stall, for how long."""
+    """Return a note such as ``157 MiB/s  12 s left``; during a stall, how long it has lasted."""
     if progress.stalled_s:
         return f"stalled for {duration(progress.stalled_s)}"
     if not progress.speed_bytes_per_s:
@@ -129,14 +127,13 @@ def progress_note(progress: DownloadProgress) -> str:
 
 
 def failure_code(report: DownloadReport) -> ExitCode:
-    """The exit code of a download that is not complete."""
     if report.failed and all(file.is_retryable for file in report.failed):
         return ExitCode.UNREACHABLE
     return ExitCode.UNEXPECTED
 
 
 DELETE = "\x7f"
-"""The only control character that JSON's ASCII form lets through."""
+"""The only control character that ASCII JSON does not escape."""
 
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
 SGR_OF_TONE = {
@@ -151,18 +148,18 @@ SGR_OF_TONE = {
     "muted": "2",
     "strong": "1",
 }
-"""Tone name → the parameter of its SGR sequence; the terminal's own 16 colours suit any theme."""
+"""Tone name → SGR parameter; the terminal's own 16 colors suit any theme."""
 
 _OWN_COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join(sorted(set(SGR_OF_TONE.values())))}|38;5;[0-9]{{1,3}})m)")
-"""Those of ``paint``, and the terminal's 256 that charts are drawn in."""
+"""Color sequences that may pass: those of ``paint``, and the 256-color ones used by charts."""
 
 
 class OutputClosed(Exception):
-    """Whoever read our stdout went away (``bt-tui logs … | head``)."""
+    """The reader of our stdout closed it (``bt-tui logs … | head``)."""
 
 
 class Output:
-    """The two streams of one command."""
+    """The output streams of a command."""
 
     def __init__(
         self,
@@ -173,7 +170,7 @@ class Output:
         *,
         verbatim: bool = False,
     ) -> None:
-        """``verbatim`` lets data through as it is, unless it goes to a terminal."""
+        """With ``verbatim``, write data unchanged unless it goes to a terminal."""
         self._stdout = stdout if stdout is not None else sys.stdout
         self._name = name
         self._stderr = stderr if stderr is not None else sys.stderr
@@ -187,12 +184,12 @@ class Output:
 
     @property
     def width_cells(self) -> int | None:
-        """The terminal's width in cells; None where the output is no terminal."""
+        """The terminal's width in cells; None if the output is not a terminal."""
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     @property
     def reader_left(self) -> bool:
-        """Whether stdout is a pipe that nobody reads any more: a write would tell, but none may come."""
+        """True if stdout is a pipe without a reader, detected without having to write."""
         try:
             descriptor = self._stdout.fileno()
             if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
@@ -200,28 +197,27 @@ class Output:
             waiting = select.poll()
             waiting.register(descriptor, 0)
             return any(events & select.POLLERR for _, events in waiting.poll(0))
-        except (OSError, ValueError, AttributeError):  # no descriptor, or a system without poll
+        except (OSError, ValueError, AttributeError):  # no file descriptor, or a system without poll
             return False
 
     def verbatim(self) -> Output:
-        """The same streams for text that scripts want exactly as it is; a terminal never gets it so."""
+        """Return an output that writes text unchanged for scripts; a terminal still gets sanitized text."""
         return Output(self._stdout, self._stderr, self._environ, self._name, verbatim=True)
 
     def data(self, text: str) -> None:
-        """Write to stdout at once, sanitized; the caller ends its lines.
+        """Write to stdout, sanitized, and flush. The caller adds line breaks.
 
-        Raises OutputClosed when nobody reads any more, CommandFailed where it cannot be written.
+        Raises OutputClosed if the reader has gone, and CommandFailed if the output cannot be written.
         """
         self._write(text if self._is_verbatim else self._sanitized(text))
 
     def clear_screen(self) -> None:
-        """Begin anew at the top, where there is a terminal."""
         if self.is_terminal:
             self._write(CLEAR_SCREEN)
 
     def _sanitized(self, text: str) -> str:
         if text.replace("\n", "").isprintable():
-            return text  # at the speed of C: there may be 100,000 lines
+            return text  # fast path in C: there may be 100,000 lines
         if not self.has_colour:
             return sanitize_lines(text)
         pieces = _OWN_COLOUR.split(text)
@@ -238,22 +234,21 @@ class Output:
             raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
     def json(self, value: Any) -> None:
-        """Write one JSON document, indented, in ASCII."""
         self.data(ascii_json(value, indent=2) + "\n")
 
     def models(self, answers: Sequence[ApiModel]) -> None:
-        """Write answers of the API as one JSON document: as ``json`` does, in a sixth of the time."""
+        """Write API answers as one JSON document, like ``json`` but in a sixth of the time."""
         from pydantic_core import PydanticSerializationError, to_json
 
         try:
             document = to_json(answers, indent=2, by_alias=False, ensure_ascii=True).decode("ascii")
-        except PydanticSerializationError:  # half a character, which only Python's own encoder can escape
+        except PydanticSerializationError:  # a lone surrogate, which only Python's own encoder can escape
             self.json([each.model_dump(mode="json") for each in answers])
         else:
             self.data(document.replace(DELETE, "\\u007f") + "\n")
 
     def remark(self, text: str) -> None:
-        """Write one line for the person to stderr; whatever goes wrong with that is not worth an error."""
+        """Write one line for the user to stderr; write errors are ignored."""
         try:
             self._stderr.write(f"bt-tui: {inert(text)}\n")
             self._stderr.flush()
@@ -261,20 +256,19 @@ class Output:
             return
 
     def paint(self, text: str, tone: str | None) -> str:
-        """``text`` in the colour of ``tone`` where colours are wanted."""
         sgr = SGR_OF_TONE.get(tone or "") if self.has_colour else None
         return f"\x1b[{sgr}m{text}\x1b[0m" if sgr and text else text
 
 
 def cannot_write(name: object, error: OSError) -> CommandFailed:
-    """Return what to raise for a stream or a file that cannot be written.
+    """Return the error to raise for a stream or a file that cannot be written.
 
-    The exit code tells a wrong choice of the place from a disk that is full or broken.
+    The exit code distinguishes a wrong path from a full or failing disk.
     """
     code = ExitCode.USAGE if error.errno in WRONG_PLACE else ExitCode.UNEXPECTED
     return CommandFailed(f"can't write {name}: {why_not_written(error)}", code)
 
 
 def ascii_json(value: Any, indent: int | None = None) -> str:
-    """JSON without a single control character or non-ASCII letter, whatever text is inside."""
+    """Return JSON without control characters or non-ASCII letters, whatever the text contains."""
     return json.dumps(value, indent=indent, ensure_ascii=True).replace(DELETE, "\\u007f")

@@ -1,6 +1,6 @@
-"""The wizard at a terminal: each step asked by questionary, on stderr, so that stdout stays clean.
+"""The wizard at a terminal: questionary asks each step on stderr, so that stdout stays clean.
 
-questionary is imported when the first question is asked, and not before.
+questionary is imported for the first question.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MARK_HELP = "(space marks)"
 FILTER_HELP = "(type to filter)"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_LIST = 15
-"""Choices; from here on typing filters them, which takes the letters j and k from moving."""
+"""Number of choices from which typing filters the list, so that j and k no longer move the cursor."""
 
 NO_HELP = " "
-"""questionary would explain the arrow keys."""
+"""A blank replaces questionary's own help on the arrow keys."""
 
 
 class Move(Enum):
-    """What may come instead of an answer."""
+    """A move given instead of an answer."""
 
     BACK = "back"
     LEAVE = "leave"
@@ -42,30 +42,30 @@ Say = Callable[[str], None]
 
 
 class NoAnswerPossible(Exception):
-    """A question that nothing can answer, with no way back to another; the message says why."""
+    """No answer is possible and there is no earlier question to go back to; the message explains why."""
 
 
 class Desk(Protocol):
-    """Whoever fetches, shows and acts while the person is asked."""
+    """Fetches data, shows messages and runs actions for the wizard."""
 
     def say(self, text: str) -> None:
         """Show a line."""
 
     async def load(self, walk: Walk) -> Walk:
-        """The walk with the checkpoints of the chosen job, or back at another step without a job."""
+        """Return the walk with the chosen job's checkpoints, or at another step without a job."""
 
     def present(self, walk: Walk) -> None:
         """Show the answers before the review's question."""
 
     async def act(self, walk: Walk, action: str) -> Walk | None:
-        """Do what was chosen in the review; where to go on, None for the end."""
+        """Run the action chosen in the review; return where to continue, or None to end."""
 
 
 async def walk_at_terminal(walk: Walk, desk: Desk, *, decided: str | None = None) -> bool:
-    """Ask until the person is through; whether it ended with an action rather than by leaving.
+    """Ask until the user is done; return True if it ended with an action, False if the user left.
 
-    ``decided`` is done at the review without asking, if it can be. Raises NoAnswerPossible, what the desk
-    raises, and KeyboardInterrupt for ctrl+c.
+    ``decided`` is the action to run at the review without asking, if it is possible. Raises
+    NoAnswerPossible, the desk's errors, and KeyboardInterrupt for ctrl+c.
     """
     if decided is None:
         desk.say(KEYS_HELP)
@@ -102,7 +102,6 @@ async def walk_at_terminal(walk: Walk, desk: Desk, *, decided: str | None = None
 
 
 async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
-    """One step's question, until it has an answer without a problem."""
     if step.kind == "pairs":
         return await _ask_pairs(step, place, say)
     title = f"[{place[0]}/{place[1]}] {step.question}"
@@ -121,7 +120,7 @@ async def ask(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
 
 
 async def _ask_choice(title: str, step: Step, say: Say) -> Answer | Move:
-    """Ask until the choice is one that can be made: a filtered list offers disabled ones, too."""
+    """Ask until the choice is valid: a filtered list also offers disabled choices."""
     while True:
         chosen = await _run(_select(title, step), lambda place: step.choices[place].value)
         problem = "" if isinstance(chosen, Move) else step.problem(chosen)
@@ -131,20 +130,20 @@ async def _ask_choice(title: str, step: Step, say: Say) -> Answer | Move:
 
 
 async def confirmed(question: str) -> bool:
-    """Whether the person says yes; a no is what enter alone means."""
+    """Return True if the user confirms; the default is no."""
     import questionary
 
     return await _run(questionary.confirm(inert(question), default=False, output=_stderr()), bool) is True
 
 
 async def asked_text(question: str, default: str) -> str:
-    """A text with no rules; empty when the person would rather not."""
+    """Ask for a text without validation; empty if the user cancels."""
     answer = await _run(_text(question, default, lambda _text: ""), str)
     return "" if isinstance(answer, Move) else answer.strip()
 
 
 async def asked_secret(question: str) -> str:
-    """A text that is not shown while it is typed; empty when the person would rather not."""
+    """Ask for a text without showing it; empty if the user cancels."""
     import questionary
 
     field = questionary.password(inert(question), validate=_checked(lambda _text: ""), output=_stderr())
@@ -153,7 +152,7 @@ async def asked_secret(question: str) -> str:
 
 
 async def _ask_pairs(step: Step, place: tuple[int, int], say: Say) -> Answer | Move:
-    """One pair after the other, until an empty line; ``-NAME`` takes one out again."""
+    """Ask for pairs until an empty line; ``-NAME`` removes one."""
     default = step.default if isinstance(step.default, tuple) else ()
     pairs: Pairs = tuple((each[0], each[1]) for each in default if isinstance(each, tuple))
     title = f"[{place[0]}/{place[1]}] {step.question} {step.remark}, empty to go on"
@@ -183,7 +182,7 @@ def _pair_problem(step: Step, pairs: Pairs, answer: Answer) -> str:
 
 
 def _with_line(pairs: Pairs, line: str) -> Pairs:
-    """The pairs with ``NAME=value`` set anew, or without the NAME of ``-NAME``."""
+    """Return the pairs with ``NAME=value`` set, or with NAME removed for ``-NAME``."""
     pair = None if line.startswith("-") else read_pair(line)
     name = pair[0] if pair else line[1:].strip()
     kept = tuple(each for each in pairs if each[0] != name)
@@ -191,10 +190,10 @@ def _with_line(pairs: Pairs, line: str) -> Pairs:
 
 
 def _select(title: str, step: Step) -> Any:
-    """A list to choose one of; its answer is the choice's place, as values may repeat or be empty.
+    """Return a single-choice list; its answer is the choice's index, as values may repeat or be empty.
 
-    In a long list, which can be filtered, disabled choices only look so: where nothing else passes the
-    filter, questionary would never stop looking for one that can be chosen.
+    In a long list, which can be filtered, disabled choices are only marked: if nothing else passed the
+    filter, questionary would search for a selectable choice forever.
     """
     import questionary
 
@@ -219,7 +218,7 @@ def _select(title: str, step: Step) -> Any:
 
 
 def _checkbox(title: str, step: Step) -> Any:
-    """A list to mark some of; its answer are the choices' places."""
+    """Return a multiple-choice list; its answers are the indexes of the choices."""
     import questionary
 
     marked = step.proposal if isinstance(step.proposal, tuple) else ()
@@ -255,7 +254,7 @@ def _text(title: str, default: str, problem: Callable[[Answer], str]) -> Any:
 
 
 def _checked(problem: Callable[[Answer], str]) -> Callable[[str], str | bool]:
-    """Return a validator for questionary; it passes on bytes that are not UTF-8 as surrogates."""
+    """Return a validator for questionary that rejects surrogates, which it passes on for invalid UTF-8."""
 
     def validate(text: str) -> str | bool:
         if _SURROGATES.search(text):
@@ -282,7 +281,7 @@ def _choice(choice: Choice, place: int, *, checked: bool = False, blocked: bool 
 
 
 async def _run(question: Any, read: Callable[[Any], T]) -> T | Move:
-    """Ask, and read what questionary answers; the keys for back and leave work besides its own."""
+    """Ask and convert questionary's answer; adds the keys for going back and leaving."""
     from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
     from prompt_toolkit.keys import Keys
 

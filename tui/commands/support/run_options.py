@@ -1,4 +1,4 @@
-"""The times that people give to ``bt-tui logs``."""
+"""Parses the times accepted by ``bt-tui logs``."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tui.readers.run import RunReading
 
 EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""How many digits an epoch time of our century has, and how many of its units make a second."""
+"""Digits of an epoch time of this century → its units per second."""
 
 
 def since_moment(typed: str, now: datetime) -> datetime:
-    """``2h``: that long ago; else a moment as for ``given_moment``. Raises ValueError."""
+    """Return the moment for ``2h`` (that long ago) or any form of ``given_moment``. Raises ValueError."""
     try:
         return now - span_of(typed)
     except ValueError:
@@ -36,10 +36,10 @@ def since_moment(typed: str, now: datetime) -> datetime:
 
 
 def given_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
-    """A time of day, a date, ISO 8601, an epoch time (s, ms, µs or ns), ``-15m``, ``15m ago``, ``now``.
+    """Parse a time of day, a date, ISO 8601, an epoch time (s, ms, µs, ns), ``-15m``, ``15m ago``, ``now``.
 
-    A bare span such as ``1h20m`` counts from the run's ``beginning``. Local time unless it says otherwise.
-    Raises ValueError.
+    A bare duration such as ``1h20m`` counts from the run's ``beginning``. Times are local unless they
+    name a timezone. Raises ValueError.
     """
     text = typed.strip()
     if text.isascii() and text.isdigit() and len(text) in EPOCH_DIGITS:
@@ -53,12 +53,12 @@ def _check(_context: click.Context, _parameter: click.Parameter, value: str | No
 
 
 def since_option(description: str) -> Callable[[Command], Command]:
-    """``--since TIME``: a span (``2h``: that long ago) or a time; checked, and given on as it was typed."""
+    """Add ``--since TIME``: a duration (``2h``: that long ago) or a time; checked and passed on as typed."""
     return click.option("--since", metavar="TIME", callback=_check, help=description)
 
 
 def moment_since(typed: str | None) -> datetime | None:
-    """The moment it means now. Raises click.BadParameter."""
+    """Resolve the time relative to now. Raises click.BadParameter."""
     if typed is None:
         return None
     now = datetime.now(UTC)
@@ -73,7 +73,6 @@ def moment_since(typed: str | None) -> datetime | None:
 
 @contextmanager
 def reading_line() -> Iterator[ProgressLine]:
-    """A line on a terminal's stderr, gone afterwards."""
     line = ProgressLine()
     try:
         yield line
@@ -92,7 +91,7 @@ async def read_with_line(
     stream: str | None = None,
     place: str = "",
 ) -> RunReading:
-    """Read a run with a line of progress, which begins with ``place``; remark what could not be read of it.
+    """Read a run with a progress line that starts with ``place``; remark any part that could not be read.
 
     Raises RequestError.
     """
@@ -122,7 +121,6 @@ async def read_with_line(
 async def read_evidence(
     client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> Evidence:
-    """Read what the checkpoints are judged by, showing how far that is."""
     from tui.analysis.health.rules import DEFAULT_RULES
     from tui.feeds.checkpoint_evidence import evidence_of
 

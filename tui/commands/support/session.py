@@ -1,4 +1,4 @@
-"""Which remote a command talks to: a configured one, or the emulator on this machine."""
+"""Selects the remote that a command talks to: a configured one, or the emulator on this machine."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def chosen_remote(settings: Settings) -> Remote:
-    """The remote that flags, environment and files lead to. Raises as ``remote_called`` does."""
+    """Return the remote selected by flags, environment and files. Raises as ``remote_called`` does."""
     return remote_called(remote_name(settings.remote_name, os.environ), settings.output)
 
 
 def remote_called(name: str | None, output: Output) -> Remote:
-    """The remote of that name, the usual one for None; ``local`` is the emulator on this machine.
+    """Return the remote called `name` (None: the default); ``local`` is the emulator on this machine.
 
-    A section of ~/.trussrc that is called so goes before it. Raises RemoteNotConfigured,
+    A section of ~/.trussrc with that name takes precedence. Raises RemoteNotConfigured,
     ConfigurationError, CommandFailed.
     """
     from api_client.remotes import resolve_remote
@@ -53,9 +53,9 @@ EMULATOR_SOURCE = "emulator"
 
 
 def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListing:
-    """The listing with ``local`` at its end, chosen if it is ``wanted``.
+    """Return the listing with ``local`` appended, selected if it is ``wanted``.
 
-    A section of the credentials file that is called so hides it; that one is listed already.
+    A section of that name in the credentials file takes precedence; it is already listed.
     """
     if any(one.name == LOCAL_REMOTE and one.source == "trussrc" for one in listing.remotes):
         return listing
@@ -66,15 +66,15 @@ def with_own_emulator(listing: RemoteListing, wanted: str | None) -> RemoteListi
 
 
 def started_local_remote() -> Remote:
-    """The emulator on this machine, started if need be, without a word on the dashboard's terminal.
+    """Return the emulator on this machine, starting it silently if needed.
 
-    Blocks for as long as the start takes. Raises CommandFailed.
+    Blocks while the emulator starts. Raises CommandFailed.
     """
     return local_remote(Output(stdout=io.StringIO(), stderr=io.StringIO()))
 
 
 OTHER_VARIABLES = frozenset({"BT_TUI_DEBUG", "BT_TUI_LOG_DRAIN_S"})
-"""Variables of this program that are no settings."""
+"""Environment variables of this program that are not settings."""
 
 CREDENTIALS = (
     "BASETEN_API_KEY",
@@ -82,18 +82,18 @@ CREDENTIALS = (
     "BASETEN_TRUSS_AUTH_API_KEY",
     "BASETEN_PROFILE",
 )
-"""With one of these in the environment, that is where to connect, whatever the file says."""
+"""Credentials in the environment: if one is set, it selects the remote, regardless of the file."""
 
 
 def configuration(environ: Mapping[str, str] | None = None) -> Configuration:
-    """The settings in force. Raises CommandFailed with every problem and its line, if they are broken."""
+    """Return the effective settings. Raises CommandFailed with every problem and its line."""
     return _loaded(os.environ if environ is None else environ).configuration
 
 
 def read_only_by(flag: bool, environ: Mapping[str, str]) -> str:
-    """What forbids changes, in words: the flag, the variable, or the file and its line; empty: nothing does.
+    """Return what makes the session read-only (flag, variable, or file and line); empty if nothing.
 
-    Raises CommandFailed for settings that are broken: what they forbid cannot be told.
+    Raises CommandFailed for invalid settings: they might forbid changes.
     """
     if flag:
         return "flag --readonly"
@@ -101,7 +101,7 @@ def read_only_by(flag: bool, environ: Mapping[str, str]) -> str:
 
 
 def _checked(environ: Mapping[str, str]) -> CheckedSettings:
-    """What every command wants to know of the settings; the file is checked once for each change of it."""
+    """Return the settings that every command needs; the file is checked only when it has changed."""
     from tui.settings.checked import CheckedSettings, keep, recall, stamp_of
 
     stamp = stamp_of(environ)
@@ -124,16 +124,16 @@ def _loaded(environ: Mapping[str, str]) -> Loaded:
 
 
 def configuration_if_any(environ: Mapping[str, str] | None = None) -> Configuration | None:
-    """The settings in force; None, and nothing is loaded, where nobody set anything. Raises CommandFailed."""
+    """Return the effective settings; None, without loading, if none are set. Raises CommandFailed."""
     known = os.environ if environ is None else environ
     return configuration(known) if has_settings(known) else None
 
 
 def remote_name(flag: str | None, environ: Mapping[str, str]) -> str | None:
-    """The remote that the person named: by ``--remote``, ``BT_TUI_REMOTE``, or in the file; None if nowhere.
+    """Return the remote named by ``--remote``, ``BT_TUI_REMOTE`` or the file; None if there is none.
 
-    Credentials in the environment come before the file. Costs next to nothing where there is no file.
-    Raises CommandFailed for settings that are broken, whether or not they name a remote.
+    Credentials in the environment take precedence over the file. Costs almost nothing if there is no
+    file. Raises CommandFailed for invalid settings, even if they do not name a remote.
     """
     if not has_settings(environ):
         return flag
@@ -141,7 +141,7 @@ def remote_name(flag: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, str]) -> str | None:
-    """The same, by what the settings say, which were read already."""
+    """Return the same as ``remote_name``, given the remote from settings that are already loaded."""
     if flag is not None:
         return flag
     if not environ.get("BT_TUI_REMOTE", "").strip() and any(environ.get(name) for name in CREDENTIALS):
@@ -150,7 +150,7 @@ def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, st
 
 
 def has_settings(environ: Mapping[str, str]) -> bool:
-    """Whether anybody set anything: a file that exists or is named, or one of the variables."""
+    """Return True if any setting is set: the file exists or is named, or a variable is set."""
     named = any(name.startswith("BT_TUI_") and name not in OTHER_VARIABLES for name in environ)
     return named or bool(environ.get(CONFIG_VARIABLE)) or config_path(environ).exists()
 
@@ -158,22 +158,21 @@ def has_settings(environ: Mapping[str, str]) -> bool:
 HTTPX_COMMAND_LINE = "httpx._main"
 
 LASTING_S = 5.0
-"""A command that still runs then goes on for long, as ``logs --follow`` does."""
+"""Time after which a command counts as long-running, like ``logs --follow``."""
 
 ClientAction = Callable[["TrainingClient", Output], Awaitable[ExitCode]]
 
 
 def run_on_remote(settings: Settings, action: ClientAction) -> ExitCode:
-    """Resolve the remote, run ``action`` with a client on it, and return its exit code.
+    """Resolve the remote, run ``action`` with a client for it, and return its exit code.
 
-    The client refuses to change anything where ``--readonly`` or the settings forbid it. Raises what the
-    client raises; waits before retries are remarked on stderr as they happen.
+    The client refuses changes if ``--readonly`` or the settings forbid them. Raises the client's errors;
+    waits before retries are remarked on stderr as they happen.
     """
     return run_with(chosen_remote(settings), settings, action)
 
 
 def run_with(remote: Remote, settings: Settings, action: ClientAction) -> ExitCode:
-    """Run ``action`` with a client on that very remote, as ``run_on_remote`` does."""
     output, forbidden_by = settings.output, read_only_by(settings.readonly, os.environ)
     with without_httpx_command_line():
         from api_client.client import TrainingClient
@@ -196,7 +195,8 @@ def run_with(remote: Remote, settings: Settings, action: ClientAction) -> ExitCo
 def without_httpx_command_line() -> Iterator[None]:
     """Keep ``import httpx`` from loading its own command line, and with it rich and pygments.
 
-    Where click and rich are installed httpx imports them for its ``httpx`` command: 40 % of its import.
+    If click and rich are installed, httpx imports them for its ``httpx`` command, which takes 40 % of its
+    import time.
     """
     absent = HTTPX_COMMAND_LINE not in sys.modules
     if absent:
@@ -209,6 +209,5 @@ def without_httpx_command_line() -> Iterator[None]:
 
 
 def _remark_wait(event: RequestEvent, output: Output) -> None:
-    """Say on stderr that a request waits before it is tried again, and why."""
     if event.kind == "waiting":
         output.remark(f"{event.reason}; retrying in {event.delay_s:.1f} s")

@@ -1,4 +1,4 @@
-"""Projects and jobs as table cells."""
+"""Renders projects and jobs as table cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ERROR_CELLS_LIMIT = 200
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: ``shrinks`` marks those whose text may be clipped when the terminal is narrow."""
+    """A column: if ``shrinks`` is set, its text may be clipped on a narrow terminal."""
 
     title: str
     right: bool = False
@@ -46,7 +46,6 @@ JOB_COLUMNS = (
 
 
 def project_row(project: TrainingProject) -> list[Cell]:
-    """The cells of ``PROJECT_COLUMNS``."""
     latest = project.latest_job
     return [
         Cell(project.id),
@@ -59,7 +58,6 @@ def project_row(project: TrainingProject) -> list[Cell]:
 
 
 def job_row(job: TrainingJob) -> list[Cell]:
-    """The cells of ``JOB_COLUMNS``."""
     project = job.training_project
     return [
         _status_cell(job.current_status),
@@ -73,7 +71,7 @@ def job_row(job: TrainingJob) -> list[Cell]:
 
 
 def job_facts(job: TrainingJob, *, link: str) -> list[tuple[str, Cell]]:
-    """What there is to know about one job, as name and value; what the server left out is left out."""
+    """Return the known facts of a job as names and values; values that the server left out are omitted."""
     project = job.training_project
     facts = [
         ("status", _status_cell(job.current_status)),
@@ -99,7 +97,7 @@ def _status_cell(status: str) -> Cell:
 
 
 def _gpus(job: TrainingJob) -> str:
-    """``4×8 H100``: nodes × GPUs a node; ``8 H100`` for one node, or where the server does not say."""
+    """Return ``4×8 H100`` (nodes × GPUs per node); ``8 H100`` for one node or an unknown node count."""
     machine = job.instance_type
     nodes = f"{job.node_count}×" if job.node_count and job.node_count > 1 else ""
     if machine.gpu_count:
@@ -123,7 +121,7 @@ def _age(moment: datetime | None) -> str:
 
 COLUMN_GAP = "  "
 NOTHING = "–"
-"""What stands for a value that is not there."""
+"""Placeholder for a missing value."""
 SMALLEST_SHRUNK_CELLS = 8
 
 Paint = Callable[[str, str | None], str]
@@ -131,7 +129,7 @@ Paint = Callable[[str, str | None], str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: text of any origin, and the name of its tone."""
+    """A cell: unsanitized text and the name of its tone."""
 
     text: str
     tone: str | None = None
@@ -140,7 +138,7 @@ class Cell:
 def render_table(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, width_cells: int | None, paint: Paint
 ) -> str:
-    """The table with its header, every line ended; ``width_cells`` None means no limit."""
+    """Render the table with its header, each line with a line break; ``width_cells`` None means no limit."""
     texts = [[inert(cell.text) for cell in row] for row in rows]
     titles = [inert(column.title) for column in columns]
     widths = [
@@ -156,7 +154,7 @@ def render_table(
 
 
 def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
-    """Two columns, ``name  value``, every line ended; the values are never clipped."""
+    """Render two columns, ``name  value``, each line with a line break; values are never clipped."""
     names = [inert(name) for name, _cell in facts]
     width = max(map(cell_width, names), default=0)
     return "".join(
@@ -167,7 +165,7 @@ def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
 
 
 def _fit(columns: Sequence[Column], widths: Sequence[int], width_cells: int) -> list[int]:
-    """Take cells from the widest shrinking column, one after the other, until the line fits."""
+    """Shrink the widest shrinkable column cell by cell until the line fits."""
     fitted = list(widths)
     surplus = sum(fitted) + len(COLUMN_GAP) * (len(fitted) - 1) - width_cells
     while surplus > 0:
@@ -218,7 +216,7 @@ JOB_FIELDS: dict[str, Callable[[TrainingJob], Value]] = {
     "updated_at": lambda job: job.updated_at,
     "error_message": lambda job: job.error_message,
 }
-"""``gpu_count`` is that of one node."""
+"""``gpu_count`` is per node."""
 
 PROJECT_FIELDS: dict[str, Callable[[TrainingProject], Value]] = {
     "id": lambda project: project.id,
@@ -232,11 +230,9 @@ PROJECT_FIELDS: dict[str, Callable[[TrainingProject], Value]] = {
 
 
 def jobs_csv(jobs: Sequence[TrainingJob]) -> str:
-    """A heading, and a line for each job."""
     return csv_lines([tuple(JOB_FIELDS), *([read(job) for read in JOB_FIELDS.values()] for job in jobs)])
 
 
 def projects_csv(projects: Sequence[TrainingProject]) -> str:
-    """A heading, and a line for each project."""
     read = PROJECT_FIELDS.values()
     return csv_lines([tuple(PROJECT_FIELDS), *([one(project) for one in read] for project in projects)])

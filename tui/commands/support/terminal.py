@@ -1,4 +1,4 @@
-"""Ask before something that cannot be taken back."""
+"""Ask for confirmation before actions that cannot be undone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tui.commands.support.exit_codes import CommandFailed, ExitCode
 from tui.text.sanitize import inert
 
 NON_INTERACTIVE = "bt-tui.non-interactive"
-"""Where the context keeps that nothing may be asked."""
+"""Key in the click context for ``--non-interactive``."""
 
 
 def can_ask() -> bool:
-    """Whether somebody sits at the terminal, and ``--non-interactive`` was not given."""
+    """Return True if stdin and stderr are terminals and ``--non-interactive`` was not given."""
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.get(NON_INTERACTIVE):
         return False
@@ -24,9 +24,9 @@ def can_ask() -> bool:
 
 
 def confirm(question: str, *, assume_yes: bool) -> None:
-    """Return when the person agrees, or ``assume_yes`` does.
+    """Return if the user agrees or ``assume_yes`` is set.
 
-    Raises CommandFailed where nobody can be asked, and click.Abort for a no.
+    Raises CommandFailed if the session is not interactive, and click.Abort if the user declines.
     """
     if assume_yes:
         return
@@ -36,7 +36,7 @@ def confirm(question: str, *, assume_yes: bool) -> None:
 
 
 def need_terminal() -> None:
-    """Raise CommandFailed where there is no terminal for the dashboard."""
+    """Raise CommandFailed if there is no terminal for the dashboard."""
     streams = (("input", sys.stdin), ("output", sys.stdout))
     elsewhere = [name for name, stream in streams if not stream.isatty()]
     if elsewhere:
@@ -49,10 +49,10 @@ def need_terminal() -> None:
 
 
 def piped_text(most_characters: int) -> str:
-    """Read standard input up to that length. Raises CommandFailed for bytes that are not UTF-8."""
+    """Read standard input up to that many characters. Raises CommandFailed for bytes that are not UTF-8."""
     try:
         text = sys.stdin.read(most_characters)
-        text.encode()  # bytes that Python did not understand are surrogates in some locales
+        text.encode()  # in some locales Python decodes invalid bytes as surrogates
     except UnicodeError:
         raise CommandFailed("standard input is not UTF-8", ExitCode.USAGE) from None
     return text
@@ -64,7 +64,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 @contextmanager
 def told_that_it_opens() -> Iterator[None]:
-    """Show at once that the command was heard: what the dashboard is made of takes a moment to load."""
+    """Show an opening message while the dashboard's modules load, which takes a moment."""
     sys.stdout.write(OPENING)
     sys.stdout.flush()
     try:

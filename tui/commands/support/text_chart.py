@@ -1,4 +1,4 @@
-"""Charts for a terminal without a screen: plotext draws them, and is loaded when the first one is."""
+"""Charts for plain terminals, drawn by plotext, which is imported for the first chart."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PIPED_CELLS = 100
 LEAST_CELLS = 30
 HEIGHT_LINES = 16
 DOTS_PER_CELL = 2
-"""A braille character is two dots wide: no chart shows more columns than that."""
+"""Dots per cell of a braille character; no chart shows more columns than that."""
 LABEL_CELLS = 24
 TICKS = 5
 COLOURS = (12, 11, 10, 13, 14, 9, 6, 3)
-"""The terminal's own, by their numbers."""
+"""Terminal color numbers of the lines, in order."""
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NO_DATA = "  (no data)"
 
@@ -37,10 +37,10 @@ def draw_chart(
     y_max: float | None = None,
     y_min: float | None = None,
 ) -> None:
-    """Print one chart as wide as the terminal; plain text where the output is no terminal.
+    """Print one chart as wide as the terminal, without colors if the output is not a terminal.
 
-    Every column shows the lowest and the highest of its samples, so that no spike is lost; gaps and
-    values that are no numbers are left out.
+    Every column shows the minimum and maximum of its samples, so that no spike is lost; gaps and non-
+    finite values are left out.
     """
     shown = [one for one in series if any(map(math.isfinite, one.values))]
     output.data(output.paint(inert(title), "strong") + "\n")
@@ -59,14 +59,12 @@ def draw_chart(
 
 
 def plain(text: str) -> str:
-    """A picture of plotext's without its colours."""
     import plotext  # type: ignore[import-untyped]
 
     return str(plotext.uncolorize(text))
 
 
 def _legend(output: Output, series: Sequence[Series], letters: bool, width: int) -> list[str]:
-    """The names of the lines, in lines that fit; one line alone needs no name."""
     if len(series) == 1:
         return []
     lines, used = [""], 0
@@ -132,7 +130,6 @@ def _finite(series: Series) -> Series:
 
 
 def _lines(series: Series, start: float, end: float, columns: int) -> list[tuple[list[float], list[float]]]:
-    """The unbroken parts of a line, reduced to what the columns can show."""
     parts: list[tuple[list[float], list[float]]] = []
     xs: list[float] = []
     ys: list[float] = []
@@ -166,6 +163,6 @@ def _reduced(series: Series, start: float, end: float, columns: int) -> list[tup
 
 
 def clock_label(span_s: float, timezone: tzinfo | None = None) -> AxisLabel:
-    """Labels for epoch seconds: the time of day, with the date where the axis is longer than a day."""
+    """Return labels for epoch seconds: the time of day, with the date if the axis is longer than a day."""
     pattern = "%m-%d %H:%M" if span_s > 86_400 else ("%H:%M" if span_s > 600 else "%H:%M:%S")
     return lambda x: datetime.fromtimestamp(x, UTC).astimezone(timezone).strftime(pattern)

@@ -1,4 +1,4 @@
-"""Which parameters want the name of something that the server has."""
+"""Maps parameters to the kind of server names that they accept."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ KINDS: Mapping[str, str] = {
     "checkpoint_name": CHECKPOINTS,
     "remote": REMOTES,
 }
-"""What a parameter of that name wants; a test walks through all commands."""
+"""Parameter name → kind of its values; a test checks all commands."""
 
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*\Z")
 
 
 def is_harmless(word: str) -> bool:
-    """Whether a shell may be offered it: it goes on the command line as it is, where ``$(…)`` is run."""
+    """Return True if a shell may insert the word unquoted: it would run text such as ``$(…)``."""
     return _HARMLESS.match(word) is not None

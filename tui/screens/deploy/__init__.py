@@ -1,1 +1,1 @@
-"""From checkpoints to a served model: the wizard's steps, the review, and the deployment as it comes up."""
+"""The deploy wizard, from checkpoints to a served model: steps, review, and the deployment's progress."""

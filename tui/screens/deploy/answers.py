@@ -1,4 +1,4 @@
-"""A widget for each kind of question: it shows choices and default, and gives the answer."""
+"""Answer widgets, one per kind of question: each shows choices and default, and posts the answer."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tui.wizard.state import SECRETS
 from tui.wizard.step import Answer, Choice, Step
 
 REASON_CELLS = 44
-"""Reasons are broken to fit beside the way at 80 columns."""
+"""Wrap reasons to this width, so that they fit beside the list of steps at 80 columns."""
 
 
 class MarkList(ChoiceList):
-    """Several may be marked; a mark is a sign, not a colour. Space or a click marks, enter goes on."""
+    """A multiple-choice list. Space or a click marks, Enter continues; marks are signs, not colors."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "mark"),
@@ -34,7 +34,7 @@ class MarkList(ChoiceList):
     ]
 
     class Complete(Message):
-        """The person has marked what they want."""
+        """The user has finished marking."""
 
     def __init__(self, choices: Sequence[Choice], marked: Collection[str]) -> None:
         self._choices = tuple(choices)
@@ -43,17 +43,17 @@ class MarkList(ChoiceList):
 
     @property
     def marked(self) -> tuple[str, ...]:
-        """What is marked, in the order of the choices."""
+        """The marked values, in the order of the choices."""
         return tuple(choice.value for choice in self._choices if choice.value in self._marked)
 
     def answer(self) -> tuple[str, ...]:
-        """The marked choices; with none, mark and return the one under the cursor."""
+        """Return the marked values; with none, mark and return the one under the cursor."""
         if not self._marked:
             self.action_mark()
         return self.marked
 
     def revise(self, choices: Sequence[Choice]) -> bool:
-        """Show the same choices with other words, and keep the marks; False for other choices."""
+        """Update the text of the same choices, keeping the marks; return False if the choices differ."""
         if [one.value for one in choices] != [one.value for one in self._choices]:
             return False
         self._choices = tuple(choices)
@@ -70,7 +70,6 @@ class MarkList(ChoiceList):
         )
 
     def action_mark(self) -> None:
-        """Mark the choice under the cursor, or take the mark away."""
         if self.highlighted is None:
             return
         choice = self._choices[self.highlighted]
@@ -80,19 +79,18 @@ class MarkList(ChoiceList):
         self.replace_option_prompt_at_index(self.highlighted, self._option(choice).prompt)
 
     def action_select(self) -> None:
-        """A click marks."""
+        """Toggle the mark, because a click marks."""
         self.action_mark()
 
     def action_go_on(self) -> None:
-        """Confirm the answer."""
         self.post_message(self.Complete())
 
 
 class AnswerPane(Vertical):
-    """Asks one step; posts ``Answered`` when the person is done, without judging the answer."""
+    """Asks one step and posts ``Answered`` when the user is done; it does not validate the answer."""
 
     class Answered(Message):
-        """The person's answer; ``unreadable`` says why what was typed is none at all."""
+        """The user's answer; ``unreadable`` is the reason if the typed text could not be parsed."""
 
         def __init__(self, answer: Answer, unreadable: str = "") -> None:
             super().__init__()
@@ -104,7 +102,6 @@ class AnswerPane(Vertical):
         self.step = step
 
     def compose(self) -> ComposeResult:
-        """The fitting widget."""
         step = self.step
         if step.kind in ("choice", "review"):
             yield _options(step)
@@ -121,7 +118,7 @@ class AnswerPane(Vertical):
             yield Input(_text(step.default), id="text", compact=True)
 
     def revise(self, step: Step) -> bool:
-        """Take the same question with other words for its choices; False for another question."""
+        """Update the text of the same question's choices; return False if the question differs."""
         marks = self.query(MarkList)
         if step.id != self.step.id or not marks or not marks.first().revise(step.choices):
             return False
@@ -129,16 +126,14 @@ class AnswerPane(Vertical):
         return True
 
     def on_mount(self) -> None:
-        """Keys go to the question."""
         self.take_focus()
 
     def take_focus(self) -> None:
-        """Keys go to the question."""
         target = "#text" if self.step.kind in ("text", "number") else "OptionList, TextArea"
         self.query(target).first().focus()
 
     def give(self) -> None:
-        """Give what is there now as the answer."""
+        """Post the current input as the answer."""
         match self.step.kind:
             case "choices":
                 self.post_message(self.Answered(self.query_one(MarkList).answer()))
@@ -197,7 +192,10 @@ def _options(step: Step) -> ChoiceList:
 
 
 def choice_text(choice: Choice) -> Text:
-    """Label and hint; of what cannot be chosen the whole reason, as no cursor can go there to read on."""
+    """Return label and hint.
+
+    For a disabled choice, return the whole reason: the cursor cannot move there to read on.
+    """
     text = Text(inert(choice.label))
     if choice.disabled_reason:
         lines = textwrap.wrap(inert(choice.disabled_reason), REASON_CELLS)

@@ -1,4 +1,4 @@
-"""What became of it: the truss config of a dry run, or the deployment as it comes up and how to call it."""
+"""The result of the wizard: the Truss config of a dry run, or the deployment's progress and its URL."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAY_UP = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
 
 
 class FollowPane(Vertical):
-    """Status, words, and the deployment's log."""
+    """Status, instructions, and the deployment's log."""
 
     DEFAULT_CSS = """
     FollowPane {
@@ -56,7 +56,6 @@ class FollowPane(Vertical):
         self.to_copy = ""
 
     def compose(self) -> ComposeResult:
-        """Where it stands, how to call it, its log."""
         yield WrappedText(id="follow-head")
         with VerticalScroll(id="follow-text"):
             yield Static(id="follow-words")
@@ -65,7 +64,7 @@ class FollowPane(Vertical):
         yield log
 
     def take(self, lines: tuple[LogEntry, ...]) -> None:
-        """More of the log."""
+        """Append lines to the log."""
         if lines:
             self.query_one(LogView).append(lines)
 
@@ -77,7 +76,6 @@ class FollowPane(Vertical):
         call: tuple[str, str] | None,
         serves_nothing: bool,
     ) -> None:
-        """Say where it stands."""
         tones = tone_styles(self.app)
         result = snapshot.result
         head, words = Text(), Text()
@@ -107,7 +105,7 @@ class FollowPane(Vertical):
         self.query_one("#follow-text").display = bool(words)
 
     def _stations(self, head: Text, snapshot: DeploySnapshot) -> None:
-        """The states on the way up, the present one marked; any other state by its own name."""
+        """List the deployment states and mark the current one; an unknown state is shown by its name."""
         tones = tone_styles(self.app)
         name = snapshot.result.name if snapshot.result is not None else ""
         head.append(f"{inert(name or 'deployment')}  ", tones["strong"])
@@ -136,7 +134,7 @@ MakeFeed = Callable[..., DeployFeed]
 
 
 class DeployScreen(AppScreen):
-    """Walks the wizard's steps; they and their rules are the terminal wizard's own."""
+    """Deploy wizard; its steps and rules are shared with the terminal wizard."""
 
     CSS_PATH = "deploy.tcss"
     SCOPES = (Scope.DEPLOY,)
@@ -154,7 +152,7 @@ class DeployScreen(AppScreen):
             self.snapshot = snapshot
 
     class LogArrived(Message):
-        """Lines of the deployment's log."""
+        """New lines of the deployment's log."""
 
         def __init__(self, lines: tuple[LogEntry, ...]) -> None:
             super().__init__()
@@ -170,7 +168,6 @@ class DeployScreen(AppScreen):
         )
 
     def compose(self) -> ComposeResult:
-        """The way so far, the question, what is wrong with the answer, and the result."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(DeployScreen.connection)
         with Horizontal(id="asking"):
@@ -187,7 +184,7 @@ class DeployScreen(AppScreen):
         yield StatusFooter().data_bind(DeployScreen.connection)
 
     def on_mount(self) -> None:
-        """Ask the server what there is."""
+        """Start the wizard, which asks the server for jobs, checkpoints and machines."""
         self.watch_snapshot(self.snapshot)
         self.run_worker(self._feed.begin(), name="wizard", group="wizard", exit_on_error=False)
 
@@ -200,7 +197,6 @@ class DeployScreen(AppScreen):
         self.query_one(FollowPane).take(message.lines)
 
     def watch_snapshot(self, snapshot: DeploySnapshot) -> None:
-        """Show the stage."""
         stage = "asking" if snapshot.stage == "asking" else snapshot.stage
         for name in ("loading", "asking", "working", "tried", "following"):
             self.set_class(name == stage, f"-{name}")
@@ -212,7 +208,7 @@ class DeployScreen(AppScreen):
         self._show_header(snapshot)
         if snapshot.walk is not None and stage == "asking":
             for pane in self.query(AnswerPane):
-                pane.take_focus()  # hidden behind a result, it had lost it
+                pane.take_focus()  # it lost the focus while hidden behind a result
             self._show_question(snapshot.walk)
             self._show_problem(snapshot.error or snapshot.walk.step.objection, snapshot.note)
         if stage in ("tried", "following"):
@@ -224,7 +220,7 @@ class DeployScreen(AppScreen):
             )
 
     def watch_form(self, _form: str) -> None:
-        """Another form of what the answers make."""
+        """Show the answers as Python, JSON or a command."""
         if self.snapshot.walk is not None:
             self._show_made(self.snapshot.walk)
 
@@ -243,7 +239,7 @@ class DeployScreen(AppScreen):
         remark.display = bool(step.remark)
         remark.update(inert_lines(step.remark))
         self.set_class(step.id == REVIEW, "-review")
-        # The same question asked again keeps what was typed.
+        # Keep typed text if the same question is asked again.
         shown = (step.id, step.default, step.choices)
         if shown != self._shown:
             self._shown = shown
@@ -259,7 +255,7 @@ class DeployScreen(AppScreen):
         await box.mount(pane)
 
     def _way(self, walk: Walk) -> Text:
-        """Every step with its answer below; where we are is marked by more than colour."""
+        """List every step with its answer below; mark the current step by a sign, not only by color."""
         tones = tone_styles(self.app)
         lines: list[Text] = []
         for step in walk.steps:
@@ -361,7 +357,7 @@ class DeployScreen(AppScreen):
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is a next and a previous question only while questions are asked."""
+        """Allow next and previous only while questions are asked."""
         if action == "next":
             return self.snapshot.stage == "asking"
         if action == "previous":
@@ -371,19 +367,19 @@ class DeployScreen(AppScreen):
         return True
 
     def action_next(self) -> None:
-        """Go on with what is answered."""
+        """Submit the current answer."""
         for pane in self.query(AnswerPane):
             pane.give()
 
     def action_previous(self) -> None:
-        """The question before; answers are kept."""
+        """Go back one question, keeping the answers."""
         if self.snapshot.stage == "asking":
             self._feed.back()
         elif self.snapshot.stage == "tried":
             self._feed.review_again()
 
     def action_copy(self) -> None:
-        """Copy what is shown: the config's form, or how to call the model."""
+        """Copy what is shown: the generated config, or how to call the model."""
         if self.snapshot.stage in ("tried", "following"):
             text = self.query_one(FollowPane).to_copy
             if text:
@@ -395,21 +391,21 @@ class DeployScreen(AppScreen):
             self.post_message(CopyRequested(forms[self.form], self.form, lines=True))
 
     def action_refresh(self) -> None:
-        """Ask the server again, if it has not answered yet."""
+        """Ask the server again, unless it has answered already."""
         if self.snapshot.walk is None:
             self.run_worker(
                 self._feed.begin(), name="wizard", group="wizard", exclusive=True, exit_on_error=False
             )
 
     def action_back(self) -> None:
-        """Out of the wizard; while there are answers to lose, after asking."""
+        """Leave the wizard; ask first if answers would be lost."""
         if self.snapshot.stage == "tried":
             self._feed.review_again()
         else:
             self._leave()
 
     def _leave(self) -> None:
-        """Leave; answers are lost, a deployment that was begun goes on without us."""
+        """Leave the wizard. Answers are lost; a deployment that has started continues on the server."""
         walk = self.snapshot.walk
         if self.snapshot.stage == "following" or walk is None or not walk.visited:
             self.app.pop_screen()

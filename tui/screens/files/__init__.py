@@ -1,1 +1,1 @@
-"""What is inside a checkpoint."""
+"""The files of a checkpoint, and the comparison of two checkpoints."""

@@ -1,4 +1,4 @@
-"""Two checkpoints side by side; what differs is marked."""
+"""Two checkpoints side by side, with the differences marked."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tui.widgets.text_panel import Line, TextPanel
 
 WHAT_CELLS = 24
 FRAME_CELLS = 7
-"""The margins, the room of the scroll bar, the sign of what differs and the gaps of the columns."""
+"""Width of everything but the text: margins, scroll bar, difference marker and column gaps."""
 AGAIN_S = 10.0
-"""Until files that could not be listed are asked for again."""
+"""Delay before another attempt to list the files."""
 
 ListFiles = Callable[[str], Awaitable[Sequence[CheckpointFile]]]
 
 
 class CompareScreen(AppScreen):
-    """Settings and files of two checkpoints; the files are listed by ``list_files``."""
+    """Settings and files of two checkpoints; ``list_files`` lists the files of one."""
 
     CSS_PATH = "compare.tcss"
     SCOPES = ()
@@ -45,24 +45,21 @@ class CompareScreen(AppScreen):
         self._remark = "listing the files of both…"
 
     def compose(self) -> ComposeResult:
-        """A header, and a line for each property."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(CompareScreen.connection)
         yield TextPanel(id="compared")
         yield StatusFooter().data_bind(CompareScreen.connection)
 
     def on_mount(self) -> None:
-        """What is known already, then the files."""
+        """Show the known settings at once, then list the files."""
         self.query_one(TextPanel).focus()
         self._compared = compare_checkpoints(self._left, self._right)
         self.action_refresh()
 
     def on_resize(self) -> None:
-        """Another width."""
         self._show_lines()
 
     def action_refresh(self) -> None:
-        """List the files now."""
         self._show_lines()
         self.run_worker(self._list(), name="comparison", group="feed", exclusive=True, exit_on_error=False)
 
@@ -120,7 +117,6 @@ class CompareScreen(AppScreen):
         self.query_one(TextPanel).set_lines(lines, keep_place=True)
 
     def action_back(self) -> None:
-        """Out of the screen."""
         self.app.pop_screen()
 
 

@@ -1,4 +1,4 @@
-"""A look into a file as lines to read: facts first, then the text itself."""
+"""Render a file preview as lines: the facts first, then the content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import Span, tone_styles
 
 HIGHLIGHTED_CHARACTERS = 128 * 1024
-"""Longer texts are shown plain: colouring them takes longer than anybody waits."""
+"""Show longer texts without syntax highlighting, which would take too long."""
 SHOWN_CHARACTERS = 1024 * 1024
 LONGEST_LINE = 4096
 LONGEST_VALUE_CELLS = 300
@@ -48,7 +48,7 @@ ADAPTER_FACTS = (
 )
 TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Comment",): "muted",
-    ("Name", "Tag"): "key",  # the keys of JSON and YAML
+    ("Name", "Tag"): "key",  # JSON and YAML keys
     ("Keyword",): "accent",
     ("Literal", "String"): "good",
     ("Literal", "Number"): "accent",
@@ -56,7 +56,7 @@ TOKEN_TONES: dict[tuple[str, ...], str] = {
     ("Generic", "Subheading"): "strong",
     ("Punctuation",): "muted",
 }
-"""What the parts of a text are shown as, in the tones of the theme."""
+"""Theme tone of each type of syntax token."""
 _PLAIN = frozenset({"", "text", "default"})
 _BYTES_A_LINE = 8
 _LABEL_CELLS = 15
@@ -64,9 +64,10 @@ _NAME_CELLS = 44
 
 
 def look_lines(look: FileLook, tones: Mapping[str, Style], *, again: str, download: str) -> list[Line]:
-    """The lines; may take a while for a long text (it is coloured), so beside the event loop.
+    """Return the lines of a preview.
 
-    ``again`` and ``download`` are the keys that do so.
+    Highlighting a long text is slow, so call this outside of the event loop. ``again`` and ``download``
+    are the keys to retry and to download.
     """
     if look.error:
         return [
@@ -101,7 +102,7 @@ def _fact(label: str, value: str) -> Line:
 
 
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
-    """What a safetensors header tells: parameters, types, metadata, and every tensor."""
+    """Return the facts of a safetensors header: parameters, types, metadata, and every tensor."""
     by_dtype = ", ".join(
         f"{inert(dtype)} {count(parameters)}" for dtype, parameters in header.parameters_by_dtype.items()
     )
@@ -129,14 +130,14 @@ def weights_lines(header: SafetensorsHeader) -> list[Line]:
 
 
 def _ending(name: str, cells: int) -> str:
-    """A tensor's name cut at its beginning, which all of a model share: layer and part stand at the end."""
+    """Cut a tensor's name at its start, which all tensors of a model share; the layer is at the end."""
     if cell_width(name) <= cells:
         return name
     return f"…{name[1 - cells :]}" if name.isascii() else clip(name, cells)
 
 
 def directory_lines(weights: Weights | str) -> list[Line]:
-    """What the weights of a directory hold together, or why that cannot be told."""
+    """Return the combined weights of a directory, or the reason why they are unknown."""
     if isinstance(weights, str):
         return [[(f"✗ {weights}", "bad")]]
     shards, tensors = len(weights.shards), len(weights.tensors)
@@ -159,7 +160,7 @@ def directory_lines(weights: Weights | str) -> list[Line]:
 
 
 def adapter_lines(text: str) -> list[Line]:
-    """The settings of a LoRA adapter that people look for; nothing if it is no JSON object."""
+    """Return the common settings of a LoRA adapter; empty if `text` is not a JSON object."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError):
@@ -177,7 +178,7 @@ def _words(value: Any) -> str:
 
 
 def state_lines(state: TrainerState) -> list[Line]:
-    """Where the trainer was when it wrote the checkpoint."""
+    """Return the trainer's state when it wrote the checkpoint."""
     step = count(state.global_step)
     if state.max_steps:
         step += f" of {count(state.max_steps)}"
@@ -195,7 +196,7 @@ def state_lines(state: TrainerState) -> list[Line]:
 
 
 def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
-    """A text by its lines, inert, coloured by what its name says it is."""
+    """Split a text into sanitized lines, highlighted according to the file's name."""
     safe = "\n".join(_shortened(line) for line in text[:SHOWN_CHARACTERS].splitlines())
     lexer = Syntax.guess_lexer(name, safe[:1000]) if len(safe) <= HIGHLIGHTED_CHARACTERS else ""
     if lexer in _PLAIN:
@@ -212,7 +213,7 @@ def _shortened(line: str) -> str:
 
 
 def hex_lines(content: bytes) -> list[Line]:
-    """Bytes as people read them: place, hexadecimal, characters."""
+    """Return a hex dump: offset, hexadecimal, ASCII characters."""
     lines: list[Line] = []
     for start in range(0, len(content), _BYTES_A_LINE):
         part = content[start : start + _BYTES_A_LINE]
@@ -228,18 +229,21 @@ def hex_lines(content: bytes) -> list[Line]:
 
 
 REST_S = 0.15
-"""The cursor rests so long on a file before it is read: passing by costs nothing."""
+"""Time that the cursor must rest on a file before it is read, so that passing over files costs nothing."""
 AGAIN_S = 10.0
-"""Until a file that could not be read is tried again, while it is looked at."""
+"""Delay before a file that could not be read is retried, while it is still shown."""
 REMEMBERED = 64
-"""Looks that are kept, to come back to."""
+"""Maximum number of cached previews."""
 
 Look = Callable[[CheckpointFile], Awaitable[FileLook]]
 Weigh = Callable[[Sequence[CheckpointFile]], Awaitable[Weights | str]]
 
 
 class Preview(Vertical):
-    """Shows a directory's totals, or a look into a file; ``look`` reads one, ``weigh`` weights together."""
+    """Shows a directory's totals or a file's preview.
+
+    ``look`` reads a file's preview, ``weigh`` the combined weights of several files.
+    """
 
     def __init__(
         self, look: Look, weigh: Weigh, *, now_s: Callable[[], float] = time.time, id: str | None = None
@@ -254,28 +258,26 @@ class Preview(Vertical):
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """What it is, and its lines."""
         yield FactLine(id="preview-head")
         yield LineChart("loss", x_axis="step", empty_text="no loss in it", id="preview-chart")
         yield TextPanel(id="preview-lines")
 
     def focus_lines(self) -> None:
-        """Give the keyboard to the lines, to scroll them."""
         self.query_one(TextPanel).focus()
 
     def forget(self) -> None:
-        """Read anew what is looked at next."""
+        """Clear the cache, so that previews are read again."""
         self._looks.clear()
         self._weighed.clear()
         self._shown = None
 
     def notify_style_update(self) -> None:
-        """Another theme: coloured texts are coloured anew when they are looked at again."""
+        """Discard cached previews, whose highlighting has the colors of the previous theme."""
         super().notify_style_update()
         self._looks.clear()
 
     def show_nothing(self) -> None:
-        """Nothing is under the cursor."""
+        """Clear the panel."""
         self._stop()
         self._show([], [])
 
@@ -287,7 +289,7 @@ class Preview(Vertical):
         newest_s: float | None,
         weights: tuple[CheckpointFile, ...] = (),
     ) -> None:
-        """A directory's totals; of the files of ``weights`` in it, how many parameters they hold together."""
+        """Show a directory's totals, and the number of parameters in its ``weights`` files."""
         key = tuple(map(_key, weights))
         known = self._weighed.get(key, [])
         self._stop()
@@ -313,7 +315,7 @@ class Preview(Vertical):
         self._timer = self.set_timer(REST_S, lambda: self._begin(read))
 
     def show_file(self, file: CheckpointFile) -> None:
-        """Look into the file as soon as the cursor rests on it."""
+        """Preview the file once the cursor rests on it."""
         if file == self._shown:
             return
         self._stop()
@@ -376,7 +378,7 @@ class Preview(Vertical):
 
 
 def loss_curves(look: FileLook) -> list[Series]:
-    """The losses that a trainer's record tells, over steps."""
+    """Return the training and eval loss by step, from the trainer's state."""
     if look.state is None:
         return []
     named = (("loss", "loss"), ("eval_loss", "eval loss"))

@@ -1,4 +1,4 @@
-"""What is inside a checkpoint: its files by node, and what can be told of one without fetching it."""
+"""The files of a checkpoint by node, and a preview of each without downloading it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tui.widgets.tones import Span
 
 MOST_FILES_LOOKED_THROUGH = 2000
 MOST_SHARDS_READ = 100
-"""The headers of so many files are read to tell a directory's parameters."""
+"""Maximum number of safetensors headers read to count a directory's parameters."""
 FILTER_HINT = "text or pattern: adapter, *.json"
 NO_FILES = "No files are stored of this checkpoint.\n\nThey appear as they are uploaded; {key} asks again."
 
@@ -42,7 +42,7 @@ MakeFeed = Callable[..., CheckpointFilesFeed]
 
 
 class FilesScreen(TreeScreen):
-    """The files of one checkpoint; ``feed_with`` makes the feed that lists them."""
+    """The files of one checkpoint; ``feed_with`` creates the feed that lists them."""
 
     CSS_PATH = "files.tcss"
     SCOPES = (Scope.FILES,)
@@ -52,14 +52,13 @@ class FilesScreen(TreeScreen):
     snapshot: var[FilesSnapshot] = var(FilesSnapshot())
 
     class FilesChanged(Message):
-        """The feed knows more."""
+        """The feed has newer data."""
 
         def __init__(self, snapshot: FilesSnapshot) -> None:
             super().__init__()
             self.snapshot = snapshot
 
         def can_replace(self, message: Message) -> bool:
-            """Only the newest counts."""
             return isinstance(message, FilesScreen.FilesChanged)
 
     def __init__(
@@ -70,7 +69,7 @@ class FilesScreen(TreeScreen):
         *,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """``now_s`` is the wall clock in epoch seconds."""
+        """Create the screen; ``now_s`` is the wall clock in epoch seconds."""
         super().__init__()
         self._now_s = now_s
         self._job = job
@@ -79,7 +78,6 @@ class FilesScreen(TreeScreen):
         self._feed = feed_with(publish=lambda snapshot: self.post_message(self.FilesChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        """Header, tree, preview, and what to say instead."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(FilesScreen.connection)
         yield WrappedText(id="stale")
@@ -91,7 +89,6 @@ class FilesScreen(TreeScreen):
         yield StatusFooter().data_bind(FilesScreen.connection)
 
     def on_mount(self) -> None:
-        """Start the feed; it ends with the screen."""
         self.tree_view.focus()
         self._show(None, self.snapshot)
         self.run_worker(self._feed.run(), name="file feed", group="feed", exit_on_error=False)
@@ -100,19 +97,18 @@ class FilesScreen(TreeScreen):
     def _preview(self) -> Preview:
         return self.query_one(Preview)
 
-    # What came
+    # Updates from the feed
 
     @on(FilesChanged)
     def _take(self, message: FilesChanged) -> None:
         self.snapshot = message.snapshot
 
     def watch_snapshot(self, before: FilesSnapshot, snapshot: FilesSnapshot) -> None:
-        """Show what is known now."""
         if self.is_mounted:
             self._show(before, snapshot)
 
     def _show(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
-        """Loading, none and failing are different sights; old files stay, marked, when a call fails."""
+        """Distinguish loading, no files and an error; after an error, keep and mark the old files."""
         if before is None or before.files is not snapshot.files:
             self._files = snapshot.files or ()
             by_rank = len({file.node_rank for file in self._files}) > 1
@@ -161,7 +157,7 @@ class FilesScreen(TreeScreen):
         facts.append([(inert(checkpoint.base_model or ""), "muted")])
         self.query_one("#header", FactLine).set_facts([fact for fact in facts if fact[0][0]], essential)
 
-    # What is under the cursor
+    # The item under the cursor
 
     def _file_of(self, node: int) -> CheckpointFile | None:
         tree = self.tree_view.file_tree
@@ -187,7 +183,7 @@ class FilesScreen(TreeScreen):
             )
 
     def _weights_below(self, node: int) -> tuple[CheckpointFile, ...]:
-        """The files of weights in a directory and below it; none where they are too many to look into."""
+        """Return the safetensors files in and below a directory; empty if there are too many to read."""
         tree = self.tree_view.file_tree
         if tree is None or tree.file_counts[node] > MOST_FILES_LOOKED_THROUGH:
             return ()
@@ -203,7 +199,7 @@ class FilesScreen(TreeScreen):
         self._preview.focus_lines()
 
     def _wanted_files(self) -> tuple[CheckpointFile, ...]:
-        """The files that are marked, in marked directories or under the cursor."""
+        """Return the files that are marked, in marked directories, or under the cursor if none is marked."""
         tree, node = self.tree_view.file_tree, self.tree_view.cursor_node
         if tree is None:
             return ()
@@ -214,19 +210,18 @@ class FilesScreen(TreeScreen):
     # Actions
 
     def action_open_node(self) -> None:
-        """Open or close the directory, or show the file over the whole screen."""
+        """Toggle the directory, or show the file on the whole screen."""
         if self.has_class("-whole"):
             self._leave_whole()
         else:
             super().action_open_node()
 
     def action_mark(self) -> None:
-        """Mark what is under the cursor."""
         if not self.has_class("-whole"):
             self.tree_view.toggle_mark()
 
     def action_download(self) -> None:
-        """Download what is marked, or under the cursor."""
+        """Download the marked files, or the one under the cursor."""
         files = self._wanted_files()
         if not files:
             self.notify("There is no file here to download.")
@@ -239,23 +234,20 @@ class FilesScreen(TreeScreen):
         )
 
     def action_filter(self) -> None:
-        """Type a filter."""
         self._leave_whole()
         super().action_filter()
 
     def action_toggle_preview(self) -> None:
-        """Show or hide what is in the file."""
         self._leave_whole()
         self.toggle_class("-no-preview")
 
     def path_under_cursor(self) -> str | None:
-        """A file's name as the server has it, without the node's directory above it."""
+        """Return a file's path on the server, without the node directory that the tree adds."""
         node = self.tree_view.cursor_node
         file = self._file_of(node) if node is not None else None
         return file.relative_file_name if file is not None else super().path_under_cursor()
 
     def action_refresh(self) -> None:
-        """Ask the server now."""
         self._feed.refresh()
         self._preview.forget()
         self._cursor_moved()
@@ -268,7 +260,7 @@ class FilesScreen(TreeScreen):
         return True
 
     def action_back(self) -> None:
-        """Out of the file, of the filter, of the marks, then of the screen."""
+        """Close the full preview, the filter, the focus on the preview, the marks, then the screen."""
         if self._leave_whole() or self.leave_filter():
             return
         if self._preview.has_focus_within:

@@ -1,1 +1,1 @@
-"""Projects beside jobs: where the day begins."""
+"""Home: the projects and jobs of a remote."""

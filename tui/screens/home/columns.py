@@ -1,4 +1,4 @@
-"""The first line of Home: where one is, what needs a look, how much runs and what it has cost."""
+"""The header line of Home: remote, jobs that need attention, running jobs, and cost."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def header_facts(
     query: str,
     project: str,
 ) -> tuple[list[list[Span]], int]:
-    """Return the facts, the most important first, and how many of them must be seen.
+    """Return the facts, the most important first, and the number of facts that must be visible.
 
-    What hides jobs is among these: the filter ``query`` after its key, the ``project`` if one is chosen, and
-    how many of how many jobs are listed as ``rows``.
+    The must-see facts include everything that hides jobs: the filter ``query`` after its key, the
+    ``project`` if one is chosen, and how many of all jobs are listed as ``rows``.
     """
     facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {place}", "plain")]]
     if query:
@@ -58,7 +58,7 @@ def header_facts(
 
 
 def _total(rows: Sequence[JobRow], snapshot: FleetSnapshot) -> list[Span]:
-    """At most so many GPU-hours, and the money where prices are known; of the jobs that are listed."""
+    """Return an upper bound of the GPU-hours of the listed jobs, and their cost where prices are known."""
     cost = charges_cost((row.charge for row in rows), snapshot.prices)
     if cost.gpu_hours < LEAST_GPU_HOURS:
         return []
@@ -86,7 +86,10 @@ def _note(row: JobRow) -> list[Span]:
 
 
 def _note_alone(row: JobRow) -> list[Span]:
-    """The note where no column tells the status: its sign says enough, unless the note says nothing of it."""
+    """Return the note for layouts without a status column.
+
+    The row's sign shows the status, so the word is added only if the note does not imply it.
+    """
     if row.running or (row.note and not row.note.startswith("after ")):
         return _note(row)
     return [(f"{row.status.word} {row.note}".rstrip(), row.status.tone)]
@@ -104,7 +107,8 @@ def _spot(row: JobRow) -> list[Span]:
     return [("spot", "caution")] if row.spot else []
 
 
-# What troubles a job has the room first; its status is told by sign and note where the word does not fit.
+# Problems of a job take precedence over other columns; where the status word does not fit, sign and note show
+# the status.
 JOB_COLUMNS: tuple[Column[JobRow], ...] = (
     Column("name", "  job", _name, width=19, flex=4, keep=9),
     Column("status", "status", _status, width=13, keep=5),
@@ -127,7 +131,7 @@ JOB_COLUMNS: tuple[Column[JobRow], ...] = (
 )
 
 ALL_PROJECTS = ""
-"""The key of the line that stands for every project."""
+"""Row key of the line that selects all projects."""
 
 
 def _jobs(row: ProjectRow) -> list[Span]:
@@ -151,4 +155,4 @@ SORT_ORDERS: tuple[tuple[str, bool], ...] = (
     ("project", False),
     ("note", True),
 )
-"""The sorts that one key walks through: (column, descending)."""
+"""Sort orders that the sort key cycles through: (column, descending)."""

@@ -1,4 +1,4 @@
-"""What people do to the jobs on Home: to the marked ones, or to the one under the cursor."""
+"""Home's actions on jobs; they apply to the marked jobs, or to the one under the cursor."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tui.widgets.row_table import RowTable
 
 
 class JobActions(AppScreen):
-    """Home's actions on jobs and projects; what they ask for is the app's to do."""
+    """Home's actions on jobs and projects; they only post requests, which the app carries out."""
 
     snapshot: var[FleetSnapshot | None] = var(None)
     marked: var[tuple[str, ...]] = var((), init=False)
-    """Ids of the marked jobs, in the order in which they were."""
+    """Ids of the marked jobs, in the order in which they were marked."""
     _place: str
 
     @property
@@ -52,11 +52,9 @@ class JobActions(AppScreen):
         return row.job if row is not None else None
 
     def action_new_job(self) -> None:
-        """Submit a new job."""
         self.post_message(NewJobRequested())
 
     def action_snooze(self) -> None:
-        """Be silent about the job under the cursor, or no longer."""
         row = self._jobs.cursor_row
         if row is not None and row.findings:
             self.post_message(SnoozeRequested(row.job, row.findings))
@@ -64,7 +62,7 @@ class JobActions(AppScreen):
             self.notify(f"Nothing is found wrong with {row.name}.")
 
     def action_open_cache(self) -> None:
-        """The cache of the chosen project, or of the job's."""
+        """Open the cache of the chosen project, or of the job's project."""
         project = self._projects.cursor_row
         if project is not None and project.id != ALL_PROJECTS:
             self.post_message(OpenCacheRequested(project.id, project.name))
@@ -75,7 +73,6 @@ class JobActions(AppScreen):
             self.notify(f"Choose a project first: {self.key_for('home.toggle_projects')} shows them.")
 
     def action_mark(self) -> None:
-        """Mark the job under the cursor, or take the mark away."""
         row = self._jobs.cursor_row
         if row is None:
             return
@@ -85,12 +82,11 @@ class JobActions(AppScreen):
             self.marked = (*self.marked, row.id)
 
     def action_bookmark(self) -> None:
-        """Set a bookmark on the job under the cursor, or take it away."""
         if (job := self._chosen) is not None:
             self.post_message(BookmarkRequested(job))
 
     def action_compare(self) -> None:
-        """Compare the marked jobs; one alone with the one under the cursor."""
+        """Compare the marked jobs, or the only marked one with the job under the cursor."""
         jobs, chosen = self._marked_jobs(), self._chosen
         if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
             jobs.append(chosen)
@@ -104,25 +100,21 @@ class JobActions(AppScreen):
             self.post_message(CompareJobsRequested(jobs))
 
     def action_open_capacity(self) -> None:
-        """How many GPUs there are."""
         self.post_message(CapacityRequested())
 
     def action_export(self) -> None:
-        """Save the jobs that are shown."""
         table = jobs_table(self._jobs.rows)
         self.post_message(ExportRequested(f"{len(table.rows)} jobs", [table], (self._place, "jobs")))
 
     def action_deploy(self) -> None:
-        """Deploy checkpoints of the job under the cursor."""
         self.post_message(DeployRequested(self._chosen))
 
     def _marked_jobs(self) -> list[TrainingJob]:
-        """The marked jobs that are still there, in the order in which they were marked."""
+        """Return the marked jobs that still exist, in the order in which they were marked."""
         known = {row.id: row.job for row in self.snapshot.jobs} if self.snapshot is not None else {}
         return [known[job_id] for job_id in self.marked if job_id in known]
 
     def unmark(self, job_ids: Iterable[str]) -> None:
-        """Take the marks of these jobs away."""
         gone = set(job_ids)
         self.marked = tuple(one for one in self.marked if one not in gone)
 
@@ -140,18 +132,16 @@ class JobActions(AppScreen):
             self.post_message(StopJobRequested(job))
 
     def action_recreate_job(self) -> None:
-        """Ask for new jobs like the marked ones, or like the one under the cursor."""
+        """Ask to recreate the marked jobs, or the one under the cursor."""
         if marked := self._marked_jobs():
             self.post_message(BatchRequested(Verb.RECREATE, marked))
         elif (job := self._chosen) is not None:
             self.post_message(RecreateJobRequested(job))
 
     def action_copy_id(self) -> None:
-        """Copy the id of the job under the cursor."""
         if (job := self._chosen) is not None:
             self.post_message(CopyRequested(job.id, "job id"))
 
     def action_open_browser(self) -> None:
-        """Open the job under the cursor in the browser."""
         if (job := self._chosen) is not None:
             self.post_message(BrowserRequested(job))

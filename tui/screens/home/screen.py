@@ -1,4 +1,4 @@
-"""Home: projects beside jobs, running first."""
+"""Home: projects next to jobs, running jobs first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MakeFeed = Callable[[Callable[[FleetSnapshot], object]], FleetFeed]
 
 
 class HomeScreen(JobActions):
-    """All jobs of the remote; ``feed_with`` makes the feed that keeps them fresh."""
+    """All jobs of the remote; ``feed_with`` creates the feed that keeps them fresh."""
 
     CSS_PATH = "home.tcss"
     SCOPES = (Scope.HOME,)
@@ -61,7 +61,7 @@ class HomeScreen(JobActions):
     query_text: var[str] = var("", init=False)
     sort: var[tuple[str, bool]] = var(SORT_ORDERS[0], init=False)
     bookmarks: var[tuple[str, ...]] = var((), init=False)
-    """Ids of the jobs that are bookmarked, the newest last; remembered."""
+    """Ids of the bookmarked jobs, the newest last; kept across starts."""
 
     class FleetChanged(Message):
         """The feed has a newer snapshot."""
@@ -71,7 +71,6 @@ class HomeScreen(JobActions):
             self.snapshot = snapshot
 
         def can_replace(self, message: Message) -> bool:
-            """Only the newest counts."""
             return isinstance(message, HomeScreen.FleetChanged)
 
     def __init__(self, feed_with: MakeFeed, place: str, memory: Memory | None = None) -> None:
@@ -82,7 +81,6 @@ class HomeScreen(JobActions):
         self._feed = feed_with(lambda snapshot: self.post_message(self.FleetChanged(snapshot)))
 
     def compose(self) -> ComposeResult:
-        """Header, the two tables, and what to say when they are empty."""
         yield FactLine(id="header")
         yield ConnectionNotice().data_bind(HomeScreen.connection)
         with Horizontal(id="body"):
@@ -96,14 +94,13 @@ class HomeScreen(JobActions):
         yield StatusFooter().data_bind(HomeScreen.connection)
 
     def on_mount(self) -> None:
-        """Start the feed; it ends with the screen."""
         self._jobs.focus()
         self._recall()
         self._show_header()
         self.run_worker(self._feed.run(), name="fleet feed", group="feed", exit_on_error=False)
 
     def _recall(self) -> None:
-        """Begin as it was left the last time."""
+        """Restore sort order, filter, layout and bookmarks of the last session."""
         found = self._memory.table(MEMORY_NAME)
         column, text = found.get("sort"), found.get("filter")
         if column in {order for order, _ in SORT_ORDERS}:
@@ -126,21 +123,20 @@ class HomeScreen(JobActions):
         self._memory.put(MEMORY_NAME, layout)
 
     def on_screen_suspend(self) -> None:
-        """Behind another screen nobody needs the newest."""
+        """Poll less often while another screen is in front."""
         self._feed.watched = False
 
     def on_screen_resume(self) -> None:
-        """Seen again: ask at once."""
+        """Resume normal polling, starting immediately."""
         self._feed.watched = True
 
-    # What came
+    # Updates from the feed
 
     @on(FleetChanged)
     def _take(self, message: FleetChanged) -> None:
         self.snapshot = message.snapshot
 
     def watch_snapshot(self, snapshot: FleetSnapshot | None) -> None:
-        """Show the new lists where the old ones were."""
         if snapshot is None:
             return
         everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
@@ -149,22 +145,20 @@ class HomeScreen(JobActions):
         self.post_message(FleetJudged(snapshot))
 
     def watch_snoozed(self) -> None:
-        """Some rows fall silent, others wake."""
         if self.is_mounted:
             self._show_jobs()
 
     def watch_connection(self, before: Connection, connection: Connection) -> None:
-        """While there is nothing to show, the connection says why."""
+        """Update the placeholder: while no jobs are shown, it explains the connection problem."""
         if self.is_mounted and (before.link is not connection.link or before.stale != connection.stale):
             self._show_emptiness()
 
     def watch_query_text(self, text: str) -> None:
-        """Another filter."""
         self._remember()
         self._show_jobs()
 
     def _read_query(self) -> None:
-        """Read the filter as far as it is understood, and say what is not."""
+        """Parse the filter and show what could not be parsed."""
         rows = self.snapshot.jobs if self.snapshot is not None else None
         query = parse(self.query_text, {row.status.name for row in rows} if rows is not None else None)
         if query == self._query:
@@ -175,24 +169,21 @@ class HomeScreen(JobActions):
         problem.update("; ".join(self._query.problems))
 
     def watch_sort(self) -> None:
-        """Another order."""
         self._remember()
         self._show_jobs()
 
     def watch_bookmarks(self) -> None:
-        """Other bookmarks."""
         self._memory.put(BOOKMARKS_MEMORY, {"jobs": list(self.bookmarks)})
         self._show_jobs()
 
     def toggle_bookmark(self, job_id: str) -> bool:
-        """Set a bookmark on that job, or take it away; whether it has one now."""
+        """Toggle the bookmark of a job; return True if it is bookmarked now."""
         others = tuple(one for one in self.bookmarks if one != job_id)
         had_one = len(others) < len(self.bookmarks)
         self.bookmarks = others if had_one else (*others, job_id)[-MOST_BOOKMARKS:]
         return not had_one
 
     def watch_marked(self) -> None:
-        """Other marks."""
         self._show_jobs()
 
     def _show_jobs(self) -> None:
@@ -237,7 +228,7 @@ class HomeScreen(JobActions):
         self.query_one("#header", FactLine).set_facts(facts, essential)
 
     def _show_emptiness(self) -> None:
-        """Loading, unreachable, empty and filtered away are four different sights."""
+        """Distinguish loading, unreachable, no jobs, and no matching jobs."""
         snapshot, shown = self.snapshot, bool(self._jobs.rows)
         connection = self.connection
         trouble = connection.link in (Link.LOST, Link.UNAUTHORISED) or bool(connection.stale)
@@ -245,7 +236,7 @@ class HomeScreen(JobActions):
         empty = self.query_one("#empty", WrappedText)
         empty.display = not shown and (snapshot is not None or trouble)
         if not empty.display:
-            return  # an update would have the whole screen laid out anew, at every refresh
+            return  # an update would lay out the whole screen again at every refresh
         if snapshot is None:
             key = self.key_for("screen.refresh")
             empty.update(f"Nothing to show yet. It goes on asking by itself; {key} asks now.")
@@ -255,7 +246,7 @@ class HomeScreen(JobActions):
             problems = "".join(f"\n{problem}" for problem in self._query.problems)
             empty.update(f"{NO_MATCH.format(key=self.key_for('screen.back'))}{problems}")
 
-    # Moving about
+    # Navigation
 
     @on(RowTable.Highlighted, "#projects")
     def _project_changed(self) -> None:
@@ -281,19 +272,19 @@ class HomeScreen(JobActions):
     @on(Input.Submitted, "#filter")
     def _filter_kept(self) -> None:
         field = self.query_one("#filter")
-        if not field.has_class("-open"):  # a second enter, typed before the first had left the field
+        if not field.has_class("-open"):  # a second Enter, typed before the first one left the field
             self.action_open_job()
             return
         field.remove_class("-open")
         self._jobs.focus()
 
     def show_place(self, place: str) -> None:
-        """Call the place differently from now on."""
+        """Change the displayed name of the remote."""
         self._place = place
         self._show_header()
 
     def choose_project(self, project_id: str) -> None:
-        """Show the jobs of that project alone."""
+        """Show only the jobs of one project."""
         self._projects.move_to(project_id)
         self._show_jobs()
         self._jobs.focus()
@@ -301,40 +292,34 @@ class HomeScreen(JobActions):
     # Actions
 
     def action_open_job(self) -> None:
-        """Open the job under the cursor."""
         if (job := self._chosen) is not None:
             self.post_message(OpenJobRequested(job))
 
     def action_filter(self) -> None:
-        """Type a filter."""
         field = self.query_one("#filter", Input)
         field.add_class("-open")
         self.type_into(field)
 
     def action_sort(self) -> None:
-        """The next order."""
-        shown = self._jobs.columns_shown | {"status"}  # told by sign and note where it has no column
+        shown = self._jobs.columns_shown | {"status"}  # sign and note show the status where it has no column
         orders = [order for order in SORT_ORDERS if order[0] in shown]
         known = [column for column, _ in orders]
         position = known.index(self.sort[0]) if self.sort[0] in known else -1
         self.sort = orders[(position + 1) % len(orders)]
 
     def action_reverse_sort(self) -> None:
-        """The same order the other way round."""
         column, descending = self.sort
         self.sort = (column, not descending)
 
     def action_toggle_projects(self) -> None:
-        """Show or hide the projects."""
         self.toggle_class("-projects-flipped")
         self._remember()
 
     def action_refresh(self) -> None:
-        """Ask the server now."""
         self._feed.refresh()
 
     def action_back(self) -> None:
-        """Leave the filter; then clear it; then take the marks away; then show all projects."""
+        """Close and clear the filter; else remove all marks; else show all projects."""
         field = self.query_one("#filter", Input)
         if field.has_class("-open") or self.query_text:
             field.remove_class("-open")

@@ -1,1 +1,1 @@
-"""The cockpit of one run."""
+"""The job screen: one run, live."""

@@ -1,4 +1,4 @@
-"""What people do with the charts of a run, by keyboard and mouse, and with its matrix of GPUs."""
+"""The job screen's actions on the charts and the GPU matrix, by keyboard and mouse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClic
 from tui.widgets.charts.ticks import Window
 
 CALM_S = 0.3
-"""A window that was dragged or zoomed has to hold still that long before its samples are asked for."""
+"""Delay after dragging or zooming before the samples of the new time range are requested."""
 FAR_CELLS = 10
 PAN_SHARE = 0.5
 
@@ -26,7 +26,7 @@ PAN_SHARE = 0.5
 class ChartActions(Widget):
     """The job screen's actions on its charts; the screen watches ``view`` and ``memory_in_matrix``.
 
-    The screen gives ``run_shown``, the newest snapshot, and ``read_window``, which asks for samples.
+    The screen implements ``run_shown``, the newest snapshot, and ``read_window``, which requests samples.
     """
 
     view: var[ChartView] = var(ChartView(), init=False)
@@ -40,11 +40,11 @@ class ChartActions(Widget):
 
     @property
     def run_shown(self) -> RunSnapshot | None:
-        """The newest snapshot."""
+        """The newest snapshot, or None before the first one."""
         raise NotImplementedError
 
     def read_window(self) -> None:
-        """Ask for the samples of the window shown, at a fitting resolution."""
+        """Request the samples of the visible time range, at a suitable resolution."""
         raise NotImplementedError
 
     def _reach(self) -> tuple[float, float] | None:
@@ -52,7 +52,7 @@ class ChartActions(Widget):
         return None if run is None else self.maker.reach(run)
 
     def span_to_read(self) -> tuple[timedelta, timedelta | None]:
-        """How far back the window reaches, and its length where that is less."""
+        """Return how far back to read, and for how long; a length of None reads up to the newest sample."""
         window, reach = self.view.window, self._reach()
         if (window.follows and window.span is not None) or reach is None:
             return timedelta(seconds=window.span or FIRST_SPAN.total_seconds()), None
@@ -70,18 +70,15 @@ class ChartActions(Widget):
         else:
             self._calm = self.set_timer(CALM_S, self.read_window)
 
-    # Both tabs
+    # Live and metrics tabs
 
     def action_next_chart(self) -> None:
-        """Another chart first."""
         self.query_one(ChartDeck).next()
 
     def action_next_span(self) -> None:
-        """A longer time."""
         self._show_preset(longer(self.view.window))
 
     def action_previous_span(self) -> None:
-        """A shorter time."""
         self._show_preset(shorter(self.view.window))
 
     def _show_preset(self, window: Window) -> None:
@@ -90,7 +87,7 @@ class ChartActions(Widget):
         self.view = replace(self.view, whole_progress=whole)
 
     def action_matrix_metric(self) -> None:
-        """Use or memory in the cells."""
+        """Toggle between utilization and memory in the GPU matrix."""
         self.memory_in_matrix = not self.memory_in_matrix
 
     @on(Zoomed)
@@ -123,14 +120,14 @@ class ChartActions(Widget):
         self.view = replace(self.view, hidden=self.view.hidden ^ {message.name})
 
     def _time_on(self, chart: Widget, x: float) -> float:
-        """The time of a place on a chart's axis, whatever its unit."""
+        """Return the time at `x` of a chart's axis, converting from steps if needed."""
         run = self.run_shown
         if run is not None and isinstance(chart, LineChart) and chart.spec.x_axis == "step":
             return self.maker.clock(run).time(x)
         return x
 
     def leave_charts(self) -> bool:
-        """Take the cursor away, or show all lines again. Returns whether there was anything to leave."""
+        """Remove the cursor, else the selection, else close the node table; False if there was none."""
         if self.view.cursor is not None:
             self.view = replace(self.view, cursor=None)
         elif self.view.selected is not None:
@@ -141,22 +138,18 @@ class ChartActions(Widget):
             return False
         return True
 
-    # The tab Metrics
+    # Metrics tab
 
     def action_cursor_left(self) -> None:
-        """Read the values a column earlier."""
         self._move_cursor(-1)
 
     def action_cursor_right(self) -> None:
-        """Read the values a column later."""
         self._move_cursor(1)
 
     def action_cursor_far_left(self) -> None:
-        """Ten columns earlier."""
         self._move_cursor(-FAR_CELLS)
 
     def action_cursor_far_right(self) -> None:
-        """Ten columns later."""
         self._move_cursor(FAR_CELLS)
 
     def _move_cursor(self, cells: int) -> None:
@@ -178,11 +171,9 @@ class ChartActions(Widget):
         self.view = replace(self.view, cursor=x)
 
     def action_pan_back(self) -> None:
-        """Half a window back."""
         self._pan_by(-PAN_SHARE)
 
     def action_pan_on(self) -> None:
-        """Half a window on."""
         self._pan_by(PAN_SHARE)
 
     def _pan_by(self, share: float) -> None:
@@ -192,41 +183,36 @@ class ChartActions(Widget):
             self._show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
 
     def action_first_time(self) -> None:
-        """The beginning of the run."""
         reach = self._reach()
         if reach is not None:
             self._show_window(self.view.window.at_begin(*reach), at_once=False)
 
     def action_newest_time(self) -> None:
-        """Now, and follow it."""
+        """Go to the newest sample and follow."""
         self._show_window(self.view.window.at_end())
 
     def action_x_axis(self) -> None:
-        """The next unit of the x axis."""
         place = X_AXES.index(self.view.x_axis)
         self.view = replace(self.view, x_axis=X_AXES[(place + 1) % len(X_AXES)])
 
     def action_smoothing(self) -> None:
-        """Smoother; after the smoothest, as it is."""
+        """Switch to the next smoothing level; after the strongest, turn smoothing off."""
         place = SMOOTHINGS.index(self.view.smoothing)
         self.view = replace(self.view, smoothing=SMOOTHINGS[(place + 1) % len(SMOOTHINGS)])
 
     def action_log_scale(self) -> None:
-        """Logarithmic value axes, or plain ones."""
         self.view = replace(self.view, log=not self.view.log)
 
     def action_chart_layout(self) -> None:
-        """All charts, one large, or one a line."""
+        """Cycle through the layouts: all charts, one large chart, one chart per series."""
         deck = self.query_one(ChartDeck)
         deck.arrangement = LAYOUTS[(LAYOUTS.index(deck.arrangement) + 1) % len(LAYOUTS)]
         self.nodes_large = False
 
     def action_next_series(self) -> None:
-        """Bring the next line to the top."""
         self._select(1)
 
     def action_previous_series(self) -> None:
-        """Bring the line before to the top."""
         self._select(-1)
 
     def _names(self) -> tuple[str, ...]:
@@ -241,14 +227,14 @@ class ChartActions(Widget):
             self.view = replace(self.view, selected=names[place])
 
     def action_toggle_series(self) -> None:
-        """Switch the chosen line off, or on."""
+        """Toggle the visibility of the selected series; without a selection, of the first one."""
         names = self._names()
         chosen = self.view.selected if self.view.selected in names else (names[0] if names else None)
         if chosen is not None:
             self.view = replace(self.view, selected=chosen, hidden=self.view.hidden ^ {chosen})
 
     def action_only_series(self) -> None:
-        """Switch all lines of the chart off but the chosen one; again, on."""
+        """Hide all other series of the chart; press again to show them."""
         names = self._names()
         if self.view.selected in names:
             others = frozenset(names) - {self.view.selected}
@@ -257,17 +243,16 @@ class ChartActions(Widget):
             self.view = replace(self.view, hidden=hidden if alone else hidden | others)
 
     def action_all_series(self) -> None:
-        """Switch all lines on."""
         self.view = replace(self.view, hidden=frozenset())
 
     def action_nodes(self) -> None:
-        """All nodes instead of the charts, or the charts again."""
+        """Toggle between the charts and a large table of all nodes."""
         self.nodes_large = not self.nodes_large
 
     def action_sort_nodes(self) -> None:
-        """The nodes that stand out first, or in their order."""
+        """Toggle between listing conspicuous nodes first and the usual order."""
         self.worst_first = not self.worst_first
 
     def action_node_history(self) -> None:
-        """The nodes' values over time, or now."""
+        """Toggle between the nodes' history and their current values."""
         self.node_history = not self.node_history

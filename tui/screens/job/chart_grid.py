@@ -1,4 +1,4 @@
-"""As many charts as fit, the chosen one first; or one alone, or one for each of its lines."""
+"""A grid of charts: as many as fit, the selected one first; or only one, or one for each of its series."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.raster import is_crowd
 
 CHART_CELLS = 34
-"""The least width of a chart when there are several side by side."""
+"""Minimum width of a chart when there are several in a row."""
 CHART_LINES = 8
-"""The least height likewise."""
+"""Minimum height of a chart when there are several in a column."""
 TIGHT_CHART_LINES = 7
-"""Two charts one above the other are better than one, even that low."""
+"""Minimum height of two stacked charts, because two low charts are better than one."""
 STRIP_LINES = 5
-"""The least height of a chart of a single line."""
+"""Minimum height of a chart with a single series."""
 CROWD_WAITS_S = 10.0
-"""A chart of more lines than there are colours takes new samples that seldom: each costs as much as all."""
+"""Seconds between updates of a chart with more series than colors, which must be redrawn as a whole."""
 
 Layout = Literal["grid", "one", "lines"]
 LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
-"""All charts that fit; the first alone; or a small chart for each line of the first."""
+"""All charts that fit; only the first one; or a small chart for each series of the first one."""
 
 
 class ChartDeck(Container, can_focus=True):
-    """Lays charts out by the room there is; ``next`` brings another to the front."""
+    """Lays out charts in the available space; ``next`` brings another one to the front."""
 
     DEFAULT_CSS = """
     ChartDeck { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
@@ -48,31 +48,30 @@ class ChartDeck(Container, can_focus=True):
         self._crowds: dict[str, tuple[float, ChartData]] = {}
 
     def set_charts(self, charts: Sequence[ChartData], *, at_s: float | None = None) -> None:
-        """Show these, those with data first.
+        """Show these charts, those with data first.
 
-        ``at_s`` is the time in seconds of new samples: of these crowded charts show not every one. Without
-        it something else has changed, and all is shown.
+        ``at_s`` is the time in seconds of the newest sample, if only samples are new: crowded charts then
+        skip most updates. Without it all charts are redrawn.
         """
         self._data = tuple(sorted(charts, key=lambda chart: not chart.has_data))
         self._arrange(at_s)
 
     @property
     def front_chart(self) -> ChartData | None:
-        """The chart that comes first."""
+        """The chart in the first position, or None if there is none."""
         order = self._order()
         return order[0] if order else None
 
     @property
     def shown(self) -> tuple[ChartData, ...]:
-        """The charts that are on the screen."""
         return self._shown
 
     def current_data(self) -> tuple[ChartTable, ...]:
-        """The samples that are on the screen, for whoever writes them to a file."""
+        """Return the samples that are on the screen, for export."""
         return tuple(table_of(chart) for chart in self._shown)
 
     def widget_of(self, chart_id: str) -> LineChart | None:
-        """The widget that shows a chart."""
+        """Return the widget of a chart, or None if it has none yet."""
         return self._charts.get(chart_id)
 
     def next(self) -> None:
@@ -83,26 +82,23 @@ class ChartDeck(Container, can_focus=True):
             self.front = ids[(position + 1) % len(ids)]
 
     def watch_front(self) -> None:
-        """Another chart comes first."""
         self._arrange()
 
     def watch_arrangement(self) -> None:
-        """Another layout."""
         self._arrange()
 
     def on_resize(self) -> None:
-        """More or fewer may fit."""
         self._arrange()
 
     def _order(self) -> list[ChartData]:
-        """All charts worth showing, the chosen one first."""
+        """Return the charts with data, the selected one first; without any data, only the first chart."""
         with_data = [data for data in self._data if data.has_data] or list(self._data[:1])
         ids = [data.id for data in with_data]
         first = ids.index(self.front) if self.front in ids else 0
         return with_data[first:] + with_data[:first]
 
     def _fitting(self) -> tuple[list[ChartData], int, int]:
-        """The charts that fit, and the grid's columns and rows."""
+        """Return the charts that fit, and the grid's columns and rows."""
         order = self._order()
         width, height = self.size
         if self.arrangement == "one":
@@ -123,7 +119,7 @@ class ChartDeck(Container, can_focus=True):
         return order[: columns * rows], columns, rows
 
     def _may_wait(self, data: ChartData, at_s: float | None) -> bool:
-        """Whether a crowded chart that was drawn a moment ago would only gain a few samples."""
+        """Return True if a recently drawn crowded chart would only gain a few samples."""
         shown_s, shown = self._crowds.get(data.id, (0.0, None))
         if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWD_WAITS_S:
             drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
@@ -158,7 +154,6 @@ class ChartDeck(Container, can_focus=True):
         self._charts_in_order([self._charts[data.id] for data in order])
 
     def _charts_in_order(self, charts: Sequence[LineChart]) -> None:
-        """Put the charts shown in that order on the grid."""
         present = [child for child in self.children if child in charts]
         if present != list(charts):
             for before, after in pairwise(charts):

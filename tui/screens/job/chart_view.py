@@ -1,4 +1,7 @@
-"""How a person looks at the charts of a run: which time, which lines, and drawn in which way. Pure."""
+"""View options of a run's charts: time range, visible series, and drawing options.
+
+The module is pure: no I/O and no widgets.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tui.text.units import duration
 from tui.widgets.charts.ticks import Window, XAxis, place_label
 
 PRESETS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60))
-"""Lengths that a key steps through; after the longest comes all there is."""
+"""Lengths of the time range that a key cycles through; the longest is followed by the whole run."""
 
 FIRST_SPAN = PRESETS[2]
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.98)
@@ -21,18 +24,18 @@ X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
 
 @dataclass(frozen=True, slots=True)
 class ChartView:
-    """What is shown of the charts.
+    """View options of the charts.
 
     Attributes:
-        window: the time shown, in epoch seconds.
-        whole_progress: curves of the log show the whole run, whatever the window.
-        node: one node alone, by GPU, or None for all nodes.
-        x_axis: what the x axis is; "step" applies to curves of the log alone.
-        smoothing: weight of the exponential mean, 0 for none.
-        log: logarithmic value axes, where they have no fixed ends.
-        hidden: names of the series that are switched off.
-        selected: the series that lies on top.
-        cursor: the time at which values are read.
+        window: the visible time range, in epoch seconds.
+        whole_progress: charts of the log show the whole run, regardless of the time range.
+        node: the only node shown, by GPU, or None for all nodes.
+        x_axis: unit of the x axis; "step" applies only to charts of the log.
+        smoothing: weight of the exponential moving average, 0 for none.
+        log: use logarithmic value axes, except where the axis has fixed ends.
+        hidden: names of the hidden series.
+        selected: the series drawn on top.
+        cursor: the time at which values are shown.
     """
 
     window: Window = field(default_factory=lambda: Window(FIRST_SPAN.total_seconds()))
@@ -47,7 +50,7 @@ class ChartView:
 
 
 def longer(window: Window) -> Window:
-    """The next longer preset; after the longest, all."""
+    """Return the next longer preset; after the longest, the whole run."""
     lengths = [preset.total_seconds() for preset in PRESETS]
     if window.span is None:
         return window
@@ -56,14 +59,14 @@ def longer(window: Window) -> Window:
 
 
 def shorter(window: Window) -> Window:
-    """The next shorter preset; the shortest stays."""
+    """Return the next shorter preset; the shortest stays."""
     lengths = [preset.total_seconds() for preset in PRESETS]
     below = len(lengths) if window.span is None else bisect_left(lengths, window.span)
     return Window(lengths[max(0, below - 1)], window.end)
 
 
 def words(view: ChartView) -> str:
-    """The view in a few words: its length, where it ends, and how lines are drawn."""
+    """Describe the view in a few words: length, end, and drawing options."""
     window = view.window
     said = ["all" if window.span is None else _length(window.span)]
     if window.end is not None:
@@ -80,7 +83,7 @@ def words(view: ChartView) -> str:
 
 
 def _length(seconds: float) -> str:
-    """Round lengths as people say them ("15 min", "6 h"), others to the minute."""
+    """Format round lengths briefly ("15 min", "6 h"), others to the minute."""
     for unit_s, word, least in ((86400, "d", 2), (3600, "h", 1), (60, "min", 1)):
         if seconds % unit_s == 0 and seconds >= least * unit_s:
             return f"{seconds / unit_s:.0f} {word}"
@@ -88,10 +91,10 @@ def _length(seconds: float) -> str:
 
 
 class StepClock:
-    """Which step was reached when, and back; a run that began again keeps the highest step so far."""
+    """Converts between time and step; after a restart it keeps the highest step reached so far."""
 
     def __init__(self, steps: Series) -> None:
-        """``steps`` are step numbers over time."""
+        """Create a clock from ``steps``, the step numbers over time."""
         self._times = steps.times
         self._steps = tuple(accumulate(steps.values, max))
 
@@ -99,16 +102,16 @@ class StepClock:
         return len(self._times) > 0
 
     def step(self, time_s: float) -> float:
-        """The step reached at a time, in between and beyond by the pace there."""
+        """Return the step at a time, interpolated linearly and clamped to the first and last step."""
         return _between(self._times, self._steps, time_s)
 
     def time(self, step: float) -> float:
-        """When a step was reached."""
+        """Return the time at which a step was reached, interpolated and clamped likewise."""
         return _between(self._steps, self._times, step)
 
 
 def _between(xs: tuple[float, ...], ys: tuple[float, ...], x: float) -> float:
-    """Linear between the points, whose xs never fall; the first and last value beyond them."""
+    """Interpolate linearly between points with non-decreasing xs; clamp outside of them."""
     above = bisect_right(xs, x)
     if above == 0:
         return ys[0]

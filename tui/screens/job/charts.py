@@ -1,4 +1,4 @@
-"""What one chart shows, and the same as plain data for whoever writes it to a file."""
+"""Charts as data: what a chart draws, and the same samples for export."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 
 @dataclass(frozen=True, slots=True)
 class ChartData:
-    """A chart: its samples, how it is drawn, and the unit of its values ("fraction", "bytes", "tok/s" …)."""
+    """A chart: its samples, drawing options, and the unit of its values ("fraction", "bytes", "tok/s" …)."""
 
     id: str
     series: tuple[Series, ...]
@@ -30,20 +30,21 @@ class ChartData:
 
     @property
     def has_data(self) -> bool:
-        """Whether any series has a sample."""
+        """True if any series has a sample."""
         return any(series.values for series in self.series)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its series."""
+        """The names of the series."""
         return tuple(series.name for series in self.series)
 
 
 @dataclass(frozen=True, slots=True)
 class ChartTable:
-    """The samples of one chart that are shown.
+    """The visible samples of one chart.
 
-    ``x`` says what the ``times`` of the series are: epoch seconds ("time") or steps; NaN values are gaps.
+    ``x`` is the unit of the series' ``times``: epoch seconds ("time") or steps ("step"). NaN values are
+    gaps.
     """
 
     id: str
@@ -54,7 +55,7 @@ class ChartTable:
 
 
 def table_of(chart: ChartData) -> ChartTable:
-    """The chart's samples within its window, without the series that are switched off."""
+    """Return the samples within the chart's range, without hidden series."""
     start, end = chart.spec.start, chart.spec.end
     kept = []
     for one in chart.series:
@@ -67,7 +68,7 @@ def table_of(chart: ChartData) -> ChartTable:
 
 
 def one_a_series(chart: ChartData) -> list[ChartData]:
-    """A chart for each series that is not switched off, all on the same scale."""
+    """Split a chart into one chart per visible series, all on the same scale."""
     shown = [one for one in chart.series if one.name not in chart.spec.hidden]
     found = extent(shown, chart.spec.start, chart.spec.end)
     low, high = found if found is not None else (None, None)
@@ -93,7 +94,7 @@ def one_a_series(chart: ChartData) -> list[ChartData]:
 
 MIB = 1024.0**2
 _END_STEPS = 480
-"""The right edge of a window that follows moves in about so many steps of its length: finer than a dot."""
+"""Steps per length in which the right edge of a following time range moves; each is less than a dot."""
 
 _SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
@@ -103,7 +104,7 @@ _SIGNS: dict[str, tuple[str, Tone]] = {
 
 
 class ChartMaker:
-    """Makes charts out of snapshots; series that did not change stay the same objects."""
+    """Builds charts from snapshots; unchanged series stay the same objects."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[int, str], tuple[Series, object, Series]] = {}
@@ -111,7 +112,11 @@ class ChartMaker:
         self._clock: tuple[Series, StepClock] | None = None
 
     def charts(self, run: RunSnapshot, view: ChartView) -> list[ChartData]:
-        """The charts of a run: a line a node, or of one node a line a GPU; those of the log first."""
+        """Return the charts of a run: one series per node, or per GPU if one node is selected.
+
+        The first chart of the log (usually the loss) comes first, then GPU use and memory, then the
+        others.
+        """
         self._used = {}
         first, last = self.reach(run)
         start, end = _stretch(view, first, last)
@@ -130,7 +135,7 @@ class ChartMaker:
             emphasis=run.slow_nodes | run.missing_nodes,
         )
         if view.x_axis == "relative" and view.window.end is not None:
-            spec = replace(spec, x_axis="clock")  # "now" is not on a chart of the past
+            spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
         told = [] if run.progress is None else self._progress(run, run.progress, spec, view, (first, last))
         machines = self._machines(run, spec, view.node)
         charts = [*told[:1], *machines[:2], *told[1:], *machines[2:]]
@@ -138,7 +143,7 @@ class ChartMaker:
         return charts
 
     def reach(self, run: RunSnapshot) -> tuple[float, float]:
-        """When the run began and where it is now, or ended (epoch seconds): how far windows go."""
+        """Return the limits of time ranges: the run's start and its current time or end (epoch seconds)."""
         last = _end(run)
         created = run.job.created_at
         begun = run.running_since
@@ -146,7 +151,7 @@ class ChartMaker:
         return min(first.timestamp() if first else last - 1, last - 1), last
 
     def clock(self, run: RunSnapshot) -> StepClock:
-        """Steps by time."""
+        """Return the run's step clock."""
         return self._clock_of(run.progress.step_series if run.progress is not None else EMPTY)
 
     def _clock_of(self, steps: Series) -> StepClock:
@@ -164,7 +169,7 @@ class ChartMaker:
         view: ChartView,
         reach: tuple[float, float],
     ) -> list[ChartData]:
-        # Older lines are read last: until then the curve has a beginning that is none.
+        # Older lines are read last; until then the curve does not start at the run's first step.
         whole = "whole run" if run.log_read else "still reading"
         speed, speed_unit = told.throughput_series
         note = "" if told.loss is None or isfinite(told.loss) else f"now {told.loss}"
@@ -231,7 +236,7 @@ class ChartMaker:
             use_lines = self._by_gpu(nodes, node, lambda one: one.gpu_utilization)
             memory_lines = self._by_gpu(nodes, node, lambda one: one.gpu_memory)
         chosen = [one for one in nodes if node is None or one.name == node]
-        if node is not None:  # a node keeps the colour that it has among all
+        if node is not None:  # keep the color that the node has among all nodes
             place = next((place for place, one in enumerate(nodes) if one.name == node), 0)
             spec, in_bytes = replace(spec, first_colour=place), replace(in_bytes, first_colour=place)
         charts = [
@@ -267,7 +272,7 @@ class ChartMaker:
     def _by_node(
         self, nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]
     ) -> tuple[Series, ...]:
-        """A line a node, named after it."""
+        """Return one series per node, with the node's name."""
         return tuple(
             self._named(partial(_same, series(node)), inert(node.name), None, series(node)) for node in nodes
         )
@@ -275,7 +280,7 @@ class ChartMaker:
     def _by_gpu(
         self, nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
     ) -> tuple[Series, ...]:
-        """A line a GPU of one node, named by rank."""
+        """Return one series per GPU of one node, named by rank."""
         return tuple(
             self._named(partial(_same, line), f"gpu {inert(gpu)}", None, line)
             for node in nodes
@@ -284,7 +289,7 @@ class ChartMaker:
         )
 
     def _named(self, make: Callable[[], Series], name: str, context: object, source: Series) -> Series:
-        """The series under a name; the same object as before while source and context are."""
+        """Return the series renamed; the same object as long as source and context are the same."""
         key = (id(source), name)
         held = self._held.get(key) or self._used.get(key)
         if held is None or held[0] is not source or held[1] is not context:
@@ -307,18 +312,18 @@ def _stretch(view: ChartView, first: float, last: float) -> tuple[float, float]:
         span = view.window.span
         end = _rounded_up(end, end - start if span is None or start <= first else span)
         if span is not None and start > first:
-            start = end - span  # both edges stand still in between, or every glance would draw all anew
+            start = end - span  # keep both edges fixed in between, or every update would redraw everything
     return start, end
 
 
 def _rounded_up(end: float, length: float) -> float:
-    """The end of a window of that length as it moves on in steps, which a growing length does not shift."""
+    """Round up the end of a time range to a step, so that small changes of its length do not move it."""
     step = 2.0 ** floor(log2(max(length, 1.0) / _END_STEPS))
     return ceil(end / step) * step
 
 
 def _end(run: RunSnapshot) -> float:
-    """Now; of a job that has ended, its end."""
+    """Return the current time, or the end of a finished job."""
     if run.job.is_finished and run.job.updated_at is not None:
         return run.job.updated_at.timestamp()
     return run.server_now.timestamp()
@@ -329,7 +334,7 @@ def _end_label(run: RunSnapshot) -> str:
 
 
 def _marks(events: Sequence[RunEvent]) -> tuple[Mark, ...]:
-    """The events that belong on an axis. Their text comes from the server: inert."""
+    """Return the events to mark on the axis, with their text from the server sanitized."""
     marks = []
     for event in events:
         if event.kind in _SIGNS:
@@ -339,5 +344,5 @@ def _marks(events: Sequence[RunEvent]) -> tuple[Mark, ...]:
 
 
 def _figure(value: float) -> str:
-    """A rate: thousands parted, three digits below them."""
+    """Format a rate: with thousands separators, or with three significant digits below 1,000."""
     return f"{value:,.0f}" if abs(value) >= 1000 else significant(value)

@@ -1,4 +1,4 @@
-"""The table of checkpoints: its rows, its columns, its orders."""
+"""The checkpoint table: rows, columns and sort orders."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ SYNC_VIEWS: dict[SyncState, tuple[str, str]] = {
     "stored": ("✓ stored", "good"),
 }
 ORDERS = (("age", True), ("name", False), ("step", True), ("size", True), ("kind", False), ("score", False))
-"""Columns to sort by, and whether the first look at one is descending."""
+"""Columns to sort by, and True if the column sorts descending at first."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRow:
-    """A checkpoint as the table shows it; ``key`` tells checkpoints apart that have one name."""
+    """A row of the checkpoint table; ``key`` is unique even if several checkpoints have the same name."""
 
     key: str
     facts: CheckpointFacts
@@ -57,12 +57,12 @@ class CheckpointRow:
 
     @property
     def name(self) -> str:
-        """The checkpoint's own name, not inert."""
+        """The checkpoint's own name, not sanitized."""
         return self.facts.name
 
 
 def keyed(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
-    """The facts by name; a name that comes again gets a number."""
+    """Map names to facts, adding a number to repeated names."""
     found: dict[str, CheckpointFacts] = {}
     for one in facts:
         key, again = one.name, 1
@@ -74,7 +74,7 @@ def keyed(facts: Sequence[CheckpointFacts]) -> dict[str, CheckpointFacts]:
 
 
 def arranged(facts: dict[str, CheckpointFacts], order: tuple[str, bool]) -> list[str]:
-    """The keys in that order; what is not known comes last either way."""
+    """Return the keys in sort order; unknown values come last in both directions."""
     column, descending = order
     value = _VALUES[column]
     values = {key: value(one) for key, one in facts.items()}
@@ -83,7 +83,7 @@ def arranged(facts: dict[str, CheckpointFacts], order: tuple[str, bool]) -> list
     known.sort(key=values.__getitem__, reverse=descending)  # type: ignore[arg-type]
     placed: list[str] = []
     for _, group in groupby(known, key=values.__getitem__):
-        equal = list(group)  # by their names, which only few need to be read for
+        equal = list(group)  # compare the names of equal rows only, because parsing names is slow
         placed += sorted(equal, key=lambda key: natural_key(facts[key].name)) if len(equal) > 1 else equal
     return placed + unknown
 
@@ -106,7 +106,7 @@ _VALUES: dict[str, Callable[[CheckpointFacts], object]] = {
 def rows_of(
     facts: dict[str, CheckpointFacts], order: tuple[str, bool], marked: frozenset[str], now: datetime
 ) -> list[CheckpointRow]:
-    """The table's rows."""
+    """Return the table's rows in sort order."""
     return [
         CheckpointRow(key, facts[key], written(facts[key], now), key in marked)
         for key in arranged(facts, order)
@@ -114,7 +114,7 @@ def rows_of(
 
 
 def written(facts: CheckpointFacts, now: datetime) -> str:
-    """``12m ago``."""
+    """Format the checkpoint's age, like ``12m ago``."""
     created = facts.checkpoint.created_at
     return f"{age((now - created).total_seconds())} ago" if created is not None else UNKNOWN
 
@@ -183,29 +183,28 @@ NONE_YET = (
     " if checkpointing is enabled in its config."
 )
 AGES_GO_ON = timedelta(seconds=5)
-"""Ages are told anew this often: thousands of rows need not be made every second."""
+"""Interval for updating ages: thousands of rows need not be rebuilt every second."""
 CHECKPOINTS_A_SECOND = 500
-"""While the log is being read, losses come many times a second: so few rows are made anew for them."""
+"""Checkpoints to rebuild per second while the log is being read and losses change many times a second."""
 
 
 class CheckpointPane(Vertical):
-    """A summary line and the table; keeps marks and order through refreshes."""
+    """A summary line and the table; marks and sort order survive updates."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._facts: dict[str, CheckpointFacts] = {}
         self._marked: list[str] = []
         self._reads = False
-        """Whether the log is still read that they are judged by."""
+        """True while the log that the checkpoints are judged by is still being read."""
         self._order = ORDERS[0]
         self._now: datetime | None = None
         self._made_of: tuple[object, ...] = ()
         self._made_at: datetime | None = None
         self._left_on: str | None = None
-        """Where the cursor is as long as nobody moves it."""
+        """Key of the row that has the cursor as long as the user does not move it."""
 
     def compose(self) -> ComposeResult:
-        """The summary, the table, and what to say without checkpoints."""
         yield FactLine(id="checkpoint-summary")
         yield RowTable(CHECKPOINT_COLUMNS, lambda row: row.key, id="checkpoint-table")
         yield WrappedText(LOADING, id="no-checkpoints")
@@ -216,7 +215,7 @@ class CheckpointPane(Vertical):
 
     @property
     def chosen(self) -> CheckpointFacts | None:
-        """The checkpoint under the cursor."""
+        """The checkpoint under the cursor, or None."""
         row = self._table.cursor_row
         return row.facts if row is not None else None
 
@@ -226,7 +225,7 @@ class CheckpointPane(Vertical):
         return tuple(self._facts[key] for key in self._marked)
 
     def show_run(self, run: RunSnapshot) -> None:
-        """Show the run's checkpoints; does nothing that is not seen or not new."""
+        """Show the run's checkpoints; rebuild the table only if something changed."""
         empty = self.query_one("#no-checkpoints", WrappedText)
         self.query_one(FactLine).display = bool(run.checkpoints)
         empty.display = not run.checkpoints
@@ -249,7 +248,7 @@ class CheckpointPane(Vertical):
             self._fill()
 
     def _awaits_more(self, run: RunSnapshot) -> bool:
-        """Whether nothing but the losses is new, of many checkpoints, and newer ones will follow."""
+        """Return True to postpone an update of many checkpoints that would only change losses."""
         if not self._made_of or self._made_of[0] != run.checkpoints or self._made_at is None:
             return False
         follows = not run.log_read or not run.job.is_finished
@@ -264,8 +263,8 @@ class CheckpointPane(Vertical):
         table.sort_mark = self._order
         rows = rows_of(self._facts, self._order, frozenset(self._marked), self._now)
         table.set_rows(rows)
-        # Who comes here finds the cursor on the newest, not on the one that was the first to be written; but
-        # it goes to another one only while nobody sees it.
+        # Put the cursor on the newest checkpoint, not on the first one written, but move it only while the
+        # tab is hidden.
         if unmoved and rows and not self.is_on_screen:
             table.move_to(rows[0].key)
         if unmoved:
@@ -300,7 +299,7 @@ class CheckpointPane(Vertical):
             facts.append([("newest ", "key"), (inert(newest.name), "plain")])
         self.query_one(FactLine).set_facts(facts)
 
-    # What people do here
+    # User actions
 
     @on(RowTable.HeadingPressed)
     def _heading_pressed(self, message: RowTable.HeadingPressed) -> None:
@@ -312,7 +311,7 @@ class CheckpointPane(Vertical):
             self._set_order((message.column_id, firsts[message.column_id]))
 
     def next_order(self) -> None:
-        """Sort by the next column that is shown."""
+        """Sort by the next visible column."""
         shown = self._table.columns_shown
         orders = [order for order in ORDERS if order[0] in shown]
         columns = [column for column, _ in orders]
@@ -320,7 +319,6 @@ class CheckpointPane(Vertical):
         self._set_order(orders[(place + 1) % len(orders)])
 
     def reverse(self) -> None:
-        """The same order the other way round."""
         self._set_order((self._order[0], not self._order[1]))
 
     def _set_order(self, order: tuple[str, bool]) -> None:
@@ -328,7 +326,7 @@ class CheckpointPane(Vertical):
         self._fill()
 
     def toggle_mark(self) -> None:
-        """Mark the checkpoint under the cursor, or no longer; and go on to the next."""
+        """Toggle the mark of the checkpoint under the cursor, then move to the next one."""
         key = self._table.cursor_key
         if key is None:
             return
@@ -340,7 +338,7 @@ class CheckpointPane(Vertical):
         self._table.action_cursor_by(1)
 
     def clear_marks(self) -> bool:
-        """Mark nothing; whether anything was."""
+        """Remove all marks; return False if there were none."""
         had = bool(self._marked)
         self._marked.clear()
         if had:
@@ -349,7 +347,7 @@ class CheckpointPane(Vertical):
 
 
 def _none(run: RunSnapshot) -> str:
-    """What to say without checkpoints; the log may tell of one that nobody lists."""
+    """Return the text for a run without checkpoints, mentioning one that only the log reports."""
     told = last_checkpoint(run)
     if told is None or told.at is None:
         return NONE_YET
@@ -367,7 +365,6 @@ class CheckpointActions(Widget):
 
     @property
     def checkpoint_pane(self) -> CheckpointPane:
-        """The pane they work on."""
         return self.query_one(CheckpointPane)
 
     @property
@@ -378,16 +375,15 @@ class CheckpointActions(Widget):
         return chosen
 
     def action_open_checkpoint(self) -> None:
-        """Look into the checkpoint."""
+        """Open the files of the checkpoint under the cursor."""
         if (chosen := self._chosen_checkpoint) is not None:
             self.post_message(OpenCheckpointRequested(self.job, chosen.checkpoint))
 
     def action_mark_checkpoint(self) -> None:
-        """Mark it."""
         self.checkpoint_pane.toggle_mark()
 
     def action_download_checkpoint(self) -> None:
-        """Download the marked ones, or the one under the cursor."""
+        """Download the marked checkpoints, or the one under the cursor."""
         chosen = self._chosen_checkpoint
         if chosen is None:
             return
@@ -398,7 +394,7 @@ class CheckpointActions(Widget):
         self.post_message(DownloadRequested(Wanted(self.job, names, size_bytes=size)))
 
     def action_compare_checkpoints(self) -> None:
-        """Compare the two that are marked; with one, it and the one under the cursor."""
+        """Compare the two marked checkpoints, or the only marked one with the one under the cursor."""
         marked, chosen = self.checkpoint_pane.marked, self.checkpoint_pane.chosen
         if len(marked) == 1 and chosen is not None and chosen != marked[0]:
             marked = (*marked, chosen)
@@ -411,15 +407,13 @@ class CheckpointActions(Widget):
         self.post_message(CompareCheckpointsRequested(self.job, left, right))
 
     def action_copy_load_config(self) -> None:
-        """Copy what resumes training from it."""
+        """Copy the config snippet that resumes training from the checkpoint."""
         if (chosen := self._chosen_checkpoint) is not None:
             snippet = resume_snippet(self.job.id, chosen.name)
             self.post_message(CopyRequested(snippet, "LoadCheckpointConfig for config.py:", lines=True))
 
     def action_sort_checkpoints(self) -> None:
-        """The next order."""
         self.checkpoint_pane.next_order()
 
     def action_reverse_checkpoints(self) -> None:
-        """The other way round."""
         self.checkpoint_pane.reverse()

@@ -1,4 +1,4 @@
-"""Everything the API says about a job, as a list to read."""
+"""The details tab: all that the API returns about a job, as a list."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ MIB = 1024 * 1024
 
 
 class Details(VerticalScroll, can_focus=True):
-    """The job's fields and the history of its statuses."""
+    """The job's fields, findings and status history."""
 
     snapshot: var[RunSnapshot | None] = var(None)
 
     def compose(self) -> ComposeResult:
-        """One text."""
         yield Static(id="facts")
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
-        """Only while it is on screen."""
+        """Update the text, only while the tab is visible."""
         if snapshot is not None and self.display:
             self.query_one("#facts", Static).update(self._table(snapshot))
 
@@ -72,7 +71,7 @@ def _told(finding: Finding) -> str:
 
 
 def facts(run: RunSnapshot) -> list[tuple[str, str]]:
-    """Name and value of every field that has one."""
+    """Return name and value of every field that is set."""
     job = run.job
     machine = job.instance_type
     memory = bytes_iec(machine.memory_limit_mib * MIB) if machine.memory_limit_mib else ""
@@ -107,7 +106,7 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
 
 
 def _costs(cost: Cost) -> list[tuple[str, str]]:
-    """What it has cost, will cost, and costs for each checkpoint; money only where a price is known."""
+    """Return the cost so far, at the end, and per checkpoint; money only where a price is known."""
     if cost.gpu_hours is None and cost.usd is None:
         return []
     rows = [

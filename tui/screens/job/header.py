@@ -1,4 +1,4 @@
-"""The three lines that answer "is it healthy": who and at what cost, how far, and what is wrong."""
+"""The header of the job screen: identity and cost, progress, and health, one line each."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ _FORMS: tuple[Form, ...] = ("long", "short", "brief")
 CENT = 0.01
 THOUSAND = 1000
 IDENTITY_ESSENTIALS = 4
-"""Name, status, hardware and the age of the data are always told."""
+"""Name, status, hardware and the age of the data are always visible."""
 HEALTH_ESSENTIALS = 3
-"""The worst finding, how many more there are, and the last checkpoint: always told likewise."""
+"""The worst finding, the number of further ones, and the last checkpoint are always visible."""
 SURE_SHARE = 0.1
-"""An ETA whose range is narrower than that share of it needs no range."""
+"""Show an ETA without its range if the range is narrower than this share of it."""
 _HOPELESS = (FindingKind.STALLED, FindingKind.LOSS_NOT_FINITE)
 _SAY_SINCE = (FindingKind.LOSS_NOT_FINITE, FindingKind.LOSS_EXPLODING)
-"""Findings whose text says nothing of time, and whose time is what a person asks next."""
+"""Findings whose text has no time, although users ask next how long they have lasted."""
 _ASIDES = {"evaluation": "evaluating", "checkpoint": "saving"}
 LEAST_ASIDE_S = 30.0
 ASIDE_STEPS = 3
-"""What it does aside is told once it takes longer than so many of its steps."""
+"""Show a side activity once it takes longer than this many steps."""
 ONCE_IT_RUNS = "nodes, charts and log fill this screen once it runs"
 LEAST_ERROR_CELLS = 24
-"""An error of which fewer can be told is only counted."""
+"""Minimum width for an error's text; with less space, errors are only counted."""
 LEAST_CHECKPOINT_CELLS = 20
 CHECKPOINT_PART = 4
-"""A checkpoint's name takes at most that part of the line where something is wrong, else half of it."""
+"""Share of the line that a checkpoint's name may take if there are findings (1/n); otherwise half."""
 SEPARATOR_CELLS = 3
 _SIGNS = {"critical": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("ℹ", "plain")}
 
 
 class RunHeader(Vertical):
-    """Shows a ``RunSnapshot`` in three lines, or more where a reason needs them."""
+    """Shows a ``RunSnapshot`` in three lines, or more if a reason needs them."""
 
     DEFAULT_CSS = """
     RunHeader { height: auto; background: $surface; padding: 0 1; }
@@ -64,23 +64,19 @@ class RunHeader(Vertical):
     snoozed: var[frozenset[tuple[str, str]]] = var(frozenset[tuple[str, str]]())
 
     def compose(self) -> ComposeResult:
-        """Identity, progress, health."""
         yield FactLine(id="identity", separator="  ", essential=IDENTITY_ESSENTIALS)
         yield FactLine(id="progress")
         yield FactLine(id="health", essential=HEALTH_ESSENTIALS)
 
     def watch_snapshot(self, snapshot: RunSnapshot | None) -> None:
-        """Say it anew; lines that read the same are not painted."""
         if snapshot is not None:
             self._say(snapshot)
 
     def watch_snoozed(self) -> None:
-        """Something fell silent, or woke."""
         if self.snapshot is not None:
             self._say(self.snapshot)
 
     def on_resize(self) -> None:
-        """More of it may fit, or less."""
         if self.snapshot is not None:
             self._say(self.snapshot)
 
@@ -91,7 +87,7 @@ class RunHeader(Vertical):
 
 
 def identity(run: RunSnapshot) -> list[Fact]:
-    """The job, how long it has run, on what, at what cost, how old the data is, and the project."""
+    """Return name, status and duration, hardware, age of the data, cost, and project."""
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -110,7 +106,7 @@ def identity(run: RunSnapshot) -> list[Fact]:
 
 
 def progress(run: RunSnapshot) -> list[Fact]:
-    """How far and how fast, as the log tells it; or why there is nothing to tell."""
+    """Return progress and speed as logged; or the reason why there are none."""
     if run.job.current_status in WAITING_STATUSES:
         return [_queue(run)]
     if run.job.is_finished and run.job.error_message:
@@ -149,7 +145,7 @@ def progress(run: RunSnapshot) -> list[Fact]:
 
 
 def _aside(told: ProgressSnapshot, now: datetime) -> Fact:
-    """What the run does instead of steps, once that has taken a while: an evaluation, a save."""
+    """Return the run's side activity (evaluation or saving), once it has taken a while."""
     word = _ASIDES.get(told.aside.kind) if told.aside is not None else None
     if told.aside is None or word is None or told.last_step_at_ns is None:
         return []
@@ -160,15 +156,17 @@ def _aside(told: ProgressSnapshot, now: datetime) -> Fact:
 
 
 def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = frozenset()) -> list[Fact]:
-    """What is wrong, the worst first, in full if all fits into ``width`` cells; and the last checkpoint.
+    """Return the findings, the worst first, and the last checkpoint.
 
-    Where it does not, the findings' shorter forms, as many as fit. What is snoozed comes last, and says so.
+    If the full texts do not fit into ``width`` cells, shorter forms are used, as many as fit. Snoozed
+    findings come last and are marked as such.
     """
     waits = run.job.current_status in WAITING_STATUSES
     checkpoint = [] if waits and not run.checkpoints else _checkpoint(run, width)
     silent = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
     ordered = [*(finding for finding in run.findings if finding not in silent), *silent]
-    ordered = [finding for finding in ordered if finding.kind is not FindingKind.QUEUED]  # told above
+    # shown in the progress line
+    ordered = [finding for finding in ordered if finding.kind is not FindingKind.QUEUED]
     if not ordered and waits:
         return [[(ONCE_IT_RUNS, "muted")], checkpoint]
     if not ordered:
@@ -192,7 +190,7 @@ def health(run: RunSnapshot, width: int, snoozed: frozenset[tuple[str, str]] = f
 
 
 def _counted(told: list[Fact], many: int) -> list[Fact]:
-    """The first so many, and how many there are more."""
+    """Return the first `many` facts and the number of the others."""
     return [*told[:many], _more(len(told) - many)] if many < len(told) else told
 
 
@@ -201,7 +199,7 @@ def _line_cells(facts: list[Fact]) -> int:
 
 
 def _well(run: RunSnapshot) -> Fact:
-    """What may be said of a run without findings."""
+    """Return the verdict on a run without findings."""
     found = verdict(run)
     return [("✓ healthy", "good")] if found.state == "healthy" else [(found.words, "muted")]
 
@@ -210,7 +208,8 @@ def _finding(finding: Finding, now: datetime, form: Form, room: int = 0) -> Fact
     sign, tone = _SIGNS[finding.severity]
     text = {"long": finding.text, "short": finding.short, "brief": brief(finding, now)}[form]
     if form == "brief" and finding.kind is FindingKind.ERRORS and room >= LEAST_ERROR_CELLS:
-        text = shortened(finding.short, room - cell_len(f"{sign} "))  # a part of its words is worth more
+        # part of the error's text is worth more than a count
+        text = shortened(finding.short, room - cell_len(f"{sign} "))
     text = inert(text)
     if finding.node is not None:
         name = inert(finding.node)
@@ -237,7 +236,7 @@ def _cells(fact: Fact) -> int:
 
 
 def _eta(run: RunSnapshot, left_s: float) -> Fact:
-    """The time left, and its range where that is not small."""
+    """Return the remaining time, with its range unless that is small."""
     fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
     between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
     if between is not None and between[1] - between[0] > SURE_SHARE * left_s:
@@ -246,12 +245,12 @@ def _eta(run: RunSnapshot, left_s: float) -> Fact:
 
 
 def _moves_no_more(run: RunSnapshot) -> bool:
-    """Whether a run is beyond promising an end: it stands still, or its loss is no number."""
+    """Return True if an ETA makes no sense: the run has stalled or its loss is not finite."""
     return any(found.kind in _HOPELESS for found in run.findings)
 
 
 def _cost(run: RunSnapshot) -> Fact:
-    """GPU-hours, and the money where a price is known."""
+    """Return the GPU-hours, and the cost where a price is known."""
     fact: Fact = []
     if run.gpu_hours is not None:
         hours = significant(run.gpu_hours) if run.gpu_hours < THOUSAND else count(run.gpu_hours)

@@ -1,4 +1,4 @@
-"""One line of tabs: the screen's views, each with its key."""
+"""A line of tabs: the screen's views with their keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tui.widgets.log_view.gutter import TIME_MODES
 
 
 class TabStrip(Widget):
-    """Tabs in a single line; textual's own take two."""
+    """Tabs on a single line; Textual's own take two."""
 
     DEFAULT_CSS = """
     TabStrip {
@@ -35,20 +35,19 @@ class TabStrip(Widget):
     active: reactive[str] = reactive("")
 
     class Chosen(Message):
-        """A click on a tab."""
+        """A tab was clicked."""
 
         def __init__(self, tab_id: str) -> None:
             super().__init__()
             self.tab_id = tab_id
 
     def __init__(self, tabs: Sequence[tuple[str, str, str]], *, id: str | None = None) -> None:
-        """``tabs`` are (id, key, label)."""
+        """Create a strip of tabs; each of ``tabs`` is (id, key, label)."""
         super().__init__(id=id)
         self._tabs = tuple(tabs)
         self._edges: list[tuple[int, int, str]] = []
 
     def render(self) -> Text:
-        """All tabs, the active one marked by more than its colour."""
         active = self.get_component_rich_style("tab-strip--active", partial=True)
         key_style = self.get_component_rich_style("tab-strip--key", partial=True)
         narrow = sum(len(label) + 5 for _, _, label in self._tabs) > self.size.width
@@ -65,7 +64,6 @@ class TabStrip(Widget):
         return line
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the tab under the mouse."""
         for start, end, tab_id in self._edges:
             if start <= event.x < end:
                 self.post_message(self.Chosen(tab_id))
@@ -73,14 +71,14 @@ class TabStrip(Widget):
 
 TAB_IDS = ("live", "logs", "metrics", "checkpoints", "details")
 _FIRST_TABS: dict[str, str] = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED: "details"}
-"""What failed is asked why: its log begins with the first error, its history tells why it never began."""
+"""Failed jobs open on the tab that explains why: the log, or the status history if the job never started."""
 _SPANS_S = tuple(preset.total_seconds() for preset in PRESETS)
 _SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
 
 
 @dataclass(frozen=True, slots=True)
 class JobLayout:
-    """Tab of which job, length of the charts in seconds, what the matrix shows, and the log's ways."""
+    """Remembered layout: tab and its job, time range in seconds, matrix metric, and log options."""
 
     tab: str = TAB_IDS[0]
     job_id: str = ""
@@ -89,16 +87,16 @@ class JobLayout:
     log: LogWays = field(default_factory=LogWays)
 
     def first_tab(self, job: TrainingJob) -> str:
-        """The tab to begin with: as this job was left; of another one what its status makes a person ask."""
+        """Return the tab to open: the last one of the same job, else one that suits the job's status."""
         if job.id == self.job_id:
             return self.tab
         return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
     def recalled(self, found: Mapping[str, Any], settled: frozenset[str] = frozenset()) -> JobLayout:
-        """The layout, changed by what was remembered; what makes no sense is ignored.
+        """Return the layout updated from stored data, ignoring invalid values.
 
-        ``settled`` names the ways of the log that were set on purpose: these stay. A least level is not
-        remembered: lines that are silently missing would mislead.
+        ``settled`` names the log options set explicitly, which are kept. A minimum level is not restored:
+        lines missing silently would be misleading.
         """
         tab, span_s, job_id = found.get("tab"), found.get("span_s"), found.get("job_id")
         ways = {name: found[name] for name in _SWITCHES if isinstance(found.get(name), bool)}
@@ -114,7 +112,7 @@ class JobLayout:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """What to remember, as JSON has it."""
+        """Return the layout as JSON data to store."""
         return {
             "tab": self.tab,
             "job_id": self.job_id,

@@ -1,4 +1,4 @@
-"""Taking lines of a log elsewhere: to the clipboard, into a file, a pager, an editor."""
+"""Copy or save lines of the log: to the clipboard, a file, a pager, or an editor."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tui.text.sanitize import inert
 from tui.text.units import count
 
 MANY_LINES = 50_000
-"""Writing more takes a moment that wants a word."""
+"""Notify the user before writing more lines than this, which takes a moment."""
 
 
 class LogTaking(Widget):
-    """The job screen's actions that take lines out of the dashboard."""
+    """The job screen's actions that copy, save or open lines of the log."""
 
     job: TrainingJob
     _replaceable: Path | None = None
-    """A file that is there already; saving to it once more replaces it."""
+    """An existing file that the next attempt to save to it replaces."""
 
     @property
     def log_pane(self) -> LogPane:
@@ -44,15 +44,13 @@ class LogTaking(Widget):
         return self.query_one(LogPane)
 
     def action_extend_down(self) -> None:
-        """Select one line more, downwards."""
         self.log_pane.view.action_extend_selection(1)
 
     def action_extend_up(self) -> None:
-        """Select one line more, upwards."""
         self.log_pane.view.action_extend_selection(-1)
 
     def action_copy_lines(self) -> None:
-        """Copy the line under the cursor, or the selection."""
+        """Copy the selected lines, or the line under the cursor."""
         entries = self.log_pane.view.selected_entries()
         if not entries:
             self.notify("There is no line to copy.")
@@ -66,7 +64,6 @@ class LogTaking(Widget):
         self.post_message(CopyRequested(text, what, lines=True))
 
     def action_save_log(self) -> None:
-        """Ask where to."""
         self._replaceable = None
         self.log_pane.open_field("save", str(default_path(self.job.name or "", self.job.id)))
 
@@ -105,11 +102,9 @@ class LogTaking(Widget):
         self.post_message(FilesSaved((path,)))
 
     def action_page_log(self) -> None:
-        """Open the lines shown in the pager."""
         self._show_outside("pager")
 
     def action_edit_log(self) -> None:
-        """Open the lines shown in the editor."""
         self._show_outside("editor")
 
     def _show_outside(self, kind: Program) -> None:
@@ -153,15 +148,13 @@ class LogActions(LogTaking):
 
     _feed: RunFeed
     node: var[str | None] = var(None, init=False)
-    # Reading on
+    # Reading
 
     def action_toggle_follow(self) -> None:
-        """Follow the end of the log, or not."""
         view = self.log_pane.view
         view.follow = not view.follow
 
     def action_oldest_line(self) -> None:
-        """Go to the oldest line."""
         self.log_pane.view.action_first()
 
     def action_newest_line(self) -> None:
@@ -169,50 +162,44 @@ class LogActions(LogTaking):
         self.log_pane.view.action_last()
 
     def action_go_to_time(self) -> None:
-        """Type a time to go to."""
         self.log_pane.open_field("time")
 
     def action_minute_back(self) -> None:
-        """A minute back."""
         self._jump(-MINUTE_S)
 
     def action_minute_on(self) -> None:
-        """A minute on."""
         self._jump(MINUTE_S)
 
     def action_hour_back(self) -> None:
-        """An hour back."""
         self._jump(-HOUR_S)
 
     def action_hour_on(self) -> None:
-        """An hour on."""
         self._jump(HOUR_S)
 
     def _jump(self, seconds: int) -> None:
         for view in self.log_pane.columns.views:
             view.jump(seconds)
 
-    # Looking for something
+    # Searching
 
     def action_find_in_log(self) -> None:
-        """Type a text to look for."""
         self.log_pane.open_field("find")
 
     def action_filter_log(self) -> None:
-        """Type what log lines must contain."""
         self.log_pane.open_field("filter")
 
     def action_next_match(self) -> None:
-        """The next line with the text."""
         self.log_pane.view.action_next_match()
 
     def action_previous_match(self) -> None:
-        """The previous line with the text."""
         self.log_pane.view.action_previous_match()
 
     @on(FirstErrorLine.Chosen)
     def action_first_error(self) -> None:
-        """Go to the first error of all nodes."""
+        """Go to the first error of all nodes.
+
+        Views without that line go to its time, to show what their nodes did then.
+        """
         pane = self.log_pane
         first = pane.view.first_error
         if first is None:
@@ -221,92 +208,78 @@ class LogActions(LogTaking):
         went = [view.go_to_first_error() for view in pane.columns.views]
         for view, has_it in zip(pane.columns.views, went, strict=True):
             if not has_it:
-                view.go_to_time(stamp_ns(first))  # what the others did at that time
+                view.go_to_time(stamp_ns(first))  # show what the other nodes did at that time
         if not any(went):
             key = key_on(self, "screen.back")
             self.notify(f"The first error is not among the lines shown; {key} shows more.")
 
     def action_next_error(self) -> None:
-        """The next error."""
         self._told(self.log_pane.view.next_error(), "No error further down.")
 
     def action_previous_error(self) -> None:
-        """The previous error."""
         self._told(self.log_pane.view.next_error(backwards=True), "No error further up.")
 
     def action_toggle_bookmark(self) -> None:
-        """Set a bookmark, or take it away."""
         self.log_pane.view.toggle_bookmark()
 
     def action_next_bookmark(self) -> None:
-        """The next bookmark."""
         self._told(self.log_pane.view.go_to_bookmark(), NO_BOOKMARK)
 
     def action_previous_bookmark(self) -> None:
-        """The previous bookmark."""
         self._told(self.log_pane.view.go_to_bookmark(backwards=True), NO_BOOKMARK)
 
     def _told(self, went: bool, words: str) -> None:
         if not went:
             self.notify(words)
 
-    # What is shown
+    # Current state
 
     def action_next_level(self) -> None:
-        """Another least level."""
         self._choose(self.log_pane.choice.with_next_level())
 
     def action_shorter_log(self) -> None:
-        """A shorter span of the log."""
         self._choose(self.log_pane.choice.with_next_span(1))
 
     def action_longer_log(self) -> None:
-        """A longer span of the log."""
         self._choose(self.log_pane.choice.with_next_span(-1))
 
     def _choose(self, choice: LogChoice) -> None:
         self.log_pane.choose(choice)
 
     def action_hide_node(self) -> None:
-        """Hide the node of the line under the cursor."""
         self.log_pane.hide_node()
 
     def action_show_all_nodes(self) -> None:
-        """All nodes again."""
         self.log_pane.show_all_nodes()
 
     def action_split_log(self) -> None:
-        """Nodes side by side, or one log."""
+        """Toggle between nodes side by side and one log."""
         self.log_pane.toggle_split()
 
     def action_next_column(self) -> None:
-        """Keys go to the next column."""
         self.log_pane.columns.focus_next(1)
 
     def action_previous_column(self) -> None:
-        """Keys go to the previous column."""
         self.log_pane.columns.focus_next(-1)
 
     @on(LogPane.NodeWanted)
     def _node_wanted(self, message: LogPane.NodeWanted) -> None:
         self.node = message.node
 
-    # How it is shown
+    # Display options
 
     def action_toggle_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
         self._switch_log("wrap")
 
     def action_toggle_tracebacks(self) -> None:
-        """Fold tracebacks, or not."""
         self._switch_log("fold_tracebacks")
 
     def action_toggle_progress(self) -> None:
-        """Progress bars by their last state, or all states."""
+        """Toggle between the last state of a progress bar and all its states."""
         self._switch_log("collapse_progress")
 
     def action_toggle_repeats(self) -> None:
-        """Fold the same line of many ranks, or not."""
+        """Toggle folding of a line that many ranks repeat."""
         self._switch_log("fold_repeats")
 
     def _switch_log(self, name: str) -> None:
@@ -317,7 +290,7 @@ class LogActions(LogTaking):
         pane.show_standing()
 
     def action_next_time_mode(self) -> None:
-        """Another way to show times."""
+        """Cycle through the time formats, in all columns."""
         pane = self.log_pane
         pane.view.action_next_time_mode()
         for view in pane.columns.views:
@@ -325,7 +298,6 @@ class LogActions(LogTaking):
         pane.show_standing()
 
     def action_toggle_fold(self) -> None:
-        """Open or close the line under the cursor."""
         self.log_pane.view.action_open_row()
 
     @on(LogPane.GapWanted)

@@ -1,4 +1,4 @@
-"""The ways in which a log is shown, whatever is in it: what settings and memory begin with."""
+"""Display options of the log, as set in the configuration and remembered between sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tui.widgets.tones import Span
 
 @dataclass(frozen=True, slots=True)
 class LogWays:
-    """How a log is shown: what stands before a line, what is folded, and from which level on."""
+    """Display options: time format, wrapping, folds, minimum level, and lines kept in memory."""
 
     time: TimeMode = "clock"
     wrap: bool = False
@@ -37,7 +37,7 @@ class LogWays:
 
 
 LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
-"""Least levels to go through; None shows all lines."""
+"""Minimum levels to cycle through; None shows all lines."""
 
 SPANS: tuple[timedelta | None, ...] = (
     None,
@@ -48,26 +48,26 @@ SPANS: tuple[timedelta | None, ...] = (
     timedelta(minutes=5),
 )
 SPAN_WORDS = ("all", "24 h", "6 h", "1 h", "15 min", "5 min")
-"""How far back the log is shown, from its end."""
+"""Labels of the time ranges, which end at the end of the log."""
 
 CONTEXT_STOPS = (0, 1, 3, 10)
-"""Lines of context around those that match."""
+"""Numbers of context lines around a match to cycle through."""
 
 _PATTERN_CELLS = 120
 
 
 @dataclass(frozen=True, slots=True)
 class LogChoice:
-    """What is shown; the default is everything.
+    """Filters of the log; the default shows everything.
 
     Attributes:
-        node: the one node shown, or None for all.
-        hidden: nodes that are not.
-        min_level: the least grave lines that are shown.
-        pattern: what lines must match, if anything.
-        invert: they must not match it.
-        context_lines: so many lines around those that match are shown too.
-        span: only the last so much of the log: a position in ``SPANS``.
+        node: the only node shown, or None for all.
+        hidden: nodes that are hidden.
+        min_level: the minimum level of the lines shown.
+        pattern: the pattern that lines must match, or None.
+        invert: show the lines that do not match instead.
+        context_lines: number of lines shown around each match.
+        span: length of the log shown, up to its end: an index into ``SPANS``.
     """
 
     node: str | None = None
@@ -79,16 +79,19 @@ class LogChoice:
     span: int = 0
 
     def with_next_level(self) -> LogChoice:
-        """The next least level; after the last, all lines."""
+        """Return the choice with the next minimum level; after the last, all lines."""
         stop = (LEVEL_STOPS.index(self.min_level) + 1) % len(LEVEL_STOPS)
         return replace(self, min_level=LEVEL_STOPS[stop])
 
     def with_next_span(self, by: int) -> LogChoice:
-        """A shorter span, or a longer one."""
+        """Return the choice with the time range `by` positions shorter; negative values lengthen it."""
         return replace(self, span=(self.span + by) % len(SPANS))
 
     def loosened(self) -> LogChoice | None:
-        """One restriction less, the latest kind first; None when there is none (the node is not its own)."""
+        """Return the choice without one of its filters; None if there is none to remove.
+
+        The order is pattern, level, time range, hidden nodes. The node stays, because the screen owns it.
+        """
         if self.pattern:
             return replace(self, pattern=None, invert=False, context_lines=0)
         if self.min_level is not None:
@@ -98,7 +101,7 @@ class LogChoice:
         return replace(self, hidden=frozenset()) if self.hidden else None
 
     def words(self) -> list[list[Span]]:
-        """Each restriction, in words."""
+        """Describe each filter in words."""
         facts: list[list[Span]] = []
         if self.pattern:
             facts.append(
@@ -116,7 +119,7 @@ class LogChoice:
 
 
 def pattern_words(pattern: LogPattern) -> str:
-    """A pattern as it is told: an expression between slashes."""
+    """Format a pattern; regular expressions are put between slashes."""
     text = clip(inert(pattern.text), _PATTERN_CELLS)
     if pattern.regex:
         text = f"/{text}/"
@@ -129,16 +132,16 @@ def _names(nodes: Iterable[str]) -> str:
 
 
 LOOKED_THROUGH = 400
-"""Lines among which the exception of a traceback is looked for; ranks interleave."""
+"""Maximum number of lines to search for a traceback's exception; lines of several ranks interleave."""
 MOST_CELLS = 1000
-"""More of an error is never laid out."""
+"""Maximum width of an error message to lay out."""
 _DAY = slice(0, 10)
 _CLOCK, _MONTH_AND_CLOCK = slice(11, 19), slice(5, 19)
 _HEADING = "Traceback (most recent call last)"
 
 
 class FirstErrorLine(FactLine):
-    """Hidden while there is none; a click goes there, as the key does."""
+    """The first error, hidden if there is none; a click goes to its line, as its key does."""
 
     DEFAULT_CSS = """
     FirstErrorLine { display: none; max-height: 20vh; padding: 0 1; }
@@ -147,13 +150,13 @@ class FirstErrorLine(FactLine):
     """
 
     class Chosen(Message):
-        """Go to the first error."""
+        """The user wants to go to the first error."""
 
     _named: tuple[int, str] | None = None
-    """The number of the first error, and what went wrong there, once that is known."""
+    """Sequence number of the first error, and its message once that is known."""
 
     def show(self, store: LogStore, time_mode: str, key: str) -> None:
-        """Tell of the first error of these lines, if there is one, and of the key that goes there."""
+        """Show the first error of these lines, if any, and the key that goes to it."""
         seq = store.first_error
         entry = None if seq is None else store.entry(seq)
         self.set_class(isinstance(entry, LogLine), "-known")
@@ -168,15 +171,14 @@ class FirstErrorLine(FactLine):
         self.set_facts([error_words(entry, said or entry.message, newest_ns, time_mode, key)])
 
     def on_click(self, event: events.Click) -> None:
-        """Go there."""
         event.stop()
         self.post_message(self.Chosen())
 
 
 def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
-    """What a line says went wrong: of a traceback its exception, a line of the same node further on.
+    """Return the error message of a line; for a traceback, its exception from a later line of the same node.
 
-    None while that is not among the lines yet.
+    Return None if that line has not arrived yet.
     """
     reader = TracebackReader()
     first = reader.read(heading.message)
@@ -195,7 +197,7 @@ def exception_of(store: LogStore, seq: int, heading: LogLine) -> str | None:
 
 
 def error_words(line: LogLine, said: str, newest_ns: int, time_mode: str, key: str) -> list[Span]:
-    """The error in one line; its day, too, where that is not the day of the newest line."""
+    """Format the error as one line; include its date if it differs from that of the newest line."""
     zone = UTC if time_mode == "utc" else None
     told = stamp_text(line.timestamp_ns, zone)
     clock = told[_CLOCK if told[_DAY] == stamp_text(newest_ns, zone)[_DAY] else _MONTH_AND_CLOCK]
@@ -214,7 +216,7 @@ TIME_WORDS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off":
 
 @dataclass(frozen=True, slots=True)
 class LogStanding:
-    """What the bar tells."""
+    """State shown in the log bar."""
 
     choice: LogChoice
     columns: tuple[str, ...]
@@ -232,14 +234,13 @@ class LogStanding:
 
 
 class LogBar(FactLine):
-    """The bar: what hides lines comes first, with how many of how many are shown, and is never left out."""
+    """The log bar. Filters and their match counts come first and are always visible."""
 
     DEFAULT_CSS = """
     LogBar { padding: 0 1; max-height: 40vh; background: $surface; color: $text-muted; }
     """
 
     def show(self, standing: LogStanding) -> None:
-        """Say this."""
         facts = [_whose(standing), _follows(standing)]
         if standing.pattern is not None:
             facts.append(match_words(standing.pattern, standing.match))
@@ -282,7 +283,7 @@ def _follows(standing: LogStanding) -> list[Span]:
 
 
 def match_words(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
-    """What is looked for, and which of how many it is."""
+    """Return the search pattern and the position among its matches."""
     words: list[Span] = [(f"/{pattern_words(pattern).strip('/')}", "accent")]
     if match is None:
         return words
@@ -298,7 +299,7 @@ def match_words(pattern: LogPattern, match: MatchChanged | None) -> list[Span]:
 
 
 def _switched(view: LogView) -> list[list[Span]]:
-    """The ways of the view that differ from the default."""
+    """Return the display options that differ from the default."""
     facts: list[list[Span]] = []
     if view.time_mode in TIME_WORDS:
         facts.append([(TIME_WORDS[view.time_mode], "accent")])

@@ -1,6 +1,6 @@
-"""The line to type into below a log: what to find, what to show, where to go, where to save.
+"""The input field below the log, for searching, filtering, going to a time, and saving.
 
-Toggles are switched by control keys while typing, and by clicking them; their state is always in sight.
+Options are toggled by control keys while typing or by clicking them; their state is always visible.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CASE_WORDS = {None: "smart", True: "Aa", False: "aa"}
 
 @dataclass(frozen=True, slots=True)
 class FieldSwitches:
-    """How what is typed is meant."""
+    """Options for interpreting the typed text."""
 
     regex: bool = False
     case: bool | None = None
@@ -48,7 +48,7 @@ class FieldSwitches:
 
 
 class LogField(Vertical):
-    """Shown while somebody types; says what it was given, and what is wrong with it."""
+    """Input field, shown while the user types; it posts the text and shows errors."""
 
     DEFAULT_CSS = """
     LogField {
@@ -69,16 +69,16 @@ class LogField(Vertical):
         Binding("ctrl+l", "switch('everything')", show=False, id="log_field.everything"),
         Binding("up", "recall(1)", show=False, id="log_field.earlier"),
         Binding("down", "recall(-1)", show=False, id="log_field.later"),
-        # Beside them, the screen's: whoever types did not mean to go to another tab.
+        # Override the screen's tab keys, so that typing Tab does not switch tabs.
         Binding("tab,shift+tab", "complete", show=False, id="log_field.complete"),
     ]
 
     switches: var[FieldSwitches] = var(FieldSwitches(), init=False)
     problem: var[str] = var("", init=False)
-    """What is wrong with what is typed; shown in place of the switches."""
+    """Error in the typed text; shown in place of the options."""
 
     class Typed(Message):
-        """What is typed, or a switch, has changed."""
+        """The typed text or an option has changed."""
 
         def __init__(self, purpose: FieldPurpose, text: str) -> None:
             super().__init__()
@@ -86,7 +86,7 @@ class LogField(Vertical):
             self.text = text
 
     class Given(Message):
-        """What is typed is complete."""
+        """The user has submitted the text."""
 
         def __init__(self, purpose: FieldPurpose, text: str) -> None:
             super().__init__()
@@ -100,7 +100,6 @@ class LogField(Vertical):
         self._recalled = 0
 
     def compose(self) -> ComposeResult:
-        """What is asked, the text, and the switches or what is wrong."""
         with Horizontal():
             yield Static(id="log-prompt")
             yield Input(id="log-input", compact=True)
@@ -108,26 +107,26 @@ class LogField(Vertical):
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody types."""
+        """True while the user is typing."""
         return self.has_class("-open")
 
     @property
     def purpose(self) -> FieldPurpose:
-        """What for."""
+        """The purpose of the typed text."""
         return self._purpose
 
     @property
     def text(self) -> str:
-        """What is typed."""
+        """The typed text."""
         return self.query_one(Input).value
 
     @property
     def pattern(self) -> LogPattern | None:
-        """What is typed, as a pattern; None for nothing."""
+        """The typed text as a pattern; None if it is empty."""
         return LogPattern(self.text, self.switches.regex, self.switches.case) if self.text else None
 
     def open(self, purpose: FieldPurpose, text: str = "", switches: FieldSwitches | None = None) -> None:
-        """Let somebody type; ``text`` is there to begin with."""
+        """Open the field, with ``text`` as its initial value."""
         self._purpose, self._recalled = purpose, 0
         self.query_one("#log-prompt", Static).update(PROMPTS[purpose])
         field = self.query_one(Input)
@@ -140,14 +139,13 @@ class LogField(Vertical):
             self.switches = switches
         self.add_class("-open")
         self._show()
-        self.screen.set_focus(field)  # now: focus() waits a turn, and loses what is typed
+        self.screen.set_focus(field)  # immediately: focus() defers and would lose typed keys
 
     def close(self) -> None:
-        """Nobody types any more."""
         self.remove_class("-open")
 
     def action_switch(self, name: str) -> None:
-        """Switch one thing to its next state."""
+        """Switch one option to its next state."""
         now = self.switches
         if name == "everything":
             if self._purpose == "save":
@@ -167,13 +165,13 @@ class LogField(Vertical):
             self.switches = replace(now, context_lines=CONTEXT_STOPS[after % len(CONTEXT_STOPS)])
 
     def action_recall(self, by: int) -> None:
-        """What was typed here before."""
+        """Recall an earlier input with the same purpose."""
         known = self._history.get(self._purpose, [])
         self._recalled = max(0, min(len(known), self._recalled + by))
         self._type(known[-self._recalled] if self._recalled else "")
 
     def action_complete(self) -> None:
-        """Go on as the newest text that was given here before and begins like this one, if any does."""
+        """Complete the text to the newest earlier input that begins with it."""
         known = self._history.get(self._purpose, [])
         like_this = [text for text in known if text.startswith(self.text) and text != self.text]
         if like_this:
@@ -185,13 +183,12 @@ class LogField(Vertical):
         field.cursor_position = len(text)
 
     def watch_switches(self) -> None:
-        """Show their state; what is typed means something else now."""
+        """Show the options, and report the text again because its meaning has changed."""
         self._show()
         if self.is_open:
             self.post_message(self.Typed(self._purpose, self.text))
 
     def watch_problem(self) -> None:
-        """Say it."""
         self._show()
 
     @on(Input.Changed, "#log-input")
@@ -250,14 +247,13 @@ def _switch(key: str, name: str, state: str, on: bool) -> list[Span]:
 
 
 class _SwitchLine(FactLine):
-    """The switches; a click on one switches it."""
+    """The options; a click switches one."""
 
     def __init__(self, clicked: Callable[[int], None], *, id: str) -> None:
         super().__init__(id=id, separator="  ")
         self._told = clicked
 
     def on_click(self, event: events.Click) -> None:
-        """Switch the one under the mouse."""
         position = event.style.meta.get(FACT)
         if position is not None:
             self._told(position)

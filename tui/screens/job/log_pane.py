@@ -1,4 +1,4 @@
-"""The log of a run: what is shown in words, where the trouble began, and the lines."""
+"""The log pane of a run: status line, first error, and the lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tui.widgets.text_panel import WrappedText
 
 
 class LogPane(LogShown):
-    """All nodes' lines in one time order, or nodes side by side."""
+    """The log of all nodes in one time order, or nodes side by side."""
 
     DEFAULT_CSS = """
     LogPane {
@@ -43,14 +43,14 @@ class LogPane(LogShown):
     """
 
     class GapWanted(Message):
-        """Read this gap again."""
+        """The user wants this gap to be read again."""
 
         def __init__(self, gap: LogGap) -> None:
             super().__init__()
             self.gap = gap
 
     class SaveWanted(Message):
-        """Save the lines shown, or all, to the file of this name."""
+        """The user wants to save the lines shown, or all lines, to this file."""
 
         def __init__(self, path: str, *, everything: bool) -> None:
             super().__init__()
@@ -70,7 +70,6 @@ class LogPane(LogShown):
         self._told_dropped = False
 
     def compose(self) -> ComposeResult:
-        """What is shown, where it went wrong, the lines, and a field to type into."""
         yield LogBar(id="log-bar")
         yield FirstErrorLine(id="log-first-error")
         yield LogColumns(self._max_lines)
@@ -78,24 +77,23 @@ class LogPane(LogShown):
         yield LogField(id="log-field")
 
     def on_mount(self) -> None:
-        """Nothing has come yet."""
         self.show_standing()
 
-    # What there is
+    # New parts
 
     @property
     def field(self) -> LogField:
-        """Where people type."""
+        """The input field of the pane."""
         return self.query_one(LogField)
 
     def set_origin(self, begin: datetime | None) -> None:
-        """Elapsed times count from there."""
+        """Set the time from which elapsed times count."""
         if begin is not None and begin != self._origin:
             self._origin = begin
             self.columns.set_origin(int(begin.timestamp() * NANOSECONDS))
 
     def take(self, part: LogPart) -> None:
-        """Show one more part."""
+        """Show one more part of the log."""
         if self._held is not None:
             self._held.append(part)
             return
@@ -107,7 +105,7 @@ class LogPane(LogShown):
             self._told_dropped = False
         elif part.filled is not None:
             if view.replace_gap(part.filled, part.entries) and not self.view.follow:
-                self.view.go_to_time(part.filled.start_ns)  # to see what the reader asked for
+                self.view.go_to_time(part.filled.start_ns)  # show the lines that the user asked for
             self._tell_filled(part)
         elif part.older:
             view.prepend(part.entries)
@@ -123,7 +121,7 @@ class LogPane(LogShown):
         self.show_standing()
 
     def _tell_dropped(self) -> None:
-        """Once: the line over the log goes on saying how many."""
+        """Notify the user once; the log bar continues to show the number of dropped lines."""
         if self.columns.main.dropped and not self._told_dropped:
             self._told_dropped = True
             self.notify(
@@ -142,7 +140,7 @@ class LogPane(LogShown):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What comes meanwhile is shown afterwards: who goes through all lines finds them as they were."""
+        """Hold back new parts within the block, so that a pass over all lines sees a stable log."""
         self._held = []
         try:
             yield
@@ -151,10 +149,10 @@ class LogPane(LogShown):
             for part in waiting:
                 self.take(part)
 
-    # The way out
+    # Going back
 
     def leave(self) -> bool:
-        """One step out: of field, selection, search, restrictions, columns; whether there was one."""
+        """Undo one step: field, selection, search, filter, columns; return False if there was none."""
         if self.field.is_open:
             self.close_field()
             self.choose(self._before_field)
@@ -174,13 +172,12 @@ class LogPane(LogShown):
         return False
 
     def focus_view(self) -> None:
-        """Keys go to the lines."""
         self.view.focus()
 
-    # What is typed
+    # Typed text
 
     def open_field(self, purpose: FieldPurpose, text: str = "") -> None:
-        """Type a text to look for, one that all lines shown must match, a time, or a path."""
+        """Open the field for a search, a filter, a time, or a path."""
         self._before_field = self._choice
         known = self._choice.pattern if purpose == "filter" else None
         switches = self.field.switches
@@ -191,7 +188,7 @@ class LogPane(LogShown):
         self.field.open(purpose, text, switches if purpose != "save" else FieldSwitches())
 
     def close_field(self) -> None:
-        """Nobody types any more; keys go to the lines."""
+        """Close the field and focus the lines."""
         self.field.close()
         self.focus_view()
 
@@ -255,7 +252,7 @@ class LogPane(LogShown):
         for view in self.columns.views:
             view.go_to_time(time_ns)
 
-    # What the view tells
+    # Messages from the views
 
     @on(MatchChanged)
     def _searched(self, message: MatchChanged) -> None:
@@ -274,11 +271,11 @@ class LogPane(LogShown):
         self.show_standing()
 
     def show_standing(self) -> None:
-        """Say what is shown, and how."""
+        """Update the status line, the first error and the placeholder."""
         main = self.columns.main
         empty = main.line_count == 0
         self.query_one("#no-log", WrappedText).display = empty
-        self.columns.set_class(empty, "-empty")  # hidden, it would lose the keyboard
+        self.columns.set_class(empty, "-empty")  # hiding it would lose the focus
         if empty:
             self.query_one("#no-log", WrappedText).update(
                 "The job has ended without a line of log." if self._ended else "No log lines yet."

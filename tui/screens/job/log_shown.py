@@ -1,4 +1,4 @@
-"""The views of a log: one, or several side by side over the same lines, a node each."""
+"""The log views: one, or several side by side over the same lines, one per node."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tui.widgets.log_view.store import DEFAULT_MAX_LINES
 from tui.widgets.log_view.view import LogView
 
 COLUMN_CELLS = 38
-"""The least width of a view when there are several: a time, a node and two dozen characters."""
+"""Minimum width of a column: a time, a node and about 24 characters."""
 MOST_COLUMNS = 4
 
 
 class LogColumn(Vertical):
-    """A node's name over its lines; the name is only seen when there are several."""
+    """A log view below a node's name, which is visible only if there are several columns."""
 
     DEFAULT_CSS = """
     LogColumn {
@@ -42,18 +42,17 @@ class LogColumn(Vertical):
         self.view = view
 
     def compose(self) -> ComposeResult:
-        """Whose lines, and the lines."""
         yield Static(classes="column-title", markup=False)
         yield self.view
 
     def set_title(self, node: str | None) -> None:
-        """Name the node; None when there is only one column."""
+        """Set the node's name; None hides the title."""
         self.set_class(node is not None, "-titled")
         self.query_one(Static).update(inert(node or ""))
 
 
 class LogColumns(Horizontal):
-    """Keeps the views alike: what is switched in one is switched in all."""
+    """The log columns; display options apply to all of them."""
 
     def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
         super().__init__()
@@ -63,7 +62,6 @@ class LogColumns(Horizontal):
         self._origin_ns: int | None = None
 
     def compose(self) -> ComposeResult:
-        """One view to begin with."""
         yield LogColumn(self.main)
 
     @property
@@ -73,32 +71,32 @@ class LogColumns(Horizontal):
 
     @property
     def current(self) -> LogView:
-        """The view that keys go to."""
+        """The view with the focus, else the first one."""
         return next((view for view in self.views if view.has_focus), self.main)
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes shown side by side; empty when there is one log."""
+        """The nodes shown side by side; empty if there is only one column."""
         return self._side_by_side
 
     def room(self) -> int:
-        """How many columns fit."""
+        """Return the number of columns that fit."""
         return min(MOST_COLUMNS, self.size.width // COLUMN_CELLS)
 
     def set_filter(self, wanted: LineFilter) -> None:
-        """Show only these lines; side by side, each of its node."""
+        """Filter the lines; columns side by side show only their own node's lines."""
         self._filter = wanted
         for position, view in enumerate(self.views):
             view.set_filter(self._of_column(position))
 
     def set_origin(self, time_ns: int) -> None:
-        """Elapsed times count from there."""
+        """Set the time from which elapsed times count."""
         self._origin_ns = time_ns
         for view in self.views:
             view.set_origin(time_ns)
 
     async def split(self, nodes: Sequence[str]) -> None:
-        """Show these nodes side by side; fewer than two show one log again."""
+        """Show these nodes side by side; with fewer than two, show one log."""
         self._side_by_side = tuple(nodes) if len(nodes) > 1 else ()
         columns = list(self.query(LogColumn))
         wanted = max(1, len(self._side_by_side))
@@ -118,7 +116,7 @@ class LogColumns(Horizontal):
         self.set_filter(self._filter)
 
     def focus_next(self, by: int) -> None:
-        """Keys go to another column."""
+        """Move the focus by that many columns."""
         views = self.views
         views[(views.index(self.current) + by) % len(views)].focus()
 
@@ -129,7 +127,7 @@ class LogColumns(Horizontal):
 
 
 def _like(view: LogView, model: LogView) -> None:
-    """Give a new view the ways of another."""
+    """Copy the display options of another view."""
     view.wrap, view.time_mode, view.follow = model.wrap, model.time_mode, model.follow
     view.fold_tracebacks = model.fold_tracebacks
     view.collapse_progress = model.collapse_progress
@@ -138,14 +136,14 @@ def _like(view: LogView, model: LogView) -> None:
 
 NANOSECONDS = 1_000_000_000
 SPAN_STEPS = 20
-"""The beginning of a span that is shown moves on with the log, by such a part of it."""
+"""A following time range moves its start in steps of this fraction of its length (1/n)."""
 
 
 class LogShown(Vertical):
-    """Knows the nodes and times of a log and what the reader chose to see of it; the views follow."""
+    """Tracks the nodes and times of a log and the user's filters, and applies them to the views."""
 
     class NodeWanted(Message):
-        """Show this node alone, or all."""
+        """The user wants to see only this node, or all nodes."""
 
         def __init__(self, node: str | None) -> None:
             super().__init__()
@@ -157,33 +155,33 @@ class LogShown(Vertical):
         self._choice = LogChoice()
         self._since_ns: int | None = None
         self.newest_ns = 0
-        """The time of the newest line, epoch nanoseconds; 0 while there is none."""
+        """Time of the newest line in epoch nanoseconds; 0 if there is none."""
         self.oldest_ns = 0
         self.is_split = False
-        """Whether nodes stand side by side."""
+        """True while nodes are shown side by side."""
 
     def show_standing(self) -> None:
-        """Say what is shown, and how."""
+        """Update the status line, the first error and the placeholder."""
         raise NotImplementedError
 
     @property
     def columns(self) -> LogColumns:
-        """The views."""
+        """The log columns."""
         return self.query_one(LogColumns)
 
     @property
     def view(self) -> LogView:
-        """The view that keys go to."""
+        """The view with the focus, else the first one."""
         return self.columns.current
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The names of the nodes known, from metrics and from the log itself."""
+        """Names of the known nodes, from the metrics and from the log."""
         return self._node_names
 
     @property
     def choice(self) -> LogChoice:
-        """What the reader chose to see."""
+        """The current filters."""
         return self._choice
 
     @property
@@ -192,16 +190,16 @@ class LogShown(Vertical):
         return self.view.cursor_entry
 
     def set_nodes(self, names: Collection[str]) -> None:
-        """Learn of nodes, from the metrics or from the lines themselves."""
+        """Add nodes, known from the metrics or from the lines."""
         if not set(names) <= set(self._node_names):
             self._node_names = tuple(sorted({*self._node_names, *names}, key=natural_key))
 
     def forget_times(self) -> None:
-        """There are no lines any more."""
+        """Reset the times, because all lines were removed."""
         self.newest_ns = self.oldest_ns = 0
 
     def learn_times(self, entries: tuple[LogEntry, ...]) -> None:
-        """Lines of these times are there now; a span that is shown moves on with them."""
+        """Update the times from new lines; a following time range moves along."""
         first, last = stamp_ns(entries[0]), stamp_ns(entries[-1])
         self.oldest_ns = min(self.oldest_ns, first) if self.oldest_ns else first
         self.newest_ns = max(self.newest_ns, last)
@@ -211,10 +209,10 @@ class LogShown(Vertical):
             if self._since_ns is None or self.newest_ns - step_ns * (SPAN_STEPS + 1) > self._since_ns:
                 self._apply()
 
-    # How it is shown
+    # Display options
 
     def begin_with(self, ways: LogWays) -> None:
-        """Show it in these ways; the number of lines in memory is settled when the pane is made."""
+        """Apply these display options; the number of lines in memory is fixed when the pane is created."""
         for view in self.columns.views:
             view.time_mode, view.wrap = ways.time, ways.wrap
             view.collapse_progress, view.fold_tracebacks = ways.collapse_progress, ways.fold_tracebacks
@@ -222,7 +220,7 @@ class LogShown(Vertical):
             self.choose(replace(self._choice, min_level=ways.min_level))
 
     def ways(self) -> LogWays:
-        """In which ways it is shown now."""
+        """Return the current display options."""
         main = self.columns.main
         return LogWays(
             time=main.time_mode,
@@ -233,10 +231,10 @@ class LogShown(Vertical):
             max_lines=main.store.max_lines,
         )
 
-    # What is shown of it
+    # Filters
 
     def choose(self, choice: LogChoice) -> None:
-        """Show something else."""
+        """Apply these filters."""
         if choice != self._choice:
             self._choice = choice
             self._apply()
@@ -261,14 +259,14 @@ class LogShown(Vertical):
         )
 
     def show_node(self, node: str | None) -> None:
-        """One node alone, or all; side by side, those from it on."""
+        """Show only one node, or all; side by side, the columns start from that node."""
         hidden = self._choice.hidden - {node} if node is not None else self._choice.hidden
         self.choose(replace(self._choice, node=node, hidden=hidden))
         if self.is_split:
             self._arrange()
 
     def hide_node(self) -> None:
-        """Hide the node of the line under the cursor, unless it is the last one shown."""
+        """Hide the node of the line under the cursor, unless it is the only one shown."""
         entry = self.current_entry
         node = entry.replica if isinstance(entry, LogLine) else None
         hidden = self._choice.hidden | {node} if node else self._choice.hidden
@@ -283,14 +281,14 @@ class LogShown(Vertical):
                 self._arrange()
 
     def show_all_nodes(self) -> None:
-        """No node is hidden, none alone."""
+        """Remove the node filter and show hidden nodes."""
         self.choose(replace(self._choice, node=None, hidden=frozenset()))
         self.post_message(self.NodeWanted(None))
         if self.is_split:
             self._arrange()
 
     def toggle_split(self) -> None:
-        """The nodes side by side, or one log again."""
+        """Toggle between nodes side by side and one log."""
         if self.is_split:
             self.is_split = False
         elif len(self._node_names) < 2:
@@ -306,7 +304,6 @@ class LogShown(Vertical):
         self._arrange()
 
     def on_resize(self) -> None:
-        """Another number of columns may fit."""
         if self.is_split:
             self.call_after_refresh(self._arrange)
 

@@ -1,4 +1,4 @@
-"""The job screen's table of nodes."""
+"""The node table of the job screen."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NODE_COLUMNS: tuple[Column[NodeSnapshot], ...] = (
 
 
 class NodeTable(RowTable[NodeSnapshot]):
-    """The nodes, their names cut so that they can be told apart."""
+    """The nodes, with names shortened so that they stay distinguishable."""
 
     def __init__(self, *, id: str | None = None) -> None:
         self._columns = (replace(NODE_COLUMNS[0], cell=self._short_name), *NODE_COLUMNS[1:])
@@ -57,18 +57,16 @@ class NodeTable(RowTable[NodeSnapshot]):
         self.set_reactive(RowTable.blurred_cursor, False)
 
     def point_at(self, name: str | None) -> None:
-        """Highlight the row of the node that is isolated; None for all nodes."""
+        """Highlight the row of the selected node; None for all nodes."""
         self.blurred_cursor = any(node.name == name for node in self.rows)
         if self.blurred_cursor and name is not None:
             self.move_to(name)
 
     def set_rows(self, rows: Sequence[NodeSnapshot]) -> None:
-        """Show these nodes."""
         self._cut_names(rows)
         super().set_rows(rows)
 
     def on_resize(self) -> None:
-        """More of the names may fit, or less."""
         self._cut_names(self.rows)
 
     def _cut_names(self, rows: Sequence[NodeSnapshot]) -> None:
@@ -77,7 +75,7 @@ class NodeTable(RowTable[NodeSnapshot]):
         short = dict(zip(names, apart(names, cells), strict=True))
         if short != self._short:
             self._short = short
-            self._lines.clear()  # what was drawn of the same nodes is right no more
+            self._lines.clear()  # rendered lines of the same nodes are outdated
             self.refresh()
 
     def _short_name(self, node: NodeSnapshot) -> Sequence[Span]:
@@ -96,7 +94,7 @@ _NOTES: dict[FindingKind, str] = {
     FindingKind.MEMORY_LEAK: "↗ leak",
     FindingKind.DISK_FILLING: "▤ disk",
 }
-"""What is said beside a node, the worst first; every sign differs."""
+"""Notes shown next to a node, the worst first; each has its own sign."""
 _OTHER = "! sick"
 
 
@@ -107,9 +105,9 @@ def matrix_rows(
     worst_first: bool = False,
     node: str | None = None,
 ) -> list[MatrixRow]:
-    """A row a node, or of one ``node`` alone a row a GPU.
+    """Return one row per node, or one row per GPU if ``node`` is given.
 
-    Memory is shown as a share of the GPU's size.
+    Memory is a share of the GPU's size.
     """
     nodes = run.metrics.nodes if run.metrics else ()
     size = _gpu_memory_bytes(run) if memory else 1.0
@@ -127,7 +125,7 @@ def matrix_rows(
 def matrix_frame(
     run: RunSnapshot, stretch: tuple[float, float], *, memory: bool, over_time: bool, node: str | None = None
 ) -> Frame:
-    """What the matrix shows beside its rows; ``stretch`` is the time shown, from and to."""
+    """Return the matrix's settings apart from its rows; ``stretch`` is the visible time range."""
     cache = run.metrics.cache_usage_now if run.metrics else None
     share = run.metrics.cache_utilization_now if run.metrics else None
     remark = ""
@@ -146,7 +144,7 @@ def matrix_frame(
 
 
 def notes_by_node(run: RunSnapshot) -> dict[str, str]:
-    """A sign and a word for each node that something is wrong with."""
+    """Return a sign and a word for each node with a finding."""
     found: dict[str, list[Finding]] = {}
     for finding in run.findings:
         if finding.node is not None:
@@ -165,7 +163,7 @@ def _note(findings: list[Finding]) -> str:
 
 
 def _badness(row: MatrixRow, memory: bool) -> float:
-    """Less is worse: what is not known at all comes first."""
+    """Return a sort key: smaller is worse, and unknown values come first."""
     if row.mean is None:
         return -1.0
     return 1.0 - row.mean if memory else row.mean
@@ -212,7 +210,7 @@ def _mean(values: tuple[float | None, ...]) -> float | None:
 
 
 def _gpu_memory_bytes(run: RunSnapshot) -> float:
-    """The size of one GPU's memory: as the instance type says, else the most ever seen in use."""
+    """Return the memory of one GPU: from the instance type, else the highest usage seen."""
     limit_mib = run.job.instance_type.gpu_memory_limit_mib
     if limit_mib:
         return limit_mib * 1024.0**2

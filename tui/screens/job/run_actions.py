@@ -1,4 +1,4 @@
-"""Going from tab to tab of the job screen."""
+"""Navigation between the tabs of the job screen."""
 
 from __future__ import annotations
 
@@ -25,87 +25,75 @@ from tui.screens.messages import (
 
 
 class TabActions(Widget):
-    """One action for each tab, and those to its neighbours."""
+    """An action for each tab, and actions for the next and the previous tab."""
 
     tab: var[str] = var("live", init=False)
 
     def show_tab(self, tab: str) -> None:
-        """Show a tab; if it is shown already, give it the keyboard."""
+        """Show a tab; if it is shown already, focus it."""
         if tab == self.tab:
             self.focus_tab(tab)
         else:
             self.tab = tab
 
     def focus_tab(self, tab: str) -> None:
-        """Give the keyboard to what matters most on a tab."""
+        """Focus the main widget of a tab."""
         raise NotImplementedError
 
     def action_show_live(self) -> None:
-        """Everything together."""
         self.show_tab("live")
 
     def action_show_logs(self) -> None:
-        """The log over the whole screen."""
         self.show_tab("logs")
 
     def action_show_metrics(self) -> None:
-        """The charts over the whole screen."""
         self.show_tab("metrics")
 
     def action_show_checkpoints(self) -> None:
-        """The checkpoints."""
         self.show_tab("checkpoints")
 
     def action_show_details(self) -> None:
-        """All fields."""
         self.show_tab("details")
 
     def action_next_tab(self) -> None:
-        """The tab to the right."""
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + 1) % len(TAB_IDS)])
 
     def action_previous_tab(self) -> None:
-        """The tab to the left."""
         self.show_tab(TAB_IDS[(TAB_IDS.index(self.tab) - 1) % len(TAB_IDS)])
 
 
 class RunActions(TabActions):
-    """The job screen's actions on its job; what they ask for is the app's to do."""
+    """The job screen's actions on its job; they only post requests, which the app carries out."""
 
     job: TrainingJob
     snapshot: var[RunSnapshot | None] = var(None)
 
     def action_deploy(self) -> None:
-        """Deploy this job's checkpoints; on their tab, the one under the cursor."""
+        """Deploy this job's checkpoints; on the checkpoints tab, preselect the one under the cursor."""
         chosen = self.query_one(CheckpointPane).chosen
         name = chosen.name if chosen is not None and self.tab == "checkpoints" else None
         self.post_message(DeployRequested(self.job, name, self.snapshot))
 
     def action_open_cache(self) -> None:
-        """The cache of the job's project."""
         project = self.job.training_project
         self.post_message(
             OpenCacheRequested(self.job.project_id, project.name if project else self.job.project_id)
         )
 
     def action_download_source(self) -> None:
-        """Download the job's source code."""
         self.post_message(DownloadRequested(Wanted(self.job, archive=True)))
 
     def action_compare(self) -> None:
-        """Compare with the job before this one."""
+        """Compare with the previous job of the project."""
         self.post_message(CompareJobsRequested([self.job]))
 
     def action_stop_job(self) -> None:
-        """Ask to stop the job."""
         self.post_message(StopJobRequested(self.job))
 
     def action_recreate_job(self) -> None:
-        """Ask for a new job like this one."""
         self.post_message(RecreateJobRequested(self.job))
 
     def action_snooze(self) -> None:
-        """Be silent about what is wrong with the job, or no longer."""
         found = self.snapshot.findings if self.snapshot is not None else ()
         if found:
             self.post_message(SnoozeRequested(self.job, found))
@@ -113,13 +101,10 @@ class RunActions(TabActions):
             self.notify("Nothing is found wrong with this job.")
 
     def action_bookmark(self) -> None:
-        """Set a bookmark on this job, or take it away."""
         self.post_message(BookmarkRequested(self.job))
 
     def action_copy_id(self) -> None:
-        """Copy the job's id."""
         self.post_message(CopyRequested(self.job.id, "job id"))
 
     def action_open_browser(self) -> None:
-        """Open the job's page."""
         self.post_message(BrowserRequested(self.job))

@@ -1,4 +1,4 @@
-"""One run, live: header, nodes, charts and log; the tabs are views of the same widgets."""
+"""The job screen: header, nodes, charts and log of one run; tabs show and hide the same widgets."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ TAB_SCOPES: dict[str, tuple[Scope, ...]] = {
     "metrics": (Scope.CHARTS, Scope.METRICS),
     "checkpoints": (Scope.CHECKPOINTS,),
 }
-"""What works on a tab, beside what works on all."""
+"""Scopes that are active on a tab, in addition to those active on all tabs."""
 
 DENSE_NODES = 24
-"""More nodes than that want the width at which their cells are readable at a glance."""
+"""With more nodes than this, the matrix gets the full width to keep its cells readable."""
 
 MakeFeed = Callable[..., RunFeed]
 
 
 class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScreen):
-    """The cockpit of one run; ``feed_with`` makes the feed that keeps it fresh."""
+    """The job screen of a run, live; ``feed_with`` creates the feed that keeps it fresh."""
 
     CSS_PATH = "job.tcss"
     SCOPES = (Scope.LOGS, Scope.CHARTS, Scope.METRICS, Scope.CHECKPOINTS, Scope.JOB)
@@ -93,7 +93,6 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             self.snapshot = snapshot
 
         def can_replace(self, message: Message) -> bool:
-            """Only the newest counts."""
             return isinstance(message, JobScreen.RunChanged)
 
     class LogArrived(Message):
@@ -104,7 +103,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             self.part = part
 
     class JobGone(Message):
-        """The server no longer knows the job."""
+        """The job no longer exists on the server."""
 
     def __init__(
         self,
@@ -133,7 +132,6 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         )
 
     def compose(self) -> ComposeResult:
-        """Header, tabs, and every panel; the tab decides which are seen."""
         yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed)
         yield ConnectionNotice().data_bind(JobScreen.connection)
         with Horizontal(id="tab-line"):
@@ -151,13 +149,12 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
-        """Start the feed; it ends with the screen."""
         self._show_span()
         self.query_one(LogPane).begin_with(self._begin_with.log)
         self.watch_tab(self.tab)
         self.run_worker(self._feed.run(), name="run feed", group="feed", exit_on_error=False)
 
-    # What came
+    # Updates from the feed
 
     @on(RunChanged)
     def _take_snapshot(self, message: RunChanged) -> None:
@@ -168,7 +165,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.post_message(RunJudged(message.snapshot, settled=is_settled(message.snapshot)))
 
     def _keep_layout(self) -> None:
-        """Remember how the screen is set; snapshots come every second, so soon enough."""
+        """Remember the layout if it has changed; called with every snapshot, about once a second."""
         span_s = self.view.window.span or self._begin_with.span_s
         log = self.query_one(LogPane).ways()
         layout = JobLayout(self.tab, self.job.id, span_s, self.memory_in_matrix, log)
@@ -185,7 +182,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.notify("The server no longer has this job. What you see is the last known.", severity="warning")
 
     def watch_snapshot(self, before: RunSnapshot | None, snapshot: RunSnapshot | None) -> None:
-        """Show what changed, and only on the panels that are seen."""
+        """Update the panels that are visible and whose data changed."""
         if snapshot is None:
             return
         if before is None or before.metrics is not snapshot.metrics or before.findings != snapshot.findings:
@@ -215,13 +212,13 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.query_one(LogPane).set_nodes(tuple(node.name for node in nodes))
 
     def _make_room(self, nodes: int) -> None:
-        """Both tables of nodes where there is room for both, else the GPUs alone."""
+        """Show both node tables if they fit, else only the GPU matrix."""
         self.set_class(nodes > DENSE_NODES, "-dense-nodes")
         self.set_class(2 * (nodes + 1) > self.query_one("#nodes").size.height, "-many-nodes")
         self.query_one(GpuMatrix).fit()
 
     def on_resize(self) -> None:
-        """There may be more room now, or less; what it is, the layout knows afterwards."""
+        """Fit the node tables after the layout, which determines the space."""
         run = self.snapshot
         if run is not None and run.metrics is not None:
             self.call_after_refresh(self._make_room, len(run.metrics.nodes))
@@ -233,10 +230,9 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
     def _show_checkpoints(self, run: RunSnapshot) -> None:
         self.query_one(CheckpointPane).show_run(run)
 
-    # The view
+    # View
 
     def watch_tab(self, tab: str) -> None:
-        """Another tab shows other panels of the same screen."""
         for name in TAB_IDS:
             self.set_class(name == tab, f"-tab-{name}")
         self.query_one(TabStrip).active = tab
@@ -249,12 +245,11 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             self.query_one(Details).watch_snapshot(self.snapshot)
 
     def watch_node(self, node: str | None) -> None:
-        """One node alone in charts and log, or all."""
+        """Filter charts and log by the node; None shows all nodes."""
         self.query_one(LogPane).show_node(node)
         self.view = replace(self.view, node=node, selected=None)
 
     def watch_view(self, before: ChartView, view: ChartView) -> None:
-        """Another time, another node, or drawn in another way."""
         self._show_span()
         chosen = view.node or view.selected
         self.query_one("#node-table", NodeTable).point_at(chosen)
@@ -267,15 +262,15 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     @property
     def run_shown(self) -> RunSnapshot | None:
-        """The newest snapshot."""
+        """The newest snapshot, or None before the first one."""
         return self.snapshot
 
     def read_window(self) -> None:
-        """Ask for the samples of the window shown; the feed reads what is missing."""
+        """Request the samples of the visible time range; the feed reads what is missing."""
         self._feed.set_span(*self.span_to_read())
 
     def focus_tab(self, tab: str) -> None:
-        """Give the keyboard to what matters most on a tab."""
+        """Focus the main widget of a tab."""
         metrics = self._nodes_id if self.nodes_large else "#charts"
         focus = {"checkpoints": "#checkpoint-table", "details": "#details", "metrics": metrics}.get(tab)
         if focus is not None:
@@ -284,7 +279,7 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             self.query_one(LogPane).focus_view()
 
     def action_pick_node(self) -> None:
-        """The keyboard goes to the nodes, or back."""
+        """Move the focus to the nodes, or back."""
         nodes = self.query_one(self._nodes_id)
         if nodes.has_focus and not (self.tab == "metrics" and self.nodes_large):
             self.focus_tab(self.tab)
@@ -293,11 +288,10 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     @property
     def _nodes_id(self) -> str:
-        """The widget that lists the nodes: without GPUs the matrix is hidden."""
+        """The widget that lists the nodes; the matrix is hidden if there are no GPUs."""
         return "#matrix" if self.has_class("-gpus") else "#node-table"
 
     def watch_nodes_large(self, large: bool) -> None:
-        """All nodes over the whole tab, or the charts."""
         self.set_class(large, "-nodes-large")
         if self.tab == "metrics":
             self.focus_tab(self.tab)
@@ -305,17 +299,14 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
             self._show_nodes(self.snapshot)
 
     def watch_node_history(self) -> None:
-        """Rows over time, or cells of now."""
         if self.snapshot is not None:
             self._show_nodes(self.snapshot)
 
     def watch_worst_first(self) -> None:
-        """In another order."""
         if self.snapshot is not None:
             self._show_nodes(self.snapshot)
 
     def watch_memory_in_matrix(self) -> None:
-        """The other metric in the cells."""
         if self.snapshot is not None:
             self._show_nodes(self.snapshot)
 
@@ -343,15 +334,15 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """What works on this tab, and on every tab."""
+        """The scopes active on this tab, including those active on all tabs."""
         return (*TAB_SCOPES.get(self.tab, ()), Scope.JOB)
 
     def action_next_node(self) -> None:
-        """The next node alone; after the last, all."""
+        """Show only the next node; after the last, all nodes."""
         self._step_node(1)
 
     def action_previous_node(self) -> None:
-        """The previous node alone; before the first, all."""
+        """Show only the previous node; before the first, all nodes."""
         self._step_node(-1)
 
     def _step_node(self, by: int) -> None:
@@ -361,18 +352,16 @@ class JobScreen(LogActions, ChartActions, CheckpointActions, RunActions, AppScre
         self.node = stops[(position + by) % len(stops)]
 
     def action_export(self) -> None:
-        """Save the samples of the charts shown."""
         charts = self.query_one(ChartDeck).current_data()
         table = table_of_series("metrics", [(one.title, one.unit, one.x, one.series) for one in charts])
         names = (self.job.name or self.job.id, *(one.id.replace("/", "-") for one in charts[:1]))
         self.post_message(ExportRequested("the charts shown", [table], names))
 
     def action_refresh(self) -> None:
-        """Ask the server now."""
         self._feed.refresh()
 
     def action_back(self) -> None:
-        """Out of the filter, then out of the one node, then out of the screen."""
+        """Undo the innermost state (filter, cursor, marks, selected node), else close the screen."""
         if self.query_one(LogPane).leave():
             return
         if self.tab == "live" and self.query_one(self._nodes_id).has_focus:

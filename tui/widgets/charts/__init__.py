@@ -1,1 +1,1 @@
-"""Charts drawn by our own braille raster: only what changed is drawn again."""
+"""Charts drawn with a built-in braille raster; only lines that changed are repainted."""

@@ -1,9 +1,8 @@
-"""Lines as braille dots: pure Python, exact extremes, a few milliseconds for eight series.
+"""Rasterize lines into braille dots in pure Python: exact extremes, a few milliseconds for eight series.
 
-A cell holds 2 × 4 dots. A series is first reduced to one span a dot column (its lowest and highest
-value there, so that no spike is lost), then each column becomes an integer whose bits are dots
-(bit 0 at the bottom), which makes drawing a span one shift, and finally two columns at a time are
-cut into braille characters.
+A cell holds 2 × 4 dots. A series is first reduced to one span per dot column (its lowest and highest
+value there, so no spike is lost). Each column then becomes an integer whose bits are dots (bit 0 at the
+bottom), so that drawing a span is one shift. Finally, pairs of columns are cut into braille characters.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ DOTS_PER_CELL_X = 2
 DOTS_PER_CELL_Y = 4
 
 Span = tuple[int, float, float, float, float, bool]
-"""Dot column, lowest, highest, first and last value in it, and whether a line joins it to the one before."""
+"""Dot column; lowest, highest, first and last value in it; True if a line joins it to the previous span."""
 
 Cell = tuple[int, int, str]
 """Cell row (0 at the top), cell column, character."""
@@ -44,10 +43,10 @@ _BRAILLE = _braille_table()
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How times fall into dot columns.
+    """Mapping from times to dot columns.
 
-    Columns lie at whole multiples of their width in time, not at the window's edge: as a live window
-    slides, samples keep their columns and the picture shifts instead of shimmering.
+    Column boundaries are whole multiples of the column width, not aligned to the edge of the time range.
+    As a live chart scrolls, samples keep their columns and the picture shifts instead of flickering.
     """
 
     first: int
@@ -56,25 +55,25 @@ class Grid:
 
     @classmethod
     def over(cls, start: float, end: float, columns: int) -> Grid:
-        """A grid of so many dot columns that ends with the column which holds `end` (epoch seconds)."""
+        """Return a grid of `columns` dot columns whose last column contains `end` (epoch seconds)."""
         span_s = max(end - start, 1e-9)
         per_second = columns / span_s
         return cls(floor(end * per_second) - columns + 1, columns, per_second)
 
     def place(self, column: int) -> float:
-        """The time at which a dot column begins."""
+        """Return the start time of a dot column."""
         return (self.first + column) / self.per_second
 
     def column(self, time_s: float) -> int:
-        """The dot column of a time; outside 0 … columns-1 when it is out of the window."""
+        """Return the dot column of a time; outside 0 … columns-1 if the time is out of range."""
         return floor(time_s * self.per_second) - self.first
 
 
 def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
-    """One span a dot column that has samples, in order; also the nearest sample outside on each side.
+    """Return one span per dot column with samples, in order, plus the nearest sample outside on each side.
 
-    NaN is a gap: the columns on its two sides are not joined. Infinite values stay (they are drawn at
-    the edge).
+    NaN is a gap: the columns on its two sides are not joined. Infinite values are kept and drawn at the
+    edge.
     """
     times, values = series.times, series.values
     per_second, first = grid.per_second, grid.first
@@ -111,7 +110,7 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
 
 
 def value_range(series: Series, start: float, end: float) -> tuple[float, float] | None:
-    """Lowest and highest finite value inside the window, or None where there is none."""
+    """Return the lowest and highest finite value in the time range, or None if there is none."""
     found = extent((series,), start, end)
     if found is None or (isfinite(found[0]) and isfinite(found[1])):
         return found
@@ -123,10 +122,10 @@ def value_range(series: Series, start: float, end: float) -> tuple[float, float]
 def dot_columns(
     spans: Sequence[Span], columns: int, dot_rows: int, bottom: float, top: float
 ) -> dict[int, int]:
-    """Bits of every dot column that has any: bit 0 is the lowest dot.
+    """Return the dots of every non-empty dot column as bits; bit 0 is the lowest dot.
 
-    Values beyond `bottom` and `top` are drawn at the edge. A value that no line joins to another is a spot of
-    two by two dots: one dot alone is easily overlooked.
+    Values beyond `bottom` and `top` are drawn at the edge. An isolated value is drawn as two by two dots,
+    because a single dot is easy to miss.
     """
     scale = (dot_rows - 1) / (top - bottom) if top > bottom else 0.0
     last_row = dot_rows - 1
@@ -171,7 +170,7 @@ def dot_columns(
 
 
 def _spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: int) -> None:
-    """Two by two dots at a place; the one before the first column is where the window begins."""
+    """Set two by two dots. A spot before column 0 is drawn at the left edge."""
     if -1 <= column < columns and last_row:
         left = max(0, min(column, columns - 2))
         both = 0b11 << min(row, last_row - 1)
@@ -182,7 +181,6 @@ def _spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: i
 def _join(
     bits: dict[int, int], from_column: int, from_row: int, to_column: int, to_row: int, columns: int
 ) -> None:
-    """Draw the straight line between two samples whose columns are apart."""
     slope = (to_row - from_row) / (to_column - from_column)
     start = max(from_column + 1, 0)
     stop = min(to_column, columns)
@@ -203,7 +201,7 @@ def _join(
 
 
 def cells(bits: dict[int, int], cell_rows: int) -> list[Cell]:
-    """The braille characters of a series' dot columns; cells without a dot are left out."""
+    """Return the braille characters for a series' dot columns, skipping empty cells."""
     found: list[Cell] = []
     append = found.append
     table = _BRAILLE

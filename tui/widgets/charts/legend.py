@@ -1,4 +1,4 @@
-"""Which series is which: in the line above a chart, as much as there is room for."""
+"""The legend in the line above a chart, shortened to the available width."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ SWATCH = "━"
 SWITCHED_OFF = "·"
 SELECTED = "▶"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-"""Marks of the series where colours are missing."""
+"""Series marks for terminals without color."""
 
 _BETWEEN = "  "
 _NAME_CELLS = 24
-_NAMES_ALONE = 2  # from this form on the legend has no values
+_NAMES_ALONE = 2  # legend forms from this one on have no values
 _LEAST_NAME_CELLS = 4
 _NAME_SEPARATORS = "-_./ "
 
 
 def letter(index: int) -> str:
-    """The mark of a series where there are no colours."""
     return LETTERS[index % len(LETTERS)]
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Names without the beginning that all of them share, cut after a separator: "node-0" → "0"."""
+    """Return the names without their common prefix, cut after a separator: "node-0" → "0"."""
     if len(names) < 2:
         return list(names)
     low, high = min(names), max(names)
@@ -42,7 +41,7 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def sign_of(index: int, name: str, spec: ChartSpec) -> str:
-    """The sign before a series' name: its letter or a stroke, or whether it is off or selected."""
+    """Return the sign before a series' name: hidden, selected, a letter, or a colored stroke."""
     if name in spec.hidden:
         return SWITCHED_OFF
     if name == spec.selected:
@@ -51,7 +50,7 @@ def sign_of(index: int, name: str, spec: ChartSpec) -> str:
 
 
 def role_of(index: int, name: str, spec: ChartSpec) -> Role:
-    """The role of a series' entry; one that is switched off keeps its number as ``-1 - index``."""
+    """Return the role of a series' legend entry: its index, or ``-1 - index`` if it is hidden."""
     return -1 - index if name in spec.hidden else index
 
 
@@ -65,11 +64,12 @@ def header(
     note: str = "",
     order: Sequence[int] | None = None,
 ) -> list[Run]:
-    """The header line: title, then the legend in the longest form that fits, then a note at the right.
+    """Return the header line: title, the longest legend that fits, and a note on the right.
 
-    One series shows its latest value (or the cursor's), and the window's extremes where there is room.
-    Several show a mark each with name and value; names lose their common beginning, then the values go,
-    then the last series are counted instead of named. ``order`` says which come first.
+    A single series shows its latest value (or the one at the cursor), and the extremes of the time range
+    if there is room. Several series show mark, name and value each. To save room, names lose their common
+    prefix, then values are dropped, then the last series are counted instead of named. ``order`` gives
+    the series in order of priority.
     """
     note = clip(inert(note), max(0, width // 2)) if note else ""
     room = width - (cell_len(note) + len(_BETWEEN) if note else 0)
@@ -116,7 +116,7 @@ def _legend(
         )
         for place, form in enumerate(forms):
             if place == _NAMES_ALONE and spec.cursor is not None:
-                # Whoever reads values wants some, if only whose is the least and whose the greatest.
+                # A reader of values needs at least the minimum and maximum and their series.
                 marked = list(zip(signs, short, roles, strict=True))
                 if between := _between(said, marked, room, unit):
                     return between
@@ -134,7 +134,7 @@ def _between(
     room: int,
     unit: Callable[[float], str],
 ) -> list[Run]:
-    """The least and the greatest value, with sign and name of whose they are where there is room for that."""
+    """Return the least and greatest value, with the sign and name of their series if there is room."""
     known = [(value, at) for at, value in enumerate(said) if value is not None]
     if not known:
         return []
@@ -155,7 +155,7 @@ def _between(
 
 
 def _clipped(names: Sequence[str], room: int) -> list[str]:
-    """All names, cut to one length at which they fit and still differ; empty where there is none."""
+    """Cut all names to one length at which they fit and remain distinct; empty if there is none."""
     for cells in range(max(map(cell_len, names)), _LEAST_NAME_CELLS - 1, -1):
         clipped = apart(names, cells)
         needed = sum(2 + cell_len(name) for name in clipped) + len(_BETWEEN) * (len(names) - 1)
@@ -210,7 +210,7 @@ def _counted(entries: Sequence[_Entry], total: int, room: int) -> list[Run]:
 
 LEAST_ROWS = 5
 LEAST_RASTER_CELLS = 36
-"""Below these a chart's legend is its header."""
+"""Charts with fewer rows or raster cells show the legend in the header."""
 
 _TABLE_NAME_CELLS = 14
 _GAP = 2
@@ -224,10 +224,10 @@ def legend_table(
     rows: int,
     order: Sequence[int],
 ) -> list[Line] | None:
-    """``rows`` lines of one width, or None where the chart is too small for a table.
+    """Return ``rows`` lines of equal width, or None if the chart is too small for a table.
 
-    Rows are name, the value (where the cursor is, or the last one), least and greatest. Where there are
-    more series than rows, those around the selected one are shown and the rest is counted.
+    Each row shows name, value (at the cursor, or the latest), minimum and maximum. If there are more
+    series than rows, the rows around the selected series are shown and the rest is counted.
     """
     if len(series) < 2 or rows < LEAST_ROWS:
         return None
@@ -273,7 +273,6 @@ def _row(texts: Sequence[str], widths: Sequence[int]) -> str:
 def _shown(
     series: Sequence[Series], spec: ChartSpec, rows: int, order: Sequence[int]
 ) -> tuple[list[int], int]:
-    """The numbers of the series in the table, and how many are left out."""
     ordered = [*order, *(at for at in range(len(series)) if at not in set(order))]
     if len(ordered) <= rows:
         return ordered, 0

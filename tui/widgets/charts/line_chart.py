@@ -1,4 +1,4 @@
-"""What a chart says when the mouse asks something of it. x is in its axis' unit."""
+"""Messages a chart posts for mouse actions. `x` is in the unit of the x axis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tui.widgets.tones import SERIES_COLOURS, series_classes, series_css
 
 
 class _ChartMessage(Message):
-    """Something asked of a chart, which is the message's ``control``."""
+    """Base class of chart messages; the chart is the message's ``control``."""
 
     def __init__(self, chart: Widget) -> None:
         self.chart = chart
@@ -33,12 +33,11 @@ class _ChartMessage(Message):
 
     @property
     def control(self) -> Widget:
-        """The chart it happened in."""
         return self.chart
 
 
 class Zoomed(_ChartMessage):
-    """Make the window ``factor`` times as long, around a place or none in particular."""
+    """Request to scale the time range by ``factor``, around `x` if given."""
 
     def __init__(self, chart: Widget, factor: float, around: float | None) -> None:
         super().__init__(chart)
@@ -46,7 +45,7 @@ class Zoomed(_ChartMessage):
 
 
 class Panned(_ChartMessage):
-    """Move the window by so much, to the right when positive."""
+    """Request to move the time range; positive moves right."""
 
     def __init__(self, chart: Widget, by: float) -> None:
         super().__init__(chart)
@@ -54,7 +53,7 @@ class Panned(_ChartMessage):
 
 
 class Pointed(_ChartMessage):
-    """Read the values at a place."""
+    """Request to read the values at `x`."""
 
     def __init__(self, chart: Widget, x: float) -> None:
         super().__init__(chart)
@@ -62,7 +61,7 @@ class Pointed(_ChartMessage):
 
 
 class SeriesClicked(_ChartMessage):
-    """Switch a series off, or on again."""
+    """Request to show or hide a series."""
 
     def __init__(self, chart: Widget, name: str) -> None:
         super().__init__(chart)
@@ -74,20 +73,21 @@ _ROLES = (
     *("mark-good", "mark-caution", "mark-bad"),
 )
 ZOOM_STEP = 1.25
-"""How much longer or shorter a window gets with one notch of the wheel."""
+"""Zoom factor per notch of the mouse wheel."""
 PAN_SHARE = 0.1
-"""How much of the window goes by with one notch sideways."""
+"""Fraction of the time range moved per notch of horizontal scrolling."""
 
 
 class LineChart(Widget):
-    """A chart of some series over a window of time.
+    """A chart of one or more series over a time range.
 
-    Needs 20 × 4 cells for axes; smaller ones degrade to a row of blocks with the latest value. Several
-    series lie over each other, the last on top, told apart by colour, or by letters where there are no
-    colours. Only lines whose picture changed are painted again.
+    Axes need 20 × 4 cells; smaller charts degrade to a row of blocks with the latest value. Series are
+    drawn on top of each other, the last on top, distinguished by color, or by letters on terminals
+    without color. Only lines that changed are repainted.
 
-    The mouse asks, and whoever shows the chart answers: the wheel posts ``Zoomed``, with shift or sideways
-    ``Panned``, as does dragging; a click posts ``Pointed``, on a name of the legend ``SeriesClicked``.
+    Mouse actions are posted as messages for the parent to handle: the wheel posts ``Zoomed``; the wheel
+    with shift, horizontal scrolling and dragging post ``Panned``; a click posts ``Pointed``, or
+    ``SeriesClicked`` on a name in the legend.
     """
 
     ALLOW_SELECT = False
@@ -118,13 +118,12 @@ class LineChart(Widget):
     """ + series_css("LineChart", "line-chart--series")
 
     stale: reactive[bool] = reactive(False)
-    """Whether the data is older than it should be: the lines lose their colours."""
+    """True if the data is outdated; the lines lose their colors."""
 
     note: reactive[str] = reactive("")
-    """A remark at the right of the header, such as "stale 2 min"."""
+    """Note at the right of the header, such as "stale 2 min"."""
 
     chart_title: reactive[str] = reactive("")
-    """What the chart shows."""
 
     def __init__(
         self,
@@ -141,20 +140,20 @@ class LineChart(Widget):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """Make a chart without data.
+        """Create a chart without data.
 
         Args:
-            title: what it shows.
-            unit: turns a value into text for ticks and legend; plain numbers without it.
-            y_min: the lower end of the value axis; chosen from the data when None.
-            y_max: the upper end likewise.
-            tick_base: 2 makes ticks powers of two, for bytes.
+            title: Chart title.
+            unit: Formats a value for ticks and legend; plain numbers by default.
+            y_min: Lower end of the value axis; chosen from the data if None.
+            y_max: Upper end of the value axis; chosen from the data if None.
+            tick_base: 2 places ticks at powers of two, for bytes.
             x_axis: "relative" (back from the end), "clock" (local time of day), "elapsed" or "step".
-            timezone: for clock labels; the machine's own when None.
-            empty_text: what to say instead of a picture when there is no sample in the window.
-            name: the widget's name.
-            id: its id.
-            classes: its style classes.
+            timezone: Time zone of clock labels; the system's if None.
+            empty_text: Text to show if the time range has no samples.
+            name: Widget name.
+            id: Widget ID.
+            classes: CSS classes.
         """
         super().__init__(name=name, id=id, classes=classes)
         self._spec = ChartSpec(
@@ -177,18 +176,21 @@ class LineChart(Widget):
         self.set_reactive(LineChart.chart_title, title)
 
     def set_data(self, series: Sequence[Series], *, start: float, end: float, end_label: str = "now") -> None:
-        """Show these series over a window of time.
+        """Show the series over a time range.
 
         Args:
-            series: drawn in this order, the last on top.
-            start: the window's left edge, epoch seconds.
-            end: its right edge.
-            end_label: what the right edge is called on a relative axis: "now", or "end" for a past run.
+            series: Series in drawing order, the last on top.
+            start: Left edge, epoch seconds.
+            end: Right edge, epoch seconds.
+            end_label: Label of the right edge on a relative axis: "now", or "end" for a past run.
         """
         self.show(series, replace(self._spec, start=start, end=end, end_label=end_label))
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
-        """Show these series in this way; title, note and letters are the widget's own to say."""
+        """Show the series as described by `spec`.
+
+        Title, note and letters come from the widget, not from `spec`.
+        """
         given = tuple(series)
         unchanged = len(given) == len(self._series) and all(
             new is old or new == old for new, old in zip(given, self._series, strict=True)
@@ -204,23 +206,18 @@ class LineChart(Widget):
 
     @property
     def spec(self) -> ChartSpec:
-        """How the chart is drawn."""
         return self._spec
 
     def watch_note(self) -> None:
-        """Show the new remark."""
         self._redraw()
 
     def watch_chart_title(self) -> None:
-        """Show the new title."""
         self._redraw()
 
     def watch_stale(self) -> None:
-        """Take colours away, or give them back."""
         self._forget_strips()
 
     def notify_style_update(self) -> None:
-        """Colours may have changed with the theme."""
         super().notify_style_update()
         self._styles.clear()
         self._strips = []
@@ -234,7 +231,7 @@ class LineChart(Widget):
         self.refresh()
 
     def _redraw(self) -> None:
-        """Draw again and mark what changed; put it off to the next paint while nobody can see it."""
+        """Redraw and repaint only the changed lines; defer to the next paint while not visible."""
         before = self._drawn
         self._drawn = None
         if before is None or not self._strips or not self.is_attached or not self.is_on_screen:
@@ -264,11 +261,11 @@ class LineChart(Widget):
 
     @property
     def raster_cells(self) -> int:
-        """How many cells wide the part with the lines is; 0 without axes."""
+        """Width in cells of the raster; 0 without axes."""
         return self._picture().cells
 
     def _x_at(self, column: int) -> float | None:
-        """The place on the x axis below a column of the widget; None outside the raster."""
+        """Return the x value at a column of the widget; None outside the raster."""
         drawn = self._picture()
         cell = column - drawn.left
         if not 0 <= cell < drawn.cells:
@@ -277,19 +274,17 @@ class LineChart(Widget):
         return grid.place(cell * DOTS_PER_CELL_X + 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Shorter, around the pointer; with shift or ctrl back."""
+        """Zoom in around the pointer; with shift or ctrl, pan left."""
         self._wheel(event, 1 / ZOOM_STEP, -PAN_SHARE)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Longer; with shift or ctrl on."""
+        """Zoom out; with shift or ctrl, pan right."""
         self._wheel(event, ZOOM_STEP, PAN_SHARE)
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        """Back."""
         self._wheel(event, None, -PAN_SHARE)
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        """On."""
         self._wheel(event, None, PAN_SHARE)
 
     def _wheel(self, event: events.MouseEvent, factor: float | None, share: float) -> None:
@@ -303,12 +298,10 @@ class LineChart(Widget):
             self.post_message(Zoomed(self, factor, self._x_at(event.x)))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A click, or the beginning of a drag."""
         self._pressed_at, self._dragged = event.x, False
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Drag the window along."""
         cells = self.raster_cells
         if self._pressed_at is None or not cells or event.x == self._pressed_at:
             return
@@ -316,7 +309,7 @@ class LineChart(Widget):
         self.post_message(Panned(self, moved * (self._spec.end - self._spec.start) / cells))
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """A click reads the values there, or switches a series of the legend."""
+        """Post ``SeriesClicked`` or ``Pointed`` unless the mouse was dragged."""
         self.release_mouse()
         pressed, self._pressed_at = self._pressed_at, None
         if pressed is None or self._dragged:
@@ -328,7 +321,7 @@ class LineChart(Widget):
             self.post_message(Pointed(self, x))
 
     def _named_at(self, column: int, line: int) -> str | None:
-        """The series whose name in the legend lies there."""
+        """Return the name of the series at a position in the legend, if any."""
         drawn = self._picture()
         beside = drawn.left + drawn.cells
         if len(self._series) < 2 or not drawn.cells or (line and column < beside):
@@ -362,7 +355,6 @@ class LineChart(Widget):
         return Strip(segments).adjust_cell_length(width, self._style("blank"))
 
     def render_line(self, y: int) -> Strip:
-        """One line of the picture, from the cache unless something changed."""
         width = self.size.width
         if not self._strips:
             self._styles.clear()

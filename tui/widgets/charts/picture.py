@@ -1,4 +1,4 @@
-"""The axes around a chart's raster: labels of values at the left, places and marks below."""
+"""Axes around a chart's raster: value labels on the left, x-axis labels and event marks below."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SEVERITY = {"good": 0, "caution": 1, "bad": 2}
 def value_labels(
     ticks: tuple[float, ...], unit: Callable[[float], str], rows: int, widest: int
 ) -> dict[int, str]:
-    """Labels by raster row; a label equal to its neighbour's is left out, as it would tell nothing."""
+    """Return value labels by raster row, leaving out duplicates."""
     bottom, top = ticks[0], ticks[-1]
     labels: dict[int, str] = {}
     seen: set[str] = set()
-    ordered = [ticks[0], ticks[-1], *ticks[1:-1]]  # the ends win where two fall on one row
+    ordered = [ticks[0], ticks[-1], *ticks[1:-1]]  # on a shared row the end ticks take precedence
     for tick in ordered:
         row = round((top - tick) / (top - bottom) * (rows - 1))
         text = clip(unit(tick), max(1, widest))
@@ -38,7 +38,7 @@ def value_labels(
 
 
 def time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list[Line]:
-    """The line of labels, below a rule where there is room for one; marks lie on the upper of the two."""
+    """Return the x-axis label line, below a rule if `has_rule`. Event marks go on the upper line."""
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
     labels: list[tuple[str, Role]] = [(" ", "axis")] * width
@@ -54,7 +54,7 @@ def time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list
         origin=spec.origin,
     )
     limit = width + 1
-    for moment, text in reversed(ticks):  # from the right, so that the present is never crowded out
+    for moment, text in reversed(ticks):  # right to left, so that the newest label is never crowded out
         column = margin + round((moment - spec.start) / (spec.end - spec.start) * (cells - 1))
         begin = max(0, min(column - len(text) // 2, width - len(text)))
         if begin + len(text) + 1 > limit or not _clear(begin, len(text), taken):
@@ -75,7 +75,7 @@ def time_lines(spec: ChartSpec, width: int, margin: int, has_rule: bool) -> list
 
 
 def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
-    """The mark in the same cell as a place on the axis."""
+    """Return the event mark in the same cell as `x`, if any."""
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
     return _marks_by_cell(spec.marks, grid, cells).get(grid.column(x) // braille.DOTS_PER_CELL_X)
 
@@ -94,7 +94,6 @@ def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> d
 def _cursor_label(
     spec: ChartSpec, grid: braille.Grid, labels: list[tuple[str, Role]], margin: int
 ) -> tuple[int, int] | None:
-    """Where the cursor is, in words below it. Returns the cells that they take."""
     if spec.cursor is None:
         return None
     column = grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
@@ -112,7 +111,6 @@ def _clear(begin: int, length: int, taken: tuple[int, int] | None) -> bool:
 
 
 def _merged(characters: list[tuple[str, Role]]) -> Line:
-    """Neighbours of one role as one run."""
     line: Line = []
     for character, role in characters:
         if line and line[-1][1] == role:
@@ -126,9 +124,9 @@ __all__ = ["ChartSpec", "Line", "Mark", "Picture", "Role", "Run", "draw", "pictu
 
 AXES_MIN_WIDTH = 20
 AXES_MIN_HEIGHT = 4
-"""Below these the chart is a row of blocks, or a number."""
+"""Narrower or shorter charts show a row of blocks, or a number."""
 
-_RULE_MIN_HEIGHT = 9  # from here on the bottom axis gets a line of its own
+_RULE_MIN_HEIGHT = 9  # from this height on, the bottom axis gets its own line
 _ROWS_PER_TICK = 4
 _LABEL_SHARE = 3  # tick labels take at most a third of the width
 _TRACE_MIN_CELLS = 4
@@ -136,7 +134,7 @@ _TRACE_MIN_CELLS = 4
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart's lines, and where its raster lies: ``left`` cells from the edge, ``cells`` wide (or 0)."""
+    """A chart's lines and the position of its raster: ``left`` offset and ``cells`` wide (0 without axes)."""
 
     lines: list[Line]
     left: int = 0
@@ -144,14 +142,17 @@ class Picture:
 
 
 def draw(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
-    """Exactly `height` lines of exactly `width` cells; whatever does not fit is left out in a fixed order."""
+    """Return exactly `height` lines of exactly `width` cells.
+
+    Parts that don't fit are dropped in a fixed order.
+    """
     return picture(series, spec, width, height).lines
 
 
 def picture(
     series: Sequence[Series], spec: ChartSpec, width: int, height: int, shaper: Shaper | None = None
 ) -> Picture:
-    """The chart and where its raster lies; ``shaper`` keeps smoothed samples between calls."""
+    """Return the chart and the position of its raster; ``shaper`` caches smoothed samples between calls."""
     if width <= 0 or height <= 0:
         return Picture([])
     if width < AXES_MIN_WIDTH or height < AXES_MIN_HEIGHT:
@@ -189,7 +190,7 @@ def _full(series: Sequence[Series], spec: ChartSpec, width: int, height: int, sh
 
 
 def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int, shaper: Shaper) -> tuple[float, ...] | None:
-    """The value axis, in logarithms where it is logarithmic; None when there is nothing to draw."""
+    """Return the ticks of the value axis, as logarithms on a log axis; None if there is nothing to draw."""
     ranges = [
         found
         for one in series
@@ -223,7 +224,7 @@ def _why_empty(series: Sequence[Series], spec: ChartSpec) -> str:
 
 
 def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:
-    """The numbers of the series to name, the ones that stand out first; in a crowd only those."""
+    """Return the indexes of the series to name; in a crowd only the emphasized and selected ones, if any."""
     if not is_crowd(series):
         return range(len(series))
     return [
@@ -234,7 +235,7 @@ def _order(series: Sequence[Series], spec: ChartSpec) -> Sequence[int]:
 
 
 def _note(spec: ChartSpec, cells: int) -> str:
-    """The remark at the right: the event under the cursor goes before what was given."""
+    """Return the note on the right: the event under the cursor, else the note in `spec`."""
     if spec.cursor is not None and (mark := mark_at(spec, cells, spec.cursor)) is not None:
         return f"{mark.sign} {mark.text}".rstrip()
     return spec.note
@@ -252,7 +253,6 @@ def _message(text: str, width: int, height: int) -> list[Line]:
 
 
 def _small(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
-    """Title, a row of blocks and the latest value; in one line, or in two where there are two."""
     unit = spec.unit or number
     first = next((one for one in series if one.name not in spec.hidden), None)
     now = latest(first) if first is not None else None

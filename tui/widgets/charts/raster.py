@@ -1,7 +1,7 @@
-"""Lines that are so restless that they fill a band: the band lightly, and its mean as the line.
+"""Noisy lines drawn as a band: a light area with the mean as a line on top.
 
-The band keeps the lowest and the highest sample of every dot column, so no spike is lost; its inside is
-dotted, so that it differs from a line without colour too.
+The band keeps the lowest and the highest sample of every dot column, so no spike is lost. Its interior is
+dotted to tell it from a line on terminals without color.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from tui.widgets.charts.spec import ChartSpec, Line, Role
 from tui.widgets.tones import SERIES_COLOURS
 
 BAND_LINES = 3
-"""Bands of more lines than that would cover each other."""
+"""Charts with more lines than this draw no bands, because the bands would cover each other."""
 
 LEAST_DOTS = 2.0
-"""A line that is so many dots thick on average is a band."""
+"""A line with at least this average thickness, in dots, is drawn as a band."""
 
 MEAN_COLUMNS = 2
-"""The mean is that of a dot column and so many on either side."""
+"""Half-width of the moving mean, in dot columns."""
 
-_EVEN = int("5" * 256, 16)  # more bits than any chart has rows of dots
+_EVEN = int("5" * 256, 16)  # more bits than any chart has dot rows
 _ODD = _EVEN << 1
 
 
 def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> bool:
-    """Whether a line is as thick as a band between those ends of the value axis."""
+    """Return True if the line is thick enough to be drawn as a band between `bottom` and `top`."""
     if not spans or top <= bottom:
         return False
     thick = sum(min(high, top) - max(low, bottom) for _, low, high, _, _, _ in spans if high > low)
@@ -39,7 +39,7 @@ def is_band(spans: Sequence[Span], dot_rows: int, bottom: float, top: float) -> 
 
 
 def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
-    """The dot columns with every other dot inside, and all of their ends."""
+    """Return the dot columns with only every other interior dot, keeping both ends."""
     found: dict[int, int] = {}
     for column, dots in bits.items():
         ends = 1 << dots.bit_length() - 1 | (dots & -dots)
@@ -48,7 +48,7 @@ def dotted(bits: dict[int, int], grid: Grid) -> dict[int, int]:
 
 
 def mean_spans(series: Series, grid: Grid) -> list[Span]:
-    """The mean of the samples around each dot column. Gaps stay gaps; infinities do not move it."""
+    """Return a moving mean over the dot columns. Gaps stay gaps; infinities are ignored."""
     means: list[Span] = []
     for run in _band_runs(series, grid):
         sums, counts = [0.0], [0]
@@ -67,7 +67,7 @@ def mean_spans(series: Series, grid: Grid) -> list[Span]:
 
 
 def _band_runs(series: Series, grid: Grid) -> list[list[tuple[int, float, int]]]:
-    """Column, sum and count of its samples, in stretches without a gap."""
+    """Return (column, sum, count) of the samples per dot column, split at gaps."""
     times, values = series.times, series.values
     begin = bisect_left(times, grid.place(-MEAN_COLUMNS))
     end = bisect_left(times, grid.place(grid.columns))
@@ -83,7 +83,7 @@ def _band_runs(series: Series, grid: Grid) -> list[list[tuple[int, float, int]]]
             if column is not None and count:
                 run.append((column, total, count))
             column, total, count = here, 0.0, 0
-        if value != value:  # a gap
+        if value != value:  # NaN: a gap
             if run:
                 runs.append(run)
             run, column = [], None
@@ -106,7 +106,7 @@ _ROLES: dict[int, Role] = {_NOBODY: "blank", _FAINT: "faint", _CURSOR: "cursor"}
 
 
 def is_crowd(series: Sequence[Series]) -> bool:
-    """Whether there are more series than colours: then only those that matter have one."""
+    """Return True if there are more series than colors; only emphasized ones are colored then."""
     return len(series) > SERIES_COLOURS
 
 
@@ -118,7 +118,7 @@ def draw_raster(
     ends: tuple[float, float],
     shaper: Shaper,
 ) -> list[Line]:
-    """Exactly ``rows`` lines of ``width`` cells; ``ends`` are the value axis' bottom and top."""
+    """Return exactly ``rows`` lines of ``width`` cells; ``ends`` are the bottom and top of the value axis."""
     columns = width * braille.DOTS_PER_CELL_X
     grid = braille.Grid.over(spec.start, spec.end, columns)
     characters = [[" "] * width for _ in range(rows)]
@@ -128,14 +128,15 @@ def draw_raster(
         if 0 <= column < width:
             for row in range(rows):
                 characters[row][column], owners[row][column] = CURSOR, _CURSOR
-    # Spots that share a cell cannot keep two colours: a later line takes the whole cell.
+    # Two colors cannot share a cell: a later line takes the whole cell.
     drawn: list[tuple[int, list[braille.Cell]]] = []
     faint: list[list[braille.Cell]] = []
     dot_rows = rows * braille.DOTS_PER_CELL_Y
     crowd = is_crowd(series)
     layers = _layers(series, spec, shaper)
     few = not spec.smoothing and len(layers) <= BAND_LINES
-    many: dict[int, int] = {}  # the crowd's faint lines share their cells: they are cut into characters once
+    # the crowd's faint lines share cells, so they are cut into characters only once
+    many: dict[int, int] = {}
     for index, owner, one in layers:
         spans = braille.reduce_to_spans(one, grid)
         bits = braille.dot_columns(spans, columns, dot_rows, *ends)
@@ -163,7 +164,7 @@ def draw_raster(
 
 
 def _layers(series: Sequence[Series], spec: ChartSpec, shaper: Shaper) -> list[tuple[int, int, Series]]:
-    """What is drawn, from the bottom up: number, owner and samples of each line."""
+    """Return (series index, owner, samples) of each line to draw, bottom layer first."""
     crowd = is_crowd(series)
     below: list[tuple[int, int, Series]] = []
     middle: list[tuple[int, int, Series]] = []
@@ -188,7 +189,7 @@ def _mark(
     owners: list[list[int]],
     width: int,
 ) -> None:
-    """Put each series' letter on its line near the right edge, one column apart from the next one's."""
+    """Put each series' letter on its line near the right edge, in alternate columns."""
     for place, (index, found) in enumerate(drawn):
         wanted = width - 1 - 2 * place
         best = min(found, key=lambda cell: (abs(cell[1] - wanted), cell[0]), default=None)

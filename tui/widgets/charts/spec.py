@@ -1,4 +1,4 @@
-"""A series as one row of block characters, for tables and headers."""
+"""Sparklines: a series as one row of block characters, for tables and headers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tui.widgets.charts.braille import value_range
 from tui.widgets.charts.ticks import XAxis
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-"""Eight heights of a cell."""
+"""The eight block heights of a cell."""
 
 GAP = "·"
-"""What an unknown value looks like."""
+"""Character for an unknown value."""
 
 
 def block(value: float | None, low: float = 0.0, high: float = 1.0) -> str:
-    """The block character whose height shows a value between `low` and `high`; `·` when it is unknown."""
+    """Return the block character for a value between `low` and `high`; `·` if it is unknown."""
     if value is None or isnan(value):
         return GAP
     if high <= low:
@@ -37,10 +37,10 @@ def trace(
     low: float | None = None,
     high: float | None = None,
 ) -> str:
-    """A row of at most `cells` block characters: each shows the mean of its share of the values.
+    """Return at most `cells` block characters, each the mean of its share of the values.
 
-    Without fixed ends the row spans the values' own range. Unknown values (None, NaN) are `·`. Fewer
-    values than cells give a shorter row; no values give an empty one.
+    Without `low` and `high`, the row is scaled to the range of the values. Unknown values (None, NaN) are
+    `·`. Fewer values than cells give a shorter row; no values give an empty one.
     """
     count = len(values)
     if cells <= 0 or not count:
@@ -59,7 +59,7 @@ def trace(
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """One series' numbers; None where there is none. ``low`` and ``high`` are of the window."""
+    """Numbers of one series, None if missing. ``low`` and ``high`` cover the visible time range."""
 
     value: float | None
     low: float | None
@@ -67,14 +67,14 @@ class Readout:
 
 
 def read(series: Series, start: float, end: float, cursor: float | None) -> Readout:
-    """The value at the cursor (or the newest in the window), and the window's extremes."""
+    """Return the value at the cursor (or the newest visible one) and the extremes of the time range."""
     found = value_range(series, start, end)
     low, high = found if found is not None else (None, None)
     return Readout(_newest(series, end) if cursor is None else value_at(series, cursor), low, high)
 
 
 def value_at(series: Series, x: float) -> float | None:
-    """The sample nearest to a place; None in a gap, and beyond the ends by more than a usual distance."""
+    """Return the sample nearest to `x`; None in a gap, or more than one sample interval beyond the ends."""
     times, values = series.times, series.values
     if not times:
         return None
@@ -97,7 +97,6 @@ def value_at(series: Series, x: float) -> float | None:
 
 
 def _newest(series: Series, end: float) -> float | None:
-    """The newest value up to the window's right edge."""
     stop = bisect_right(series.times, end)
     if stop == len(series.times):
         return latest(series)
@@ -109,13 +108,13 @@ def _newest(series: Series, end: float) -> float | None:
 
 
 Role = str | int
-"""What a piece of a chart is: a name such as "title" or "axis", or a series by its number.
+"""Role of a piece of a chart: a name such as "title" or "axis", or the index of a series.
 
-A series that is switched off has the role ``-1 - number`` in the legend.
+A hidden series has the role ``-1 - index`` in the legend.
 """
 
 Run = tuple[str, Role]
-"""A piece of a line and what it is."""
+"""A piece of a line and its role."""
 
 Line = list[Run]
 
@@ -124,9 +123,9 @@ Tone = Literal["good", "caution", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened at ``at`` (in the x axis' unit), shown as one sign on the axis.
+    """An event at ``at`` (in the x axis' unit), shown as one sign on the axis.
 
-    Of several in one cell the last of the worst tone is shown.
+    If several fall into one cell, the last one with the most severe tone is shown.
     """
 
     at: float
@@ -137,31 +136,31 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ChartSpec:
-    """How a chart is drawn.
+    """Settings for drawing a chart.
 
     Attributes:
-        title: what it shows.
-        start: the window's left edge, in the x axis' unit (epoch seconds, or steps).
-        end: its right edge.
-        y_min: the lower end of the value axis; chosen from the data when None.
-        y_max: the upper end likewise.
-        unit: turns a value into text.
-        tick_base: 2 makes ticks powers of two, for bytes.
-        x_axis: what the x axis is labelled with.
-        origin: where an "elapsed" axis begins (epoch seconds).
-        end_label: what the right edge is called on a relative axis.
-        timezone: for clock labels; the machine's own when None.
-        empty_text: what to say where there is no sample.
-        note: a remark at the right of the header.
-        letters: series carry letters, as there are no colours.
-        log: the value axis is logarithmic; values up to zero are left out.
-        smoothing: weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 is none.
-        marks: what happened, on the x axis.
-        cursor: where values are read (x), or None for the newest ones.
-        hidden: names of the series that are switched off.
-        selected: the name of the series that lies on top.
-        emphasis: names of the series that stand out where there are too many for colours.
-        first_colour: number of the first series' colour, for a chart of some series of many.
+        title: Chart title.
+        start: Left edge, in the x axis' unit (epoch seconds, or steps).
+        end: Right edge.
+        y_min: Lower end of the value axis; chosen from the data if None.
+        y_max: Upper end of the value axis; chosen from the data if None.
+        unit: Formats a value.
+        tick_base: 2 places ticks at powers of two, for bytes.
+        x_axis: Kind of labels on the x axis.
+        origin: Start of an "elapsed" axis (epoch seconds).
+        end_label: Label of the right edge on a relative axis.
+        timezone: Time zone of clock labels; the system's if None.
+        empty_text: Text to show without samples.
+        note: Note at the right of the header.
+        letters: True to mark series with letters, for terminals without color.
+        log: True for a logarithmic value axis; values up to zero are left out.
+        smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
+        marks: Events on the x axis.
+        cursor: Position (x) at which values are read, or None for the newest ones.
+        hidden: Names of the hidden series.
+        selected: Name of the series drawn on top.
+        emphasis: Names of the series to highlight if there are too many for colors.
+        first_colour: Color index of the first series, for a chart of a subset of many series.
     """
 
     title: str = ""

@@ -1,4 +1,4 @@
-"""The part of the x axis that charts show together: its length, and whether it follows the newest."""
+"""Visible range of the x axis, shared by several charts; a fixed range or one that follows new data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from math import ceil, floor, log2, log10
 from typing import Literal
 
 LEAST_SPAN = 10.0
-"""A window is never shorter than that many seconds or steps."""
+"""Minimum length in seconds or steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of seconds, or of steps.
+    """A range of seconds or steps.
 
-    ``span`` is its length, or None for all there is; ``end`` its right edge, or None while it follows
-    the newest.
+    ``span`` is its length, or None for everything; ``end`` is its right edge, or None while it follows
+    the newest data.
     """
 
     span: float | None = None
@@ -25,23 +25,22 @@ class Window:
 
     @property
     def follows(self) -> bool:
-        """Whether the right edge moves along with what is new."""
         return self.end is None
 
     def bounds(self, first: float, last: float) -> tuple[float, float]:
-        """Its edges, where there is something from ``first`` to ``last``; never of no length."""
+        """Return the edges, given data from ``first`` to ``last``. The range is never empty."""
         end = last if self.end is None else self.end
         start = first if self.span is None else end - self.span
         if start < first and self.span is not None:
-            # Nothing lies before the beginning: show it from there on, as long as the window is.
+            # There is no data before the beginning: start there and keep the length.
             end = end if self.end is None else min(last, first + self.span)
             start = first
         return min(start, end - 1e-3), end
 
     def zoomed(self, factor: float, around: float | None, first: float, last: float) -> Window:
-        """Longer (``factor`` > 1) or shorter, keeping what is at ``around`` where it is.
+        """Return the range scaled by ``factor`` (> 1 is longer), keeping ``around`` in place.
 
-        Without ``around``, a window that follows keeps its right edge, any other its middle.
+        Without ``around``, a following range keeps its right edge, any other its middle.
         """
         start, end = self.bounds(first, last)
         if around is None:
@@ -53,42 +52,45 @@ class Window:
         return _placed(span, around + (end - around) * ratio, first, last)
 
     def panned(self, by: float, first: float, last: float) -> Window:
-        """Moved by so much of the axis' unit, to the right when positive; at the newest it follows."""
+        """Return the range moved by ``by`` (right if positive).
+
+        A range that reaches the newest data follows it.
+        """
         start, end = self.bounds(first, last)
-        # A run that is shorter than the window has nowhere to go: it keeps the length that was chosen.
+        # A run shorter than the range cannot be panned; keep the chosen length.
         return self if end - start >= last - first else _placed(end - start, end + by, first, last)
 
     def at_begin(self, first: float, last: float) -> Window:
-        """As long, from the very beginning on."""
+        """Return a range of the same length at the beginning of the data."""
         start, end = self.bounds(first, last)
         return (
             self if end - start >= last - first else _placed(end - start, first + (end - start), first, last)
         )
 
     def at_end(self) -> Window:
-        """As long, following the newest."""
+        """Return a range of the same length that follows the newest data."""
         return replace(self, end=None)
 
     def showing(self, x: float, first: float, last: float) -> Window:
-        """Moved just so far that a place is within."""
         start, end = self.bounds(first, last)
         if x < start:
-            return Window(end - start, x + (end - start))  # exactly: moved on to the newest it would not be
+            # without _placed(), which would start following near the newest data
+            return Window(end - start, x + (end - start))
         return _placed(end - start, x, first, last) if x > end else self
 
 
 def _placed(span: float, end: float, first: float, last: float) -> Window:
     if span >= last - first:
         return Window()
-    # Nearer to the newest than a hundredth is at it: then new samples should move the window.
+    # Within a hundredth of the newest data counts as at the end, so that new samples move the range.
     return Window(span) if end >= last - span / 100 else Window(span, max(end, first + span))
 
 
 XAxis = Literal["relative", "clock", "elapsed", "step"]
-"""What an x axis is labelled with.
+"""Kind of labels on the x axis.
 
-`relative`: "-30m … now", counted back from the window's end. `clock`: local time of day. `elapsed`: time
-since the run began. `step`: training steps; the only one whose unit is not seconds.
+`relative`: "-30m … now", counted back from the right edge. `clock`: local time of day. `elapsed`: time
+since the run began. `step`: training steps; the only kind whose unit is not seconds.
 """
 
 _MINUTE_S = 60
@@ -103,18 +105,19 @@ _TIME_STEPS_S = (
 )
 
 _DECIMAL_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-_FLAT = 1e-9  # data spread less than this share of itself are one value
-_TINY = 1e-200  # nearer to zero there is no arithmetic for ticks
-_FINE_STEPS = 10  # the ends of an axis are round to about a tenth of it
-_CLEARANCE = 0.4  # a tick nearer to an end than this share of a step would crowd it
+_FLAT = 1e-9  # data whose relative spread is below this counts as one value
+_TINY = 1e-200  # below this magnitude, tick arithmetic breaks down
+_FINE_STEPS = 10  # axis ends are round to about a tenth of the axis
+_CLEARANCE = 0.4  # a tick closer to an end than this fraction of a step is left out
 _FLAT_MARGIN = 0.5
-"""How far the axis reaches either way around a series of one value, as a share of it."""
+"""Margin above and below a series of one value, as a fraction of it."""
 
 
 def nice_step(span: float, most: int, *, base: Literal[2, 10] = 10) -> float:
-    """The smallest round step that needs at most `most` intervals to cover a span (> 0).
+    """Return the smallest round step that covers `span` (> 0) in at most `most` intervals.
 
-    Base 10 steps are 1, 2, 2.5 or 5 times a power of ten; base 2 steps are powers of two, which suit bytes.
+    Base 10 steps are 1, 2, 2.5 or 5 times a power of ten. Base 2 steps are powers of two, which suit
+    bytes.
     """
     rough = span / max(1, most)
     if base == 2:
@@ -135,10 +138,10 @@ def value_ticks(
     fixed_high: float | None = None,
     base: Literal[2, 10] = 10,
 ) -> tuple[float, ...]:
-    """Round values from the axis' bottom to its top, at most `most` of them (2 at least).
+    """Return between 2 and `most` round values from the bottom of the axis to its top.
 
-    The first and last are the axis' ends: a fixed end where one is given, else a round value just beyond
-    the data, so that the data has nearly all of the height and a live axis changes seldom.
+    The first and last are the ends of the axis: the fixed end if given, else a round value just beyond
+    the data, so that the data fills most of the height and a live axis rarely changes.
     """
     bottom = low if fixed_low is None else fixed_low
     top = high if fixed_high is None else fixed_high
@@ -153,7 +156,7 @@ def value_ticks(
 
 
 def _between(bottom: float, top: float, most: int, base: Literal[2, 10]) -> tuple[float, ...]:
-    """At most so many round values between the ends, none of them close to an end."""
+    """Return at most `most` round values between the ends, none of them close to an end."""
     if most <= 0:
         return ()
     step = nice_step(top - bottom, most + 1, base=base)
@@ -164,7 +167,7 @@ def _between(bottom: float, top: float, most: int, base: Literal[2, 10]) -> tupl
 def _around(
     bottom: float, top: float, fixed_low: float | None, fixed_high: float | None
 ) -> tuple[float, float]:
-    """Ends of an axis around data of one value; a fixed end stays, and zero is not crossed."""
+    """Return axis ends around data of one value. A fixed end stays, and the axis does not cross zero."""
     margin = abs(bottom) * _FLAT_MARGIN if abs(bottom) > _TINY else 1.0
     if fixed_low is None:
         bottom = 0.0 if 0.0 <= bottom < margin else bottom - margin
@@ -174,10 +177,10 @@ def _around(
 
 
 def default_label(step: float) -> Callable[[float], str]:
-    """A formatter with as many decimals as tell neighbouring ticks of that step apart."""
+    """Return a formatter with enough decimals to distinguish adjacent ticks."""
     decimals = max(0, -floor(log10(step) + 1e-9)) if step > 0 else 0
     scaled = step * 10**decimals
-    if abs(scaled - round(scaled)) > 1e-6:  # a 2.5 step needs one more
+    if abs(scaled - round(scaled)) > 1e-6:  # a step of 2.5 needs one more decimal
         decimals += 1
 
     def label(value: float) -> str:
@@ -189,7 +192,7 @@ def default_label(step: float) -> Callable[[float], str]:
 
 
 def duration_label(seconds: float) -> str:
-    """A whole step of time in its largest unit: "30s", "5m", "1h30m", "2d"."""
+    """Format a whole time step in its largest units: "30s", "5m", "1h30m", "2d"."""
     whole = round(seconds)
     if whole < _MINUTE_S:
         return f"{whole}s"
@@ -214,7 +217,7 @@ def time_ticks(
     origin: float = 0.0,
     spacing: int = 10,
 ) -> tuple[tuple[float, str], ...]:
-    """Places and labels for an axis of so many cells, one about every `spacing` cells or more."""
+    """Return positions and labels for an axis of `cells` cells, at least about `spacing` cells apart."""
     span_s = end - start
     if span_s <= 0 or cells <= 0:
         return ()
@@ -241,17 +244,17 @@ def place_label(
     origin: float = 0.0,
     timezone: tzinfo | None = None,
 ) -> str:
-    """A single place on an x axis, exact to the second or step."""
+    """Format one position on an x axis, exact to the second or step."""
     if axis == "step":
         return f"step {round(x):,}"
     if axis == "elapsed":
         return exact_duration(max(0.0, x - origin))
-    # On a relative axis too: "13:04:05" finds the line in the log, "-12m3s" does not.
+    # On a relative axis too: "13:04:05" can be found in the log, "-12m3s" cannot.
     return datetime.fromtimestamp(x, timezone).strftime("%H:%M:%S")
 
 
 def exact_duration(seconds: float) -> str:
-    """Hours, minutes and seconds: "2h31m05s", "4m09s", "12s"."""
+    """Format hours, minutes and seconds: "2h31m05s", "4m09s", "12s"."""
     minutes, rest_s = divmod(round(seconds), _MINUTE_S)
     hours, rest_m = divmod(minutes, 60)
     if hours:
@@ -260,12 +263,12 @@ def exact_duration(seconds: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int, *, fixed_high: float | None = None) -> tuple[float, ...]:
-    """Ticks of a logarithmic axis, as decimal logarithms, from its bottom to its top.
+    """Return ticks of a logarithmic axis as decimal logarithms, bottom to top.
 
     ``low`` and ``high`` are logarithms too. The ends are 1, 2 or 5 times a power of ten just beyond the
-    data; between them lie such values, or powers of ten alone, at most `most` in all (2 at least).
+    data. Ticks between them are such values, or only powers of ten; between 2 and `most` in all.
     """
-    if high - low < 1.0 and fixed_high is None:  # within a decade there are too few such values
+    if high - low < 1.0 and fixed_high is None:  # within one decade there are too few such values
         plain = value_ticks(10.0**low, 10.0**high, most)
         if plain[0] > 0:
             return tuple(map(log10, plain))
@@ -298,8 +301,8 @@ def _step_ticks(start: float, end: float, most: int) -> tuple[tuple[float, str],
 
 
 def _clock_ticks(start: float, end: float, step_s: int, timezone: tzinfo | None) -> list[tuple[float, str]]:
-    # Steps are counted from local midnight, so that labels are round for the reader. Around a change of
-    # the clocks they are an hour off round; still true, as each label is made from its own time.
+    # Count steps from local midnight so that labels are round in local time. Around a daylight saving change
+    # they are off by an hour but still correct: each label is formatted from its own time.
     begin = datetime.fromtimestamp(start, timezone).astimezone(timezone)
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
     index = ceil((begin - midnight).total_seconds() / step_s)

@@ -1,4 +1,4 @@
-"""A tree of files with totals, drawn a visible line at a time."""
+"""A tree of files with directory totals that draws only the visible lines."""
 
 from tui.widgets.file_tree.view import FileTreeView
 

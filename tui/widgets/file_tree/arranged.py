@@ -1,4 +1,4 @@
-"""What a tree of files tells its screen."""
+"""Messages posted by a file tree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tui.text.units import percent
 
 
 class TreeMessage(Message):
-    """Something that happened in a tree."""
+    """Base class of file tree messages."""
 
     def __init__(self, view: Widget) -> None:
         super().__init__()
@@ -38,38 +38,37 @@ class TreeMessage(Message):
 
     @property
     def control(self) -> Widget:
-        """The tree."""
         return self.view
 
 
 class Highlighted(TreeMessage):
-    """The cursor is on another node."""
+    """The cursor moved to another node."""
 
     def can_replace(self, message: Message) -> bool:
-        """Only the newest counts."""
+        """Replace older messages: only the newest position counts."""
         return isinstance(message, Highlighted) and message.view is self.view
 
 
 class FileChosen(TreeMessage):
-    """Enter or a click on the file under the cursor."""
+    """A file was chosen by Enter or a click on the row under the cursor."""
 
 
 class Arranged(TreeMessage):
-    """Other rows are shown: after a filter, a sort, or newer files."""
+    """The rows changed: after a filter, a sort, or newer files."""
 
 
 class MarksChanged(TreeMessage):
-    """Other nodes are marked."""
+    """The set of marked nodes changed."""
 
 
 Result = TypeVar("Result")
 
 SLICE_S = 0.008
-"""A slice of work; between two of them keys are read and lines painted."""
+"""Length of a slice of work; keys are handled and lines painted between slices."""
 
 
 class Sliced:
-    """Steps that are run a slice at a time; ``result`` once ``is_done``."""
+    """Steps run in slices; ``result`` is set once ``is_done``."""
 
     def __init__(self, steps: Steps[Result], monotonic_s: Callable[[], float] = time.perf_counter) -> None:
         self._steps = steps
@@ -78,7 +77,7 @@ class Sliced:
         self.fraction = 0.0
 
     def run_slice(self) -> bool:
-        """Work for one slice; whether all is done."""
+        """Work for one slice; return True if all is done."""
         until = self._monotonic_s() + SLICE_S
         while not self.is_done and self._monotonic_s() < until:
             try:
@@ -89,7 +88,7 @@ class Sliced:
         return self.is_done
 
     async def run(self, on_progress: Callable[[float], object], goes_on: Callable[[], bool]) -> bool:
-        """Work until done, or until ``goes_on`` says no; whether all is done."""
+        """Work until done, or until ``goes_on`` returns False; return True if all is done."""
         while not self.run_slice():
             on_progress(self.fraction)
             await asyncio.sleep(0)
@@ -104,7 +103,7 @@ Progress = Callable[[str, float], object]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish:
-    """What is to be shown; a new object for every change."""
+    """The requested state of a tree; a new object for every change."""
 
     entries: Sequence[FileEntry] | None = None
     pattern: str = ""
@@ -112,7 +111,7 @@ class Wish:
 
 
 class Arranger:
-    """Holds the tree and its rows; ``plain`` are those without a filter, whose open directories last."""
+    """The tree and its rows; ``plain`` are the rows without a filter, which keep their open directories."""
 
     def __init__(self, on_progress: Progress) -> None:
         self._on_progress = on_progress
@@ -122,7 +121,7 @@ class Arranger:
         self.rows: VisibleRows | None = None
 
     async def arrange(self, wish: Wish, is_current: Callable[[], bool]) -> bool:
-        """Make ``rows`` what is wished for; False if the wish was overtaken before that."""
+        """Update ``rows`` to match `wish`; return False if a newer request came first."""
         if wish.entries is None:
             self.tree = self.plain = self.rows = self._built_from = None
             return True
@@ -159,7 +158,10 @@ class Arranger:
         return True
 
     async def _build(self, wish: Wish) -> None:
-        """A new tree: what was open stays open, and the only way in is opened for a start."""
+        """Build a new tree.
+
+        Open directories stay open. The first tree opens its chain of single directories.
+        """
         assert wish.entries is not None
         building = Sliced(build_steps(wish.entries))
         await building.run(lambda done: self._on_progress("arranging", done), _always)
@@ -182,7 +184,7 @@ def _always() -> bool:
 
 
 def _only_ways(tree: FileTree) -> list[int]:
-    """The directories from the top that are alone in theirs."""
+    """Return the chain of directories from the root that have no siblings."""
     found: list[int] = []
     node = ROOT
     while True:
@@ -194,7 +196,7 @@ def _only_ways(tree: FileTree) -> list[int]:
 
 
 def open_below_steps(rows: VisibleRows, node: int) -> Steps[None]:
-    """Open every directory below the node, it too; close them if all of them are open."""
+    """Open `node` and every directory below it, or close them if all of them are open."""
     kept = rows.matches.kept if rows.matches is not None else None
     below, waiting, seen = [], [node], 0
     while waiting:
@@ -218,13 +220,13 @@ def open_below_steps(rows: VisibleRows, node: int) -> Steps[None]:
 
 HEADING_LINES = 1
 TELL_EVERY_S = 0.15
-"""How often it says how far it has got: painting takes time from what it tells of."""
+"""Minimum interval between progress updates, because repainting takes time from the work itself."""
 Work = Callable[[], Steps[object] | None]
-"""Something to do to the rows in slices; None where there is nothing left to do."""
+"""Work on the rows, run in slices; returns None if there is nothing left to do."""
 
 
 class ArrangedTree(ScrollView):
-    """The tree in force and the one that is wished for, its marks and its cursor; it draws nothing."""
+    """The current tree, the requested changes, marks and cursor; draws nothing itself."""
 
     def __init__(self, *, order: Order, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -237,50 +239,45 @@ class ArrangedTree(ScrollView):
         self._told_s = 0.0
         self._cursor = 0
         self._cursor_node: int | None = None  # rows move; the cursor stays on its node
-        self._last_path: str | None = None  # where the cursor returns to when files come after none
+        self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
         self._marks: set[int] = set()
 
-    # What is shown
+    # Current state
 
     @property
     def file_tree(self) -> FileTree | None:
-        """The tree that is shown; None before the first files."""
         return self._arranger.tree
 
     @property
     def rows(self) -> VisibleRows | None:
-        """The rows that are shown."""
         return self._arranger.rows
 
     @property
     def order(self) -> Order:
-        """What it is, or will soon be, sorted by."""
+        """The sort order on display, or the requested one while sorting."""
         return self._wish.order
 
     @property
     def pattern(self) -> str:
-        """What it is, or will soon be, filtered by."""
+        """The filter pattern on display, or the requested one while filtering."""
         return self._wish.pattern
 
     @property
     def is_busy(self) -> bool:
-        """Whether it is still arranging."""
         return self._is_busy
 
     @property
     def cursor_node(self) -> int | None:
-        """The node under the cursor."""
         return self._cursor_node
 
     @property
     def cursor_path(self) -> str | None:
-        """The path under the cursor, as the server wrote it."""
+        """The path under the cursor, as the server sent it."""
         node, tree = self.cursor_node, self.file_tree
         return tree.path(node) if node is not None and tree is not None else None
 
     @property
     def marked(self) -> frozenset[int]:
-        """The marked nodes."""
         return frozenset(self._marks)
 
     @property
@@ -288,26 +285,24 @@ class ArrangedTree(ScrollView):
         return self.rows.nodes if self.rows is not None else ()
 
     def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
-        """Show these files; the sequence must not change afterwards. None forgets all."""
+        """Show the files; None clears the tree. The sequence must not change afterwards."""
         self._wish = replace(self._wish, entries=entries)
         self._start()
 
     def set_pattern(self, pattern: str) -> None:
-        """Show only what the pattern keeps, and the directories that lead there; empty shows all."""
+        """Show only matches and the directories that contain them; an empty pattern shows everything."""
         if pattern != self._wish.pattern:
             self._wish = replace(self._wish, pattern=pattern)
             self._start()
 
     def set_order(self, order: Order) -> None:
-        """Sort otherwise."""
         if order != self._wish.order:
             self._wish = replace(self._wish, order=order)
             self._start()
 
-    # Working in slices
+    # Sliced work
 
     def on_mount(self) -> None:
-        """What was set before can be arranged now."""
         self._start()
 
     def _start(self) -> None:
@@ -341,7 +336,7 @@ class ArrangedTree(ScrollView):
         self._granted = wish
         if self.file_tree is not None and self.file_tree is not tree:
             wanted = set(marks)
-            # One look through all paths finds every mark again.
+            # Restore all marks in one pass over the paths.
             self._marks = (
                 {node for node in range(1, len(self.file_tree)) if self.file_tree.path(node) in wanted}
                 if wanted
@@ -354,7 +349,10 @@ class ArrangedTree(ScrollView):
         self._tell_cursor()
 
     def _put_cursor(self, node: int | None, line: int) -> None:
-        """The cursor on that node and line of the screen; else on the first hit of the filter."""
+        """Put the cursor on `node` at screen line `line`.
+
+        With a filter, a node that is hidden or no match gives way to the first match.
+        """
         rows = self.rows
         if rows is None or not rows.nodes:
             self._cursor, self._cursor_node = 0, None
@@ -373,7 +371,7 @@ class ArrangedTree(ScrollView):
         self.refresh()
 
     def _find_cursor(self) -> None:
-        """The rows have moved: the cursor stays on its node, or goes to what now hides it."""
+        """Keep the cursor on its node after rows moved, or move it to the directory that hides the node."""
         rows, node = self.rows, self._cursor_node
         if rows is None or node is None or not rows.nodes:
             return
@@ -388,7 +386,7 @@ class ArrangedTree(ScrollView):
             self._tell_cursor()
 
     def _do(self, work: Work) -> None:
-        """Do it now if it takes no longer than a slice, else go on beside the keyboard."""
+        """Do the work now if it fits in one slice; otherwise continue in a worker."""
         if self._is_busy:
             self._tasks_waiting.append(work)
             return

@@ -1,4 +1,4 @@
-"""Which columns of a tree of files fit, and how wide each is."""
+"""Column layout of a file tree: which columns fit, and their widths."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tui.widgets.tones import Span
 BAR_CELLS = 8
 NAME_CELLS = 18
 WISHED_NAME_CELLS = 30
-"""The least width of names; as long as there are more than the two foremost columns, the greater one."""
+"""Minimum width of names while more than two columns are shown; ``NAME_CELLS`` applies below that."""
 GAP = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TreeColumn:
-    """A column right of the names."""
+    """A column to the right of the names."""
 
     id: str
     title: str
@@ -39,14 +39,14 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TreeLayout:
-    """The columns that fit in ``width`` cells; names take what is left over."""
+    """The columns that fit in ``width`` cells; names take the remaining width."""
 
     width: int
     name_cells: int
     columns: tuple[TreeColumn, ...]
 
     def key_at(self, x: int) -> SortKey | None:
-        """What a click on the heading at that cell sorts by."""
+        """Return the sort key for a click on the heading at cell `x`, if any."""
         left = 1 + self.name_cells
         if x < left:
             return SortKey.NAME
@@ -58,7 +58,7 @@ class TreeLayout:
 
 
 def lay_out(width: int) -> TreeLayout:
-    """The columns that leave names their least width; the least important go first."""
+    """Drop the least important columns until names have their minimum width."""
     columns = list(COLUMNS)
 
     def name_cells() -> int:
@@ -74,7 +74,6 @@ OPEN_SIGN, CLOSED_SIGN, FILE_SIGN, MARK_SIGN = "▾ ", "▸ ", "  ", "✓"
 
 
 def row_spans(rows: VisibleRows, node: int, layout: TreeLayout, *, now_s: float, marked: bool) -> list[Span]:
-    """The row of a node, exactly as wide as the layout."""
     is_directory = rows.tree.is_directory(node)
     spans = _name_spans(rows, node, layout.name_cells, marked=marked)
     for column in layout.columns:
@@ -108,7 +107,7 @@ def _name_spans(rows: VisibleRows, node: int, cells: int, *, marked: bool) -> li
     is_directory = tree.is_directory(node)
     indent = " " * min(INDENT_CELLS * tree.depths[node], cells)
     if len(indent) > cells // 2:
-        # So deep that names would have no room: say how deep instead.
+        # At this depth indentation leaves no room for names: show the depth as a number.
         indent = clip(f"{tree.depths[node]}› ", cells // 2)
     sign = (OPEN_SIGN if rows.is_open(node) else CLOSED_SIGN) if is_directory else FILE_SIGN
     name = inert(tree.names[node]) + ("/" if is_directory else "")
@@ -122,7 +121,10 @@ def _name_spans(rows: VisibleRows, node: int, cells: int, *, marked: bool) -> li
 
 
 def middle_cut(text: str, cells: int) -> str:
-    """The text cut in its middle to ``cells``: beginnings and endings tell files apart."""
+    """Shorten `text` to `cells` in the middle, because files differ at the beginning and the end.
+
+    Text that is not ASCII, or has fewer than 8 cells, is cut at the end.
+    """
     if len(text) <= cells and cell_width(text) <= cells:
         return text
     if cells < 8 or not text.isascii():

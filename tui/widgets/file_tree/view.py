@@ -32,7 +32,7 @@ from tui.widgets.tones import tone_styles
 
 
 class FileTreeView(ArrangedTree, can_focus=True):
-    """Shows ``FileEntry`` records as a tree; keeps its place, and what is open, through newer ones."""
+    """A tree of ``FileEntry`` records that keeps cursor and open directories across updates."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -77,7 +77,11 @@ class FileTreeView(ArrangedTree, can_focus=True):
         empty_text: str = "no files",
         id: str | None = None,
     ) -> None:
-        """``now_s`` is the wall clock in epoch seconds, for ages; ``empty_text`` is said without rows."""
+        """Create an empty tree.
+
+        ``now_s`` is the wall clock in epoch seconds, for ages; ``empty_text`` is shown if there are no
+        rows.
+        """
         super().__init__(order=order, id=id)
         self.empty_text = empty_text
         self._now_s = now_s
@@ -88,12 +92,10 @@ class FileTreeView(ArrangedTree, can_focus=True):
     # Drawing
 
     def notify_style_update(self) -> None:
-        """The theme changed."""
         super().notify_style_update()
         self._tones = {}
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen: the heading, a row, or nothing."""
         width = self.scrollable_content_region.width
         if width != self._columns.width:
             self._columns = lay_out(width)
@@ -153,22 +155,19 @@ class FileTreeView(ArrangedTree, can_focus=True):
         style = self.rich_style + self.get_component_rich_style("file-tree--empty", partial=True)
         return Strip([Segment(" " * left + words, style)]).adjust_cell_length(width, style)
 
-    # Moving
+    # Navigation
 
     def action_cursor_by(self, lines: int) -> None:
-        """Move the cursor by that many rows."""
         self._move(self._cursor + lines)
 
     def action_cursor_by_page(self, pages: int) -> None:
-        """Move the cursor by that many screens."""
         self._move(self._cursor + pages * max(1, self.size.height - HEADING_LINES - 1))
 
     def action_cursor_to_end(self, last: bool) -> None:
-        """Move the cursor to the last row, or to the first."""
         self._move(len(self._shown_nodes) - 1 if last else 0)
 
     def action_go_in(self) -> None:
-        """Open the directory, or step to what is in it."""
+        """Open the directory, or move to its first entry if it is open."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None or not rows.tree.is_directory(node):
             return
@@ -179,7 +178,7 @@ class FileTreeView(ArrangedTree, can_focus=True):
             self.toggle()
 
     def action_go_out(self) -> None:
-        """Close the directory, or step up to the one around it."""
+        """Close the directory, or move to its parent if it is closed."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None:
             return
@@ -190,10 +189,10 @@ class FileTreeView(ArrangedTree, can_focus=True):
             if row is not None:
                 self._move(row)
 
-    # What is done with what is under the cursor
+    # Actions on the current node
 
     def choose(self) -> None:
-        """Open or close the directory under the cursor; ask for the file to be shown."""
+        """Toggle the directory under the cursor, or post ``FileChosen`` for a file."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None:
             return
@@ -203,7 +202,6 @@ class FileTreeView(ArrangedTree, can_focus=True):
             self.post_message(FileChosen(self))
 
     def toggle(self) -> None:
-        """Open or close the directory under the cursor."""
         rows, node = self.rows, self.cursor_node
         if rows is not None and node is not None:
             self._do(lambda: self._toggle_steps(rows, node))
@@ -211,13 +209,13 @@ class FileTreeView(ArrangedTree, can_focus=True):
     def _toggle_steps(self, rows: VisibleRows, node: int) -> Steps[object] | None:
         row = rows.row_of(node)
         if row is None or rows is not self.rows:
-            return None  # overtaken by a filter or by newer files
+            return None  # superseded by a filter or newer files
         if not rows.is_open(node):
             return rows.open_steps(row)
         return _at_once(lambda: rows.close(row))
 
     def open_below(self) -> None:
-        """Open everything below the directory under the cursor; close it if it all is open."""
+        """Open everything below the directory under the cursor, or close it if everything is open."""
         rows, node = self.rows, self.cursor_node
         if rows is None or node is None:
             return
@@ -226,7 +224,6 @@ class FileTreeView(ArrangedTree, can_focus=True):
             self._do(lambda: open_below_steps(rows, top) if rows is self.rows else None)
 
     def toggle_mark(self) -> None:
-        """Mark what is under the cursor, or no longer; and go on to the next row."""
         node = self.cursor_node
         if node is None:
             return
@@ -236,7 +233,6 @@ class FileTreeView(ArrangedTree, can_focus=True):
         self._move(self._cursor + 1)
 
     def clear_marks(self) -> bool:
-        """Mark nothing; whether anything was."""
         had = bool(self._marks)
         self._marks.clear()
         if had:
@@ -244,27 +240,25 @@ class FileTreeView(ArrangedTree, can_focus=True):
             self.post_message(MarksChanged(self))
         return had
 
-    # The mouse
+    # Mouse
 
     def _row_at(self, y: int) -> int | None:
         index = y - HEADING_LINES + self.scroll_offset.y
         return index if y >= HEADING_LINES and index < len(self._shown_nodes) else None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show which row a click would take."""
         index = self._row_at(event.y)
         if index != self._hover:
             self._hover = index
             self.refresh()
 
     def on_leave(self) -> None:
-        """The mouse is elsewhere."""
         if self._hover is not None:
             self._hover = None
             self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """A heading sorts; a directory opens or closes; a file is chosen, and shown at the second click."""
+        """Sort by a heading, toggle a directory, or select a file; a click on the selected file opens it."""
         if event.y == 0:
             key = self._columns.key_at(event.x)
             if key is not None:
@@ -280,14 +274,13 @@ class FileTreeView(ArrangedTree, can_focus=True):
             self.choose()
 
     def sort_by(self, key: SortKey) -> None:
-        """Sort by that key; the same key again turns the order around."""
+        """Sort by `key`; the same key again reverses the order."""
         order = self.order
         descending = key in (SortKey.SIZE, SortKey.TIME)
         self.set_order(order.reversed() if order.key is key else Order(key, descending))
 
 
 def _at_once(act: Callable[[], object]) -> Steps[object]:
-    """Steps of something that takes no time."""
     act()
     return None
     yield 1.0

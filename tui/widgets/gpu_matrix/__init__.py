@@ -1,4 +1,4 @@
-"""Nodes by GPUs as cells whose height and colour show a share, such as utilisation."""
+"""A matrix of nodes × GPUs whose cells show a share, such as utilization, by height and color."""
 
 from tui.widgets.gpu_matrix.renderer import Frame, MatrixRow
 from tui.widgets.gpu_matrix.widget import GpuMatrix

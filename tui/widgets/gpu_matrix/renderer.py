@@ -1,4 +1,4 @@
-"""What the node × GPU matrix shows: a row for each node, and the words around them."""
+"""Data of the node × GPU matrix: one row per node, plus headings and notes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tui.widgets.charts.ticks import duration_label
 from tui.widgets.tones import HEAT_LEVELS
 
 Shares = tuple[float | None, ...]
-"""One share (0–1) a GPU; None where it is not known."""
+"""Shares (0–1), one per GPU; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One node (or, of one node alone, one GPU).
+    """A node (or a GPU, if there is only one node).
 
     Attributes:
-        name: its name.
-        label_note: a sign and a word such as "▲ slow"; empty for none. The sign stands alone where room
-            is scarce.
-        values: one share (0–1) a GPU; None where it is not known.
-        mean: their mean, or None.
-        history: its share over time, or that times ``Frame.full``, for a matrix that shows time.
-        facts: CPU, memory, disk … as texts, in the order of ``Frame.facts``.
+        name: Node name.
+        label_note: A sign and a word such as "▲ slow"; empty for none. Only the sign is shown if space is
+            scarce.
+        values: One share (0–1) per GPU; None if unknown.
+        mean: Mean of the shares, or None.
+        history: Its share over time, or the share times ``Frame.full``, for a matrix that shows time.
+        facts: CPU, memory, disk … as text, in the order of ``Frame.facts``.
     """
 
     name: str
@@ -44,24 +44,23 @@ class MatrixRow:
 
     @property
     def sign(self) -> str:
-        """The note's sign alone."""
         return self.label_note[:1]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a matrix shows beside its nodes.
+    """Display settings of a matrix, besides its nodes.
 
     Attributes:
-        title: what the cells show.
-        over_time: a row of history a node instead of its GPUs now.
-        start: where the history begins, epoch seconds.
-        end: where it ends.
-        full: the value in the histories that is a share of 1.
-        end_label: what its end is called.
-        low_is_bad: of each cell of time the lowest value is shown, else the highest.
-        facts: titles of the columns beside the cells.
-        remark: a few words on all nodes together, such as the cache's size, for the header.
+        title: Title of the matrix.
+        over_time: True to show each node's history instead of its GPUs.
+        start: Start of the history, epoch seconds.
+        end: End of the history, epoch seconds.
+        full: Value in the histories that corresponds to a share of 1.
+        end_label: Label of the end of the time axis.
+        low_is_bad: True to show the lowest value of each time cell, else the highest.
+        facts: Headings of the columns beside the cells.
+        remark: A short note on all nodes, such as the cache size, for the header.
     """
 
     title: str = ""
@@ -76,32 +75,32 @@ class Frame:
 
 
 Glyph = tuple[str, str]
-"""A text and the name of its style."""
+"""Text and the name of its style."""
 
-_LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)  # none to four dots of a braille cell's columns, from the bottom
+# zero to four dots in the left column of a braille cell, from the bottom
+_LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)
 _RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 _BRAILLE = 0x2800
 _HEIGHTS = 4
-_LOWERED = {BLOCKS[-1]: BLOCKS[-2]}  # full cells would grow together with those of the next node
+_LOWERED = {BLOCKS[-1]: BLOCKS[-2]}  # full blocks would merge with those of the next node
 
 
 def heat(share: float | None) -> str:
-    """The style of a share: "heat-0" … or "unknown"."""
     if share is None or isnan(share):
         return "unknown"
     return f"heat-{min(int(min(max(share, 0.0), 1.0) * HEAT_LEVELS), HEAT_LEVELS - 1)}"
 
 
 def bar(share: float | None) -> Glyph:
-    """A cell for one GPU."""
+    """Return the block character for one GPU."""
     glyph = block(share)
     return _LOWERED.get(glyph, glyph), heat(share)
 
 
 def braille_bars(shares: Sequence[float | None]) -> list[Glyph]:
-    """Two GPUs a cell, one to four dots high, in the heat of the lower of the two.
+    """Return two GPUs per cell, each one to four dots high, in the heat color of the lower of the two.
 
-    An unknown share has no dot; where both are unknown the cell is ``·``.
+    An unknown share has no dots; if both are unknown, the cell is ``·``.
     """
     glyphs = []
     for at in range(0, len(shares), 2):
@@ -123,22 +122,24 @@ def _dots(share: float | None) -> int:
 
 
 Density = Literal["lines", "blocks", "braille"]
-"""`lines`: a line a node, with name, mean and remark. `blocks`: several nodes in a line, a block a GPU.
-`braille`: likewise with two GPUs in a cell."""
+"""`lines`: one node per line, with name, mean and note.
+
+`blocks`: several nodes per line, a block per GPU. `braille`: several nodes per line, two GPUs per cell.
+"""
 
 LABEL_GAP = 1
 GAP_CELLS = 1
-"""Between nodes in a line: the place of their sign."""
+"""Gap between nodes on a line; it holds the node's sign."""
 
-_LINE_CELLS = 14  # below that many cells beside the GPUs, a line says too little about its node
+_LINE_CELLS = 14  # with fewer cells beside the GPUs, a line shows too little about its node
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Where nodes are drawn.
+    """Positions of the nodes.
 
-    ``across`` nodes lie in a line, ``node_cells`` wide each (their gap included), after ``label_cells``;
-    ``lines`` is how many lines they take in all.
+    A line holds ``across`` nodes, each ``node_cells`` wide (gap included), after ``label_cells``;
+    ``lines`` is the total number of lines.
     """
 
     density: Density
@@ -148,11 +149,10 @@ class Shape:
     lines: int
 
     def line_of(self, index: int) -> int:
-        """The line, from 0, of a node."""
         return index // self.across
 
     def node_at(self, line: int, column: int) -> int | None:
-        """The number of the node at a cell of a line; None beside the nodes."""
+        """Return the index of the node at a position; None beside the nodes."""
         if self.density == "lines":
             return line
         place = (column - self.label_cells) // self.node_cells
@@ -160,14 +160,14 @@ class Shape:
 
 
 def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) -> Shape:
-    """The least dense layout in which all nodes fit into ``height`` lines; the densest when none does.
+    """Return the least dense layout in which all nodes fit into ``height`` lines, else the densest.
 
     Args:
-        nodes: how many there are.
-        gpus: the most that any node has.
-        label_cells: how wide the widest short name is.
-        width: cells.
-        height: lines, without header and summary.
+        nodes: Number of nodes.
+        gpus: Largest number of GPUs of any node.
+        label_cells: Width of the widest short name.
+        width: Available cells.
+        height: Available lines, without header and footer.
     """
     plain = Shape("lines", 1, width, 0, nodes)
     if nodes <= height or gpus == 0 or nodes == 0:
@@ -186,18 +186,18 @@ def shape_for(nodes: int, gpus: int, label_cells: int, width: int, height: int) 
 
 
 def _round(across: int) -> int:
-    """Down to a number whose multiples are easy to count: 4, 8, 10, 16 and the like."""
+    """Round down to a number whose multiples are easy to count: 4, 8, 10, 16 and so on."""
     return max((many for many in (1, 2, 4, 5, 8, 10, 16, 20, 32, 64) if many <= across), default=0)
 
 
 MAX_NAME_CELLS = 20
 HEADER_LINES = 1
-SCROLL_BAR_CELLS = 1  # as the widget's style has it
-VALUE_CELLS = 5  # "100 %"
+SCROLL_BAR_CELLS = 1  # must match the widget's CSS
+VALUE_CELLS = 5  # fits "100 %"
 NOTE_CELLS = 6
-"""Kept free for "▲ slow" and its like, so that the cells stay where they are when one comes or goes."""
+"""Reserved for notes such as "▲ slow", so that cells don't move when a note comes or goes."""
 SIGN_CELLS = 2
-"""Always free for the note's sign and the space before it."""
+"""Always reserved for the note's sign and the space before it."""
 LEAST_NAME_CELLS = 6
 _BETWEEN = 1
 _CELL_STEP = 2  # a cell and the space after it
@@ -206,7 +206,7 @@ _LEAST_HISTORY_CELLS = 10
 
 
 class MatrixPainter:
-    """Knows rows, frame and size; draws a line when it is asked to."""
+    """Renders the lines of a matrix from rows, frame and size."""
 
     def __init__(self, unit: Callable[[float | None], str]) -> None:
         self._unit = unit
@@ -221,7 +221,7 @@ class MatrixPainter:
         self._room = (0, 0)
 
     def lay_out(self, rows: tuple[MatrixRow, ...], frame: Frame, room: tuple[int, int]) -> bool:
-        """Take what is to be shown and the room for it. Returns whether lines moved."""
+        """Set the data and the available size; return True if lines moved."""
         gpus = max((len(row.values) for row in rows), default=0)
         names = [inert(row.name) for row in rows]
         widths = (
@@ -237,7 +237,7 @@ class MatrixPainter:
         label = min(MAX_NAME_CELLS, max(map(cell_len, short), default=0))
         shape = _shape(frame, len(rows), gpus, label, room)
         if HEADER_LINES + shape.lines + _has_footer(rows, frame, shape) > room[1]:
-            room = (max(0, room[0] - SCROLL_BAR_CELLS), room[1])  # the bar would lie over the last cells
+            room = (max(0, room[0] - SCROLL_BAR_CELLS), room[1])  # the scroll bar would cover the last cells
             shape = _shape(frame, len(rows), gpus, label, room)
         before = (self._widths, self._fact_widths, self.shape, self._room, len(self.rows))
         moved = before != (widths, facts, shape, room, len(rows)) or self.frame != frame
@@ -248,18 +248,17 @@ class MatrixPainter:
 
     @property
     def has_footer(self) -> bool:
-        """Whether the last line says more: of the node under the cursor, or of the time."""
+        """True if the last line shows details of the node under the cursor, or a time axis."""
         return _has_footer(self.rows, self.frame, self.shape)
 
     @property
     def lines(self) -> int:
-        """How many lines there are with header and footer, on the screen or not."""
+        """Number of lines including header and footer, visible or not."""
         return HEADER_LINES + self.shape.lines + self.has_footer
 
     # --- lines --------------------------------------------------------------------------------
 
     def header(self) -> list[Glyph]:
-        """The line above the nodes: title, and what the columns are."""
         width = self._room[0]
         title = inert(self.frame.title)
         if self.shape.density != "lines":
@@ -272,11 +271,11 @@ class MatrixPainter:
             return [(clip(title, width), "title")]
         cells = self._cell_room(left)
         if self.frame.over_time:
-            left += cells  # no numbers over the cells: the title may lie there
+            left += cells  # no GPU numbers above a history, so the title may extend over it
         shown = clip(title, max(0, left - _BETWEEN))
         runs: list[Glyph] = [(shown + " " * (left - cell_len(shown)), "title")]
         if not self.frame.over_time:
-            # Two-digit GPU numbers would touch: from ten on only the last digit is shown.
+            # Two-digit GPU numbers would touch: show only the last digit.
             numbers = "".join(f"{gpu % 10} " for gpu in range(self._widths[2]))
             runs.append((numbers, "header"))
         if self._facts_fit(self._left_cells()):
@@ -296,11 +295,11 @@ class MatrixPainter:
             for sign in dict.fromkeys(row.sign for row in marked)
         )
         remark = f"  {inert(self.frame.remark)}" if self.frame.remark else ""
-        # The remark on what is sick goes first: what does not fit is cut off at the right.
+        # Put the signs of unhealthy nodes first: overflow is cut off on the right.
         return f" {self._unit(mean)}{signs}  {word} {self._unit(worst.mean)} {inert(worst.name)}{remark}"
 
     def footer(self, cursor: str | None) -> list[Glyph]:
-        """The line below the nodes: the time axis, or the node under the cursor."""
+        """Return the line below the nodes: the time axis, or details of the node under the cursor."""
         if self.frame.over_time:
             left = self._left_cells()
             cells = self._cell_room(left)
@@ -315,7 +314,7 @@ class MatrixPainter:
         facts = ""
         for title, value in zip(self.frame.facts, row.facts, strict=False):
             fact = f"  {title} {inert(value)}"
-            facts += fact if cell_len(facts + fact) <= room else ""  # whole or not at all
+            facts += fact if cell_len(facts + fact) <= room else ""  # never cut a fact
         return [
             (f"{name} ", "name"),
             (self._unit(row.mean), "value"),
@@ -324,7 +323,7 @@ class MatrixPainter:
         ]
 
     def line(self, number: int, cursor: str | None) -> list[Glyph]:
-        """A line of nodes, from 0; ``cursor`` names the node that is marked."""
+        """Return a line of nodes, counted from 0; ``cursor`` is the name of the highlighted node."""
         if self.shape.density == "lines":
             return self._row(self.rows[number], cursor) if number < len(self.rows) else []
         first = number * self.shape.across
@@ -345,17 +344,17 @@ class MatrixPainter:
             runs.append((" " * rest + (row.sign or " "), "note"))
         return runs
 
-    # --- a line a node ------------------------------------------------------------------------
+    # --- one line per node --------------------------------------------------------------------
 
     def _name(self, row: MatrixRow, cells: int) -> str:
-        """The node's name in at most so many cells, told from the others'."""
+        """Return the node's name shortened to `cells` but distinct from the other names."""
         asked = (self._names, cells)
         if self._cut[0] != asked:
             self._cut = (asked, dict(zip(self._names, apart(self._names, cells), strict=True)))
         return self._cut[1][inert(row.name)]
 
     def _left_cells(self) -> int:
-        """Cells before the heat cells; the name gives way when there is little room."""
+        """Return the number of cells left of the heat cells; names are shortened first if space is tight."""
         name, note, gpus = self._widths
         wanted = name + _BETWEEN + VALUE_CELLS + _BETWEEN + (note + _BETWEEN if note else 0) + _BETWEEN
         cells = (
@@ -371,7 +370,6 @@ class MatrixPainter:
         return bool(self._fact_widths) and left + cells + self._facts_cells() <= self._room[0]
 
     def _cell_room(self, left: int) -> int:
-        """Cells for the history of a node."""
         return max(0, self._room[0] - left - (self._facts_cells() if self._facts_fit(left) else 0))
 
     def _facts(self, texts: Sequence[str]) -> str:
@@ -383,14 +381,14 @@ class MatrixPainter:
     def _row(self, row: MatrixRow, cursor: str | None) -> list[Glyph]:
         left = self._left_cells()
         note = inert(row.label_note)
-        # A sign beside a node says more than a few letters of its name.
+        # A sign next to a node is more useful than a few more letters of its name.
         sign_cells = SIGN_CELLS if left - VALUE_CELLS - 2 * _BETWEEN > LEAST_NAME_CELLS else 0
         name_cells = min(self._widths[0], max(0, left - VALUE_CELLS - 2 * _BETWEEN - sign_cells))
         name = self._name(row, name_cells)
         value = clip(self._unit(row.mean), VALUE_CELLS).rjust(VALUE_CELLS)
         rest = left - name_cells - _BETWEEN - VALUE_CELLS
         if cell_len(note) > rest - 2 * _BETWEEN:
-            note = row.sign if rest >= 2 else ""  # the sign alone says enough, even close to the cells
+            note = row.sign if rest >= 2 else ""  # the sign is enough, even right next to the cells
         runs: list[Glyph]
         if rest >= 0:
             beside = " " + note if note else ""
@@ -421,7 +419,7 @@ class MatrixPainter:
         cell_s = (self.frame.end - self.frame.start) / max(1, cells)
         glyphs = []
         for place, found in enumerate(ranges):
-            # Where samples are sparser than cells, the nearest one stands for those around it.
+            # If samples are sparser than cells, use the nearest sample.
             nearest = value_at(row.history, self.frame.start + (place + 0.5) * cell_s)
             value = nearest if found is None else found[pick]
             glyphs.append(bar(None if value is None else value / self.frame.full))
@@ -433,7 +431,7 @@ def _shape(frame: Frame, nodes: int, gpus: int, label: int, room: tuple[int, int
     if frame.over_time:
         return Shape("lines", 1, width, 0, nodes)
     shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES))
-    if shape.density != "lines":  # the line below, on the node under the cursor, needs room too
+    if shape.density != "lines":  # the footer needs a line too
         shape = shape_for(nodes, gpus, label, width, max(1, height - HEADER_LINES - 1))
     return shape
 

@@ -1,4 +1,4 @@
-"""The matrix as a widget: it scrolls, has a cursor, and paints only lines that changed."""
+"""The matrix widget: scrolls, has a cursor, and repaints only lines that changed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tui.widgets.tones import heat_classes, heat_css
 _STYLES = ("title", "header", "name", "value", "note", "unknown", "empty", "cursor")
 
 _NOT_LAID_OUT = 10_000
-"""Lines while nobody knows how many there will be: a line a node."""
+"""Height assumed before the first layout, large enough for one line per node."""
 
 
 class GpuMatrix(ScrollView, can_focus=True):
-    """A heat map of nodes × GPUs: read by the cells' heights, and faster by their colours.
+    """A heat map of nodes × GPUs that shows values by cell height and color.
 
-    A line a node while they fit; else several nodes in a line, then two GPUs in a cell, so that 64 nodes
-    of 8 fit into 44 × 10 cells. What does not fit at all scrolls, header and the line on the node under the
-    cursor staying. Enter or a click posts `NodeSelected`. Only lines that changed are painted again.
+    Nodes get a line each while they fit, then share lines, then show two GPUs per cell; 64 nodes of 8
+    GPUs fit into 44 × 10 cells. Larger matrices scroll, with a fixed header and a footer for the node
+    under the cursor. Enter or a click posts `NodeSelected`. Only lines that changed are repainted.
     """
 
     ALLOW_SELECT = False
@@ -71,10 +71,9 @@ class GpuMatrix(ScrollView, can_focus=True):
     ]
 
     matrix_title: reactive[str] = reactive("")
-    """What the cells show."""
 
     class NodeSelected(Message):
-        """The reader picked a node."""
+        """A node was selected."""
 
         def __init__(self, gpu_matrix: GpuMatrix, name: str) -> None:
             self.gpu_matrix = gpu_matrix
@@ -83,7 +82,6 @@ class GpuMatrix(ScrollView, can_focus=True):
 
         @property
         def control(self) -> GpuMatrix:
-            """The matrix it happened in."""
             return self.gpu_matrix
 
     def __init__(
@@ -96,15 +94,15 @@ class GpuMatrix(ScrollView, can_focus=True):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """Make an empty matrix.
+        """Create an empty matrix.
 
         Args:
-            title: what the cells show.
-            unit: turns a node's mean into text of at most five cells.
-            empty_text: what to say while there is no node.
-            name: the widget's name.
-            id: its id.
-            classes: its style classes.
+            title: Title of the matrix.
+            unit: Formats a node's mean in at most five cells.
+            empty_text: Text to show if there are no nodes.
+            name: Widget name.
+            id: Widget ID.
+            classes: CSS classes.
         """
         super().__init__(name=name, id=id, classes=classes)
         self.empty_text = empty_text
@@ -117,13 +115,12 @@ class GpuMatrix(ScrollView, can_focus=True):
 
     @property
     def selected(self) -> str | None:
-        """The name of the node under the cursor."""
         return self._cursor
 
     def set_data(self, rows: Sequence[MatrixRow], frame: Frame | None = None) -> None:
-        """Show these nodes, in this order; the cursor stays on its node.
+        """Show the nodes in this order; the cursor stays on its node.
 
-        ``frame`` says what is shown beside them; its title is ``matrix_title``.
+        The title of ``frame`` is ignored in favor of ``matrix_title``.
         """
         given = tuple(rows)
         before, self._rows = self._rows, given
@@ -145,12 +142,11 @@ class GpuMatrix(ScrollView, can_focus=True):
             self._refresh_footer()
 
     def watch_matrix_title(self) -> None:
-        """Another title."""
         if self._lay_out():
             self.refresh()
 
     def _lay_out(self) -> bool:
-        """Returns whether lines moved."""
+        """Lay out the rows; return True if lines moved."""
         frame = replace(self._frame, title=self.matrix_title)
         moved = self._painter.lay_out(self._rows, frame, (self.size.width, self._height_at_most()))
         if moved:
@@ -158,10 +154,10 @@ class GpuMatrix(ScrollView, can_focus=True):
         return moved
 
     def _height_at_most(self) -> int:
-        """Lines that there are for the matrix: those of what holds it where its height follows from its rows.
+        """Return the available height: the parent's if the matrix has automatic height.
 
-        Its own height would be that of the rows it had: of a few that became many it made small cells without
-        names, and stayed so.
+        Its own height would reflect the previous rows: after growing from a few nodes to many, the matrix
+        would stay at small cells without names.
         """
         around = self.parent.size.height if isinstance(self.parent, Widget) else 0
         if self.styles.height is not None and self.styles.height.is_auto and around:
@@ -172,7 +168,7 @@ class GpuMatrix(ScrollView, can_focus=True):
         self.fit()
 
     def fit(self) -> None:
-        """There may be more room around the matrix, or less, though its own size is what it was."""
+        """Lay out again after the space around the matrix changed without a resize of the matrix."""
         if self._lay_out():
             self.refresh()
 
@@ -210,36 +206,31 @@ class GpuMatrix(ScrollView, can_focus=True):
             self.scroll_to(y=line - shown + 1, animate=False)
 
     def point_at(self, name: str) -> None:
-        """Put the cursor on the node of that name, if it is shown."""
         index = next((index for index, row in enumerate(self._rows) if row.name == name), None)
         if index is not None:
             self._put_cursor(index)
 
     def action_move(self, lines: int) -> None:
-        """Move the cursor by so many lines."""
         index = self._cursor_index() + lines * self._painter.shape.across
         if 0 <= index < len(self._rows) or self._painter.shape.across == 1:
             self._put_cursor(index)
 
     def action_move_across(self, nodes: int) -> None:
-        """Move the cursor by so many nodes of a line that holds several."""
         self._put_cursor(self._cursor_index() + nodes)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Left and right are the screen's while a line holds one node."""
+        """Leave left and right to the screen while each line holds one node."""
         return action != "move_across" or self._painter.shape.across > 1
 
     def action_move_to_end(self, direction: int) -> None:
-        """Move the cursor to the first (negative) or the last node."""
+        """Move the cursor to the first (negative) or last node."""
         self._put_cursor(0 if direction < 0 else len(self._rows) - 1)
 
     def action_select(self) -> None:
-        """Tell which node is under the cursor."""
         if self._cursor is not None:
             self.post_message(self.NodeSelected(self, self._cursor))
 
     def on_click(self, event: events.Click) -> None:
-        """Pick the node that was clicked on."""
         if event.y < HEADER_LINES or (self._painter.has_footer and event.y == self.size.height - 1):
             return
         line = event.y - HEADER_LINES + self.scroll_offset.y
@@ -249,22 +240,19 @@ class GpuMatrix(ScrollView, can_focus=True):
             self.action_select()
 
     def on_focus(self) -> None:
-        """Show the cursor."""
         self._refresh_row(self._cursor_index())
 
     def on_blur(self) -> None:
-        """Hide the cursor."""
         self._refresh_row(self._cursor_index())
 
     # --- painting -----------------------------------------------------------------------------
 
     def notify_style_update(self) -> None:
-        """Colours may have changed with the theme."""
         super().notify_style_update()
         self._styles.clear()
 
     def _style(self, name: str) -> Style:
-        """The style of a run; several names separated by spaces add up."""
+        """Return the style of a run; several names separated by spaces are combined."""
         style = self._styles.get(name)
         if style is None:
             style = Style.null()
@@ -274,7 +262,6 @@ class GpuMatrix(ScrollView, can_focus=True):
         return style
 
     def render_line(self, y: int) -> Strip:
-        """The header, a line of nodes, the footer, or nothing."""
         width, height = self.size
         painter = self._painter
         cursor = self._cursor if self.has_focus else None

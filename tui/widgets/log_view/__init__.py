@@ -1,1 +1,1 @@
-"""The log view: all lines kept cheaply, only the visible ones laid out and styled."""
+"""The log view: all lines are kept cheaply, and only the visible ones are laid out and styled."""

@@ -1,4 +1,7 @@
-"""What lines share, kept once: node, level, lateness. Gap markers are words of their own."""
+"""Attributes shared by many lines, each combination stored once: node, level, lateness.
+
+Gap markers have their own codes.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ ERROR_RANK = RANKS["ERROR"]
 
 @dataclass(frozen=True, slots=True)
 class LineFacts:
-    """What many lines have in common.
+    """Attributes shared by many lines.
 
     Attributes:
-        replica: the node's name.
-        level: the level as the server gave it.
-        late: whether the lines came after younger ones.
-        shown_level: the server's level in our words, else the detected one; empty for none.
+        replica: Node name.
+        level: Level as sent by the server.
+        late: True for late lines, which arrived after newer ones.
+        shown_level: The server's level normalized, else the detected one; empty for none.
     """
 
     replica: str | None
@@ -35,12 +38,11 @@ class LineFacts:
 
     @property
     def rank(self) -> int:
-        """How grave, see ``log_levels.RANKS``."""
         return RANKS[self.shown_level]
 
 
 def stamps_of(entries: Sequence[LogEntry]) -> list[int]:
-    """When entries were logged, in epoch nanoseconds."""
+    """Return the times of entries in epoch nanoseconds."""
     try:
         return [entry.timestamp_ns for entry in entries]  # type: ignore[union-attr]  # gaps are rare
     except AttributeError:
@@ -49,22 +51,20 @@ def stamps_of(entries: Sequence[LogEntry]) -> list[int]:
 
 Word = LineFacts | LogGap
 Columns = tuple[list[int], list[int], list[str], list[str | None] | None]
-"""Stamps, codes, messages and request ids (None when no line has one)."""
+"""Timestamps, codes, messages and request IDs (None if no line has one)."""
 
 
 class Vocabulary:
-    """Numbers for facts and gaps, and back."""
+    """Two-way mapping between codes and shared attributes or gap markers."""
 
     def __init__(self) -> None:
         self.words: list[Word] = []
         self.error_codes: set[int] = set()
-        """Codes of lines that tell an error."""
+        """Codes of error lines."""
         self.gap_codes: set[int] = set()
-        """Codes of gap markers."""
         self._codes: dict[tuple[str | None, str | None, bool, str] | LogGap, int] = {}
 
     def columns(self, entries: Sequence[LogEntry]) -> Columns:
-        """Entries as columns."""
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         texts = [line.message for line in lines]
         told = LinesAsOne(texts).that_may_tell_levels()
@@ -93,7 +93,6 @@ class Vocabulary:
         return stamps_of(entries), codes, texts, ids
 
     def gap_code(self, gap: LogGap) -> int:
-        """The number of a gap marker."""
         code = self._codes.get(gap)
         return self._learn(gap, gap) if code is None else code
 
@@ -108,28 +107,28 @@ class Vocabulary:
 
 
 BLOCK_LINES = 2048
-"""Lines of a full block: small enough to search or to change one in a millisecond."""
+"""Lines of a full block: few enough to search or modify one in a millisecond."""
 
 SEPARATOR = "\n"
-"""Stands between the messages of a sealed block; a message may hold it too, so positions count."""
+"""Ends each message of a sealed block. Messages may contain it too, so offsets are stored."""
 
 _HEADER = Struct("<II??")
 _ESCAPE = b"\x1b"
 
 
 class Block:
-    """Lines in time order: stamps, codes of what they share, and texts.
+    """Lines in time order: timestamps, codes of shared attributes, and texts.
 
-    An open block keeps a list of texts and grows; a sealed one keeps them as UTF-8 in one piece, which
-    takes half the memory, is searched at the speed of the memory, and is nothing for the collector of
-    garbage to visit. Lone surrogates survive.
+    An open block keeps a list of texts and can grow. A sealed one keeps them as one UTF-8 string, which
+    takes half the memory, is searched at memory speed, and leaves the garbage collector nothing to visit.
+    Lone surrogates survive.
 
     Attributes:
-        stamps: epoch nanoseconds, ascending.
-        codes: what the lines share, as numbers of a ``Vocabulary``.
-        request_ids: those of the few lines that have one, by index.
-        has_escapes: whether a message may hold an escape sequence; an open block does not know.
-        is_ascii: whether all messages are known to be ASCII.
+        stamps: Epoch nanoseconds, ascending.
+        codes: Shared attributes of the lines, as numbers of a ``Vocabulary``.
+        request_ids: Request IDs by line index, for the few lines that have one.
+        has_escapes: True if a message may contain an escape sequence; only reliable for a sealed block.
+        is_ascii: True if all messages are known to be ASCII.
     """
 
     __slots__ = (
@@ -151,12 +150,12 @@ class Block:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the texts are in one piece."""
+        """True if the texts are stored in one piece."""
         return self._texts is None
 
     @property
     def data(self) -> bytes:
-        """All messages of a sealed block, a ``SEPARATOR`` after each."""
+        """All messages of a sealed block, each followed by ``SEPARATOR``."""
         return self._data
 
     def extend(
@@ -166,7 +165,6 @@ class Block:
         texts: Sequence[str],
         request_ids: Sequence[str | None] | None = None,
     ) -> None:
-        """Add lines at the end of an open block."""
         first = len(self)
         self.stamps.extend(stamps)
         self.codes.extend(codes)
@@ -177,7 +175,6 @@ class Block:
             }
 
     def insert(self, index: int, stamp: int, code: int, text: str, request_id: str | None) -> None:
-        """Put a line before another, or at the end."""
         self._open().insert(index, text)
         self.stamps.insert(index, stamp)
         self.codes.insert(index, code)
@@ -187,7 +184,6 @@ class Block:
             self.request_ids[index] = request_id
 
     def remove(self, index: int) -> None:
-        """Take a line out."""
         del self._open()[index]
         del self.stamps[index]
         del self.codes[index]
@@ -197,7 +193,6 @@ class Block:
             }
 
     def split(self, index: int) -> Block:
-        """Cut the lines from an index on off, as a block of their own."""
         rest = Block()
         texts = self._open()
         rest.extend(self.stamps[index:], self.codes[index:], texts[index:])
@@ -207,19 +202,17 @@ class Block:
         return rest
 
     def text(self, index: int) -> str:
-        """A line's message."""
         if self._texts is not None:
             return self._texts[index]
         begin = self._offsets[index]
         return self._data[begin : self._offsets[index + 1] - 1].decode("utf-8", "surrogatepass")
 
     def texts(self) -> list[str]:
-        """All messages."""
         if self._texts is not None:
             return self._texts
         data, offsets = self._data, self._offsets
         texts = data.decode("utf-8", "surrogatepass").split(SEPARATOR)
-        if len(texts) == len(self) + 1:  # no message holds one itself
+        if len(texts) == len(self) + 1:  # no message contains the separator
             texts.pop()
             return texts
         return [
@@ -228,7 +221,7 @@ class Block:
         ]
 
     def seal(self) -> None:
-        """Put the texts in one piece; more lines can still be put between, at the price of undoing it."""
+        """Store the texts in one piece. Inserting lines later is possible but reopens the block."""
         if self._texts is None:
             return
         joined = SEPARATOR.join(self._texts) + SEPARATOR
@@ -240,7 +233,7 @@ class Block:
             pieces = [text.encode("utf-8", "surrogatepass") for text in self._texts]
             self._data = SEPARATOR.encode().join([*pieces, b""])
             lengths = map(len, pieces)
-        # A block of a gigabyte of text and more does not fit its offsets: it stays a list.
+        # A gigabyte of text or more does not fit the offsets: keep the list.
         if len(self._data) < 1 << 32:
             self._offsets = array("I", accumulate((length + 1 for length in lengths), initial=0))
             self._texts = None
@@ -254,15 +247,15 @@ class Block:
         return self._texts
 
     def index_at(self, position: int) -> int:
-        """The line that a position in ``data`` belongs to."""
+        """Return the index of the line that contains an offset into ``data``."""
         return bisect_right(self._offsets, position) - 1
 
     def begin_of(self, index: int) -> int:
-        """Where a line begins in ``data``; one beyond the last is its end."""
+        """Return the offset of a line in ``data``; one past the last line gives the end."""
         return self._offsets[index]
 
     def to_pieces(self) -> tuple[bytes, bytes]:
-        """A sealed block for a file of this machine: everything but the messages, and those."""
+        """Serialize a sealed block for a local file: everything but the messages, and the messages."""
         ids = json.dumps(self.request_ids).encode("ascii") if self.request_ids else b""
         header = _HEADER.pack(len(self), len(self._offsets), self.has_escapes, self.is_ascii)
         columns = (header, self.stamps.tobytes(), self.codes.tobytes(), self._offsets.tobytes(), ids)
@@ -270,7 +263,7 @@ class Block:
 
     @classmethod
     def from_pieces(cls, columns: bytes, data: bytes) -> Block:
-        """What ``to_pieces`` gave."""
+        """Restore a block from the result of ``to_pieces``."""
         count, offset_count, has_escapes, is_ascii = _HEADER.unpack_from(columns)
         block = cls()
         at, rest = _HEADER.size, memoryview(columns)

@@ -1,4 +1,4 @@
-"""The blocks of a log in their order: numbered, found by number and time, kept in memory or in a file."""
+"""The blocks of a log in order: lookup by line number and time, storage in memory or in a file."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import accumulate
 from tui.widgets.log_view.block import BLOCK_LINES, Block, Columns
 from tui.widgets.log_view.stored_block import Chapter, RawText, SpillFile
 
-_BLOCKS_IN_MEMORY = 16  # a small log has small blocks, so that it can hold to its limit
+_BLOCKS_IN_MEMORY = 16  # a small limit gets small blocks, so that it can be met
 _LEAST_BLOCK_LINES = 16
 
 
 class Shelf:
-    """Lines as columns, in blocks; at most about ``max_lines`` of them in memory.
+    """Lines as columns in blocks, with at most about ``max_lines`` lines in memory.
 
     Attributes:
-        max_lines: lines in memory; older blocks go to a file.
+        max_lines: Maximum number of lines in memory; older blocks go to a file.
     """
 
     def __init__(self, max_lines: int) -> None:
@@ -29,34 +29,31 @@ class Shelf:
         self._end = 0
         self._in_memory = 0
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return self._end - self.first
 
     @property
     def first(self) -> int:
-        """The number of the oldest line."""
         return self._starts[0] if self._starts else self._end
 
     @property
     def end(self) -> int:
-        """One more than the number of the newest line."""
+        """The number of the newest line plus one."""
         return self._end
 
     @property
     def in_memory(self) -> int:
-        """How many lines are in memory."""
         return self._in_memory
 
     @property
     def spilled_bytes(self) -> int:
-        """How large the file is."""
         return self._spill.size_bytes
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
-        """The stamps of the first and the last line; None without any."""
+        """The timestamps of the first and last line; None if there are no lines."""
         if not self._chapters:
             return None
         return self._chapters[0].first_ns, self._chapters[-1].last_ns
@@ -65,43 +62,42 @@ class Shelf:
         return bisect_right(self._starts, seq) - 1
 
     def block(self, seq: int) -> tuple[Block, int]:
-        """The block that holds a line, and the number of its first line. Raises IndexError."""
+        """Return the block that contains a line, and the number of its first line. Raises IndexError."""
         if not self.first <= seq < self._end:
             raise IndexError(seq)
         at = self._at(seq)
         return self._chapters[at].load(self._spill), self._starts[at]
 
     def chapters(self, low: int, high: int) -> Iterator[tuple[int, Chapter]]:
-        """The first number of each block that holds lines ``low <= seq < high``, and what is known of it."""
+        """Yield (number of first line, block) for each block with lines in ``low <= seq < high``."""
         at = max(0, self._at(low))
         while low < high and at < len(self._starts) and self._starts[at] < high:
             yield self._starts[at], self._chapters[at]
             at += 1
 
     def chapters_back(self, low: int, high: int) -> Iterator[tuple[int, Chapter]]:
-        """The same blocks, the newest first."""
+        """Yield the same blocks, newest first."""
         at = self._at(high - 1)
         while low < high and at >= 0 and self._starts[at] + len(self._chapters[at]) > low:
             yield self._starts[at], self._chapters[at]
             at -= 1
 
     def load(self, chapter: Chapter) -> Block:
-        """The lines of a block."""
         return chapter.load(self._spill)
 
     def raw(self, chapter: Chapter) -> RawText | None:
-        """The messages of a block in one piece, where they are; None while it grows."""
+        """Return the raw messages of a block; None while it is open."""
         return chapter.raw(self._spill)
 
     def seq_at(self, time_ns: int) -> int:
-        """The number of the first line at or after a time; ``end`` when there is none."""
+        """Return the number of the first line at or after a time, or ``end`` if there is none."""
         at = bisect_left(self._chapters, time_ns, key=lambda chapter: chapter.last_ns)
         if at == len(self._chapters):
             return self._end
         return self._starts[at] + bisect_left(self._chapters[at].load(self._spill).stamps, time_ns)
 
     def first_with(self, wanted: set[int], seq: int) -> int | None:
-        """The first line from one on that has one of these codes."""
+        """Return the first line at or after `seq` that has one of these codes."""
         for start, chapter in self.chapters(seq, self._end):
             if chapter.codes.isdisjoint(wanted):
                 continue
@@ -112,7 +108,7 @@ class Shelf:
         return None
 
     def last_with(self, wanted: set[int], seq: int) -> int | None:
-        """The last line before one that has one of these codes."""
+        """Return the last line before `seq` that has one of these codes."""
         for start, chapter in self.chapters_back(self.first, seq):
             if chapter.codes.isdisjoint(wanted):
                 continue
@@ -122,10 +118,10 @@ class Shelf:
                     return start + index
         return None
 
-    # --- changing -----------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------
 
     def extend(self, columns: Columns) -> None:
-        """Add lines at the end, not older than those there."""
+        """Append lines that are not older than the existing ones."""
         count = len(columns[0])
         room = 0
         if self._chapters and not self._chapters[-1].is_sealed:
@@ -148,10 +144,10 @@ class Shelf:
             last.seal()
 
     def put_before(self, columns: Columns) -> None:
-        """Add lines before all others, not younger than those."""
+        """Prepend lines that are not newer than the existing ones."""
         count = len(columns[0])
         if self._chapters and len(self._chapters[0]) + count <= self._block_lines:
-            # Small pages of history share a block.
+            # Merge small pages of history into one block.
             self._chapters[0].put_before(self._spill, *columns)
             self._starts[0] -= count
             self._recount()
@@ -166,9 +162,9 @@ class Shelf:
             self._in_memory += len(part[0])
 
     def insert(self, columns: Columns) -> list[int]:
-        """Put lines (in time order) where their times belong, after those of the same time.
+        """Insert lines (in time order) by time, after existing lines of the same time.
 
-        Returns the numbers of the lines that they were put before, as those were. There must be a line.
+        Return the old numbers of the lines that each was inserted before. The log must not be empty.
         """
         stamps, codes, texts, ids = columns
         places: list[int] = []
@@ -180,7 +176,8 @@ class Shelf:
         for number, (at, stamp) in enumerate(zip(targets, stamps, strict=True)):
             lowest = min(lowest, at)
             chapter = self._chapters[at]
-            already = number - targets.index(at)  # put into this block before this one, all of them earlier
+            # lines already inserted into this block, all of them earlier
+            already = number - targets.index(at)
             index = bisect_right(chapter.load(self._spill).stamps, stamp)
             places.append(self._starts[at] + index - already)
             chapter.insert(
@@ -195,7 +192,7 @@ class Shelf:
         return places
 
     def remove(self, seq: int) -> None:
-        """Take a line out; those after it move up."""
+        """Remove a line; the numbers after it decrease by one."""
         at = self._at(seq)
         chapter = self._chapters[at]
         chapter.remove(self._spill, seq - self._starts[at])
@@ -214,7 +211,6 @@ class Shelf:
             self._recount(max(0, at - 1))
 
     def _recount(self, at: int = 0) -> None:
-        """Number the blocks anew from one on."""
         if self._chapters:
             lengths = [len(chapter) for chapter in self._chapters[at:]]
             self._starts[at:] = list(accumulate(lengths[:-1], initial=self._starts[at]))
@@ -222,10 +218,10 @@ class Shelf:
         self._in_memory = sum(len(chapter) for chapter in self._chapters if chapter.in_memory)
 
     def make_room(self) -> int:
-        """Write the oldest blocks in memory to the file, as far as there are too many lines.
+        """Write the oldest blocks in memory to the file until memory is within the limit.
 
-        Where the file cannot grow, its oldest blocks make place for younger ones; without a file at
-        all, the oldest in memory go. Returns how many lines were dropped so.
+        If the file cannot grow, its oldest blocks are dropped to make space; without a file, the oldest
+        blocks in memory are dropped. Return the number of dropped lines.
         """
         before = self.first
         if self._in_memory <= self.max_lines:
@@ -254,7 +250,6 @@ class Shelf:
                 return
 
     def clear(self) -> None:
-        """Forget everything."""
         self._chapters.clear()
         self._starts.clear()
         self._spill.clear()

@@ -1,4 +1,4 @@
-"""The sheet of a log view: which lines are on the screen, and how they look."""
+"""Base of the log view: which lines are on screen, and how they are rendered."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TRACK = "│"
 
 
 class LogSheet(Widget):
-    """Lays out and styles the lines of a `LogModel`, only those that are on the screen."""
+    """Lays out and styles the visible lines of a `LogModel`."""
 
     ALLOW_SELECT = False
 
@@ -77,10 +77,10 @@ class LogSheet(Widget):
     """ + series_css("LogSheet", "log-view--node")
 
     follow: reactive[bool] = reactive(True, repaint=False, init=False)
-    """Whether the end stays in sight as lines come."""
+    """True to keep the end visible as lines arrive."""
 
     wrap: reactive[bool] = reactive(False, repaint=False)
-    """Whether long lines go on below, instead of to the right."""
+    """True to wrap long lines."""
 
     def __init__(
         self,
@@ -95,18 +95,18 @@ class LogSheet(Widget):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """Make an empty view that follows.
+        """Create an empty view that follows.
 
         Args:
-            store: the lines to show, for several views of the same; one of its own when None.
-            max_lines: how many lines an own store holds in memory; older ones go to a temporary file.
-            timezone: for times of day; the machine's own when None.
-            now_s: the wall clock, epoch seconds, for ages.
-            monotonic_s: a clock for intervals, in seconds.
-            empty_text: what to say while there is no entry.
-            name: the widget's name.
-            id: its id.
-            classes: its style classes.
+            store: Lines to show, possibly shared with other views; a new store if None.
+            max_lines: Number of lines a new store keeps in memory; older ones go to a temporary file.
+            timezone: Time zone for times of day; the system's if None.
+            now_s: Wall clock, epoch seconds, for ages.
+            monotonic_s: Monotonic clock in seconds, for intervals.
+            empty_text: Text to show if there are no entries.
+            name: Widget name.
+            id: Widget ID.
+            classes: CSS classes.
         """
         super().__init__(name=name, id=id, classes=classes)
         self.empty_text = empty_text
@@ -115,31 +115,27 @@ class LogSheet(Widget):
         self._layout = Layout()
         self._resolved: dict[str, Style] = {}
         self._painter = Painter(self._layout, NodeLabels(), self._times, self._style)
-        self._width = self._height = 0  # the size, which is asked for too often to be worked out each time
+        self._width = self._height = 0  # cached: the size is read often and computed on each access
         self._pan = 0
         self._pattern: LogPattern | None = None
         self._page: list[Place] | None = None
         self._monotonic_s = monotonic_s
 
     def _on_changed(self, end_only: bool, renumbered: bool) -> None:
-        """The store has other lines."""
         raise NotImplementedError
 
-    # --- where --------------------------------------------------------------------------------
+    # --- layout -------------------------------------------------------------------------------
 
     def _lines_of(self, row: int) -> int:
         return len(self._painter.rows(self._model.store, self._model.face(row)))
 
     def _text_width(self) -> int:
-        """Cells of a line without the scroll bar."""
         return max(1, self._width - 1)
 
     def _text_cells(self) -> int:
-        """Cells of a line's message."""
         return max(1, self._text_width() - self._painter.gutter_cells)
 
     def _lay_out(self) -> None:
-        """Take over width, wrapping, panning and search."""
         wrapped_before = self._layout.wrap_cells
         self._layout.set_wrap(self._text_cells() if self.wrap else None)
         if self._layout.wrap_cells != wrapped_before:
@@ -148,7 +144,7 @@ class LogSheet(Widget):
         self._painter.set_view(View(self._text_width(), self._pan, self._pattern, has_colours))
 
     def _current_page(self) -> list[Place]:
-        """The places on the screen; also settles where the top is when the end is in sight."""
+        """Return the places on screen. While following, also update the top of the view."""
         if self._page is None:
             model, height = self._model, self._height
             count = len(model)
@@ -159,10 +155,10 @@ class LogSheet(Widget):
             if len(page) < height and top != Place():
                 top = last_page(count, height, self._lines_of)
                 page = page_from(count, top, height, self._lines_of)
-            if model.visible.is_complete:  # until then the reader's line may only not be there yet
+            if model.visible.is_complete:  # until then the cursor line may just not be built yet
                 model.go(top)
             if self._painter.learn(self._replicas(page)):
-                # A longer label than all before moves every line's text, and where it wraps.
+                # A longer label shifts every line's text and changes where it wraps.
                 self._painter.forget()
                 self._lay_out()
                 return self._current_page()
@@ -174,7 +170,7 @@ class LogSheet(Widget):
         words = [store.word(visible.seq(row)) for row in {place.row for place in page}]
         return {word.replica for word in words if not isinstance(word, LogGap)}
 
-    # --- how ----------------------------------------------------------------------------------
+    # --- rendering ----------------------------------------------------------------------------
 
     def _style(self, name: str) -> Style:
         style = self._resolved.get(name)
@@ -183,20 +179,21 @@ class LogSheet(Widget):
         return style
 
     def notify_style_update(self) -> None:
-        """Colours may have changed with the theme or the focus."""
         super().notify_style_update()
         self._resolved.clear()
         self._painter.forget()
 
     def on_resize(self) -> None:
-        """Lay out for the new size."""
         self._width, self._height = self.size
         self._lay_out()
         self._page = None
-        self.refresh()  # what was painted between the new size and this event was of the old page
+        self.refresh()  # a paint between the resize and this event used the old page
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of a region. Textual can change the size without an event, so look at it first."""
+        """Render the lines of a region.
+
+        Check the size first, because Textual can change it without a resize event.
+        """
         if (self._width, self._height) != self.size:
             self.on_resize()
         return super().render_lines(crop)
@@ -205,7 +202,6 @@ class LogSheet(Widget):
         return f" ↓ {self._model.unseen:,} new "
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
         page, model, width = self._current_page(), self._model, self._text_width()
         if y < len(page):
             place = page[y]
@@ -246,11 +242,11 @@ class LogSheet(Widget):
 
 
 PAINT_INTERVAL_S = 0.05
-"""Under load the view paints this often: more is not seen, and costs."""
+"""Minimum interval between paints; faster updates cost time and are not visible."""
 
 
 class LogCanvas(LogSheet):
-    """Paints a log as its lines come, are filtered and folded: at most twenty times a second."""
+    """Paints a log while lines arrive and are filtered and folded, at most twenty times a second."""
 
     _painted_s = float("-inf")
     _paint_timer: Timer | None = None
@@ -262,11 +258,10 @@ class LogCanvas(LogSheet):
     _kept_line: int | None = None
 
     def on_mount(self) -> None:
-        """A shared store may hold lines already."""
+        """Build the rows: a shared store may already hold lines."""
         self._build()
 
     def _on_changed(self, end_only: bool, renumbered: bool) -> None:
-        """The store has other lines."""
         if self._times.origin_ns is None and len(self._model.store):
             self._times.origin_ns = self._model.store.stamp(self._model.store.first)
         if renumbered:
@@ -279,19 +274,18 @@ class LogCanvas(LogSheet):
             self._build()
 
     def _learn_span(self) -> None:
-        """Times tell their day where the log goes over several."""
         span_ns = self._model.store.span_ns
         if span_ns is not None and self._times.learn_span(*span_ns) and self.is_attached:
             self._painter.forget()
             self._lay_out()
 
     def _build(self) -> None:
-        """Filter and fold for a moment, and go on after the next turn of the event loop if there is more."""
+        """Filter and fold for one slice; continue after the next turn of the event loop if there is more."""
         if not self.is_attached or self._is_building:
             return
         if not self._model.build(Slice(self._monotonic_s)):
             self._is_building = True
-            # Not by a message: those that wait are handled without a turn for anybody else.
+            # Not a message: queued messages are handled without yielding to other tasks.
             asyncio.get_running_loop().call_soon(self._build_on)
         elif self._kept_line is not None:
             self._put_back(self._kept_line)
@@ -299,14 +293,13 @@ class LogCanvas(LogSheet):
         self._paint_later()
 
     def _keep_line(self) -> None:
-        """Other rows are about to be shown: the reader's line shall stay where it is on the screen."""
+        """Remember the screen line of the cursor before the rows change."""
         row = self._model.cursor_row
         if self._kept_line is None and row is not None:
             lines = [number for number, place in enumerate(self._current_page()) if place == Place(row)]
             self._kept_line = lines[0] if lines else None
 
     def _put_back(self, line: int) -> None:
-        """Bring the reader's line back to where it was on the screen."""
         model, row = self._model, self._model.cursor_row
         if row is not None:
             model.go(moved(len(model), Place(row), -line, self._lines_of))
@@ -316,15 +309,14 @@ class LogCanvas(LogSheet):
         self._is_building = False
         self._build()
 
-    # --- when ---------------------------------------------------------------------------------
+    # --- timing -------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Paint now what waits to be painted."""
         if self._paint_timer is not None:
             self._paint()
 
     def _paint_later(self, *, end_only: bool = False) -> None:
-        """Paint soon, but not more often than is seen."""
+        """Schedule a paint, at most one per ``PAINT_INTERVAL_S``."""
         if self._paint_timer is not None or not self.is_attached:
             self._page = None
             return
@@ -344,13 +336,12 @@ class LogCanvas(LogSheet):
         self._tell()
         width, height = self._width, self._height
         if end_only and not self.follow and before is not None and len(before) == height > 1:
-            # The text stays: only the badge on the last line and the scroll bar's column can change.
+            # The text does not change, only the badge on the last line and the scroll bar.
             self.refresh(Region(0, height - 1, width, 1), Region(width - 1, 0, 1, height))
         else:
             self.refresh()
 
     def _tell(self) -> None:
-        """Tell what is different since the last time."""
         model = self._model
         if model.unseen != self._told_unseen:
             self._told_unseen = model.unseen

@@ -1,4 +1,4 @@
-"""The folds of a view, found by the line they stand at and by any line in them."""
+"""Index of the folds of a view, by anchor line and by any line they contain."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tui.analysis.logs.repeats import LinesAsOne, banner_keys, progress_bar
 
 FoldKind = Literal["traceback", "progress", "repeat"]
 
-_BUCKET_BITS = 8  # lines that are near each other are looked up together: few folds are there
+_BUCKET_BITS = 8  # lines are looked up in buckets of nearby lines, which contain few folds
 
 
 @dataclass(slots=True, eq=False)
 class Fold:
-    """Lines that are shown as one.
+    """Lines shown as one row.
 
     Attributes:
-        kind: why.
-        anchor: the number of the line in whose place it is shown.
-        shown: the number of the line whose text stands for all: a bar's last state, the exception.
-        hidden: the numbers of all lines but the anchor, ascending.
-        is_open: whether all its lines are shown.
+        kind: Reason for the fold.
+        anchor: Number of the line at whose position it is shown.
+        shown: Number of the line whose text is shown: a progress bar's last state, the exception.
+        hidden: Numbers of all lines but the anchor, ascending.
+        is_open: True if all its lines are shown.
     """
 
     kind: FoldKind
@@ -43,7 +43,7 @@ class Fold:
 
 
 class FoldBook:
-    """Folds by their anchors, and by stretches of lines: a long log has a hundred thousand of them."""
+    """Folds indexed by anchor and by buckets of lines; a long log has a hundred thousand folds."""
 
     def __init__(self) -> None:
         self._by_anchor: dict[int, Fold] = {}
@@ -56,18 +56,18 @@ class FoldBook:
         return iter(list(self._by_anchor.values()))
 
     def at(self, anchor: int) -> Fold | None:
-        """The fold that stands at a line."""
+        """Return the fold anchored at a line, if any."""
         return self._by_anchor.get(anchor)
 
     def around(self, seq: int) -> Fold | None:
-        """The fold that a line is in."""
+        """Return the fold that contains a line, if any."""
         known = self._by_anchor.get(seq)
         if known is not None:
             return known
         return next((fold for fold in self._buckets.get(seq >> _BUCKET_BITS, ()) if seq in fold), None)
 
     def begin(self, kind: FoldKind, anchor: int) -> Fold:
-        """A new fold, of one line for now."""
+        """Add and return a fold that contains only its anchor."""
         fold = self._by_anchor[anchor] = Fold(kind, anchor, anchor)
         self._note(fold, anchor)
         return fold
@@ -78,12 +78,12 @@ class FoldBook:
             bucket.append(fold)
 
     def hide(self, fold: Fold, seq: int) -> None:
-        """One more line, younger than all in the fold."""
+        """Add a line to the fold; it must be newer than all others in it."""
         fold.hidden.append(seq)
         self._note(fold, seq)
 
     def move(self, fold: Fold, seq: int) -> None:
-        """One more line, and the fold stands there from now on."""
+        """Add a line to the fold and make it the anchor."""
         del self._by_anchor[fold.anchor]
         insort(fold.hidden, fold.anchor)
         fold.anchor = seq
@@ -91,14 +91,13 @@ class FoldBook:
         self._note(fold, seq)
 
     def forget(self, folds: Iterable[Fold]) -> None:
-        """These are none any more."""
         for fold in folds:
             del self._by_anchor[fold.anchor]
             for key in {seq >> _BUCKET_BITS for seq in (fold.anchor, *fold.hidden)}:
                 self._buckets[key].remove(fold)
 
     def drop_before(self, low: int) -> None:
-        """All lines before a number are gone, and the folds that stood there."""
+        """Remove lines before `low`, and the folds anchored there."""
         keys = [key for key in self._buckets if key <= low >> _BUCKET_BITS]
         for fold in self._of(keys):
             if fold.anchor < low:
@@ -113,7 +112,7 @@ class FoldBook:
         return list(dict.fromkeys(fold for key in keys for fold in self._buckets[key]))
 
     def renumber(self, number: Callable[[int], int], low: int) -> None:
-        """Lines from a number on have others now; only what lies there is touched."""
+        """Renumber lines from `low` on; earlier ones are not visited."""
         keys = [key for key in self._buckets if key >= low >> _BUCKET_BITS]
         folds = self._of(keys)
         for key in keys:
@@ -134,15 +133,15 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 REPEAT_WINDOW_NS = 10_000_000_000
-"""Identical lines of many ranks come within this time of each other."""
+"""Identical lines from several ranks within this time are folded."""
 
 _REMEMBERED = 512
 _ANEW_SHARE = 0.5
-"""A bar that falls below this share of what it had done was begun anew; ranks may differ by less."""
+"""A progress bar that falls below this fraction of its last state has restarted. Ranks may differ by less."""
 
 
 class FoldKinds(NamedTuple):
-    """Which lines are folded."""
+    """Kinds of lines to fold."""
 
     tracebacks: bool = True
     progress: bool = True
@@ -150,7 +149,7 @@ class FoldKinds(NamedTuple):
 
 
 class ReadLines(NamedTuple):
-    """Lines to be read: their numbers, times in epoch nanoseconds, nodes and messages."""
+    """Lines to fold: their numbers, times in epoch nanoseconds, nodes and messages."""
 
     seqs: Sequence[int]
     times_ns: Sequence[int]
@@ -159,12 +158,12 @@ class ReadLines(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of lines that were read.
+    """Result of folding a batch of lines.
 
     Attributes:
-        rows: the numbers of those that are shown.
-        gone: anchors of before that stand no longer for their fold, as it has moved to the newest state.
-        changed: anchors whose row looks different now.
+        rows: Numbers of the lines that are shown.
+        gone: Anchors that no longer show their fold, because it moved to a newer state.
+        changed: Anchors whose row must be redrawn.
     """
 
     rows: list[int]
@@ -173,13 +172,13 @@ class Outcome(NamedTuple):
 
 
 class FoldReader:
-    """Reads lines in their order and folds those that belong together; remembers what is unfinished."""
+    """Folds related lines as they are read in order; keeps the state of unfinished folds."""
 
     def __init__(self, kinds: FoldKinds, folds: FoldBook) -> None:
         self._kinds = kinds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
-        self._in_tracebacks: set[str | None] = set()  # nodes whose next line may belong to one
+        self._in_tracebacks: set[str | None] = set()  # nodes whose next line may belong to a traceback
         self._open: dict[tuple[str | None, str], Fold | int] = {}
         self._bars: dict[tuple[str | None, str], tuple[int, float]] = {}
         self._banners: dict[str, tuple[int, int]] = {}
@@ -188,10 +187,10 @@ class FoldReader:
         self._changed: list[int] = []
 
     def read(self, lines: ReadLines, *, may_move: bool) -> Outcome:
-        """Fold the next lines. With ``may_move``, a progress bar stands where its newest state is."""
+        """Fold the next lines; with ``may_move``, progress bars move to their newest state."""
         self._rows, self._gone, self._changed = [], [], []
         kinds, whole = self._kinds, LinesAsOne(lines.texts)
-        # After one look at all of them, most lines need none of their own.
+        # This check of the whole batch makes individual checks unnecessary for most lines.
         begins = whole.that_may_begin_tracebacks() if kinds.tracebacks else ()
         bars = whole.that_may_be_bars() if kinds.progress else ()
         interrupted = self._in_tracebacks
@@ -216,7 +215,7 @@ class FoldReader:
         return Outcome(self._rows, self._gone, self._changed)
 
     def _are_new(self, lines: ReadLines, keys: Sequence[str]) -> bool:
-        """Whether no line was said before, nor twice among them; they are remembered then."""
+        """Return True and remember the lines if none repeats another or a remembered one."""
         different = set(keys)
         if len(different) < len(keys) or not different.isdisjoint(self._banners):
             return False
@@ -231,7 +230,7 @@ class FoldReader:
         return True
 
     def renumber(self, number: Callable[[int], int]) -> None:
-        """Lines have other numbers now; the folds themselves were renumbered already."""
+        """Update remembered line numbers. The folds themselves must already be renumbered."""
         self._open = {
             key: known if isinstance(known, Fold) else number(known) for key, known in self._open.items()
         }
@@ -253,7 +252,7 @@ class FoldReader:
         known = self._open.get(key)
         if found.part is TracebackPart.BEGIN or known is None:
             _limit(self._open)
-            # A lone line is no fold yet.
+            # A single line is not a fold yet.
             self._open[key] = seq
             self._rows.append(seq)
             return True
@@ -287,7 +286,7 @@ class FoldReader:
         known = banners.get(key)
         if known is None or time_ns - known[1] > REPEAT_WINDOW_NS:
             if known is not None:
-                del banners[key]  # the newest stands last
+                del banners[key]  # reinsert as the newest entry
             elif len(banners) >= _REMEMBERED:
                 del banners[next(iter(banners))]
             banners[key] = (seq, time_ns)
@@ -305,6 +304,6 @@ class FoldReader:
 
 
 def _limit(remembered: dict[Key, Value]) -> None:
-    """Forget what was remembered first when there is too much: whatever comes, memory stays bounded."""
+    """Evict the oldest entry when full, so that memory stays bounded."""
     if len(remembered) >= _REMEMBERED:
         del remembered[next(iter(remembered))]

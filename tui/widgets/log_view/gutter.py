@@ -1,4 +1,4 @@
-"""What stands before a line: its time, its node, its level."""
+"""The gutter of a line: time, node and level."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from tui.text.units import age
 from tui.widgets.tones import SERIES_COLOURS
 
 TimeMode = Literal["clock", "utc", "relative", "elapsed", "off"]
-"""`clock`: HH:MM:SS local; `utc`: the same in UTC; `relative`: age; `elapsed`: time since the first line;
-`off`: nothing."""
+"""`clock`: HH:MM:SS local; `utc`: the same in UTC; `relative`: age; `off`: nothing.
+
+`elapsed`: time since the job's start, or since the first line.
+"""
 
 TIME_MODES: tuple[TimeMode, ...] = ("clock", "utc", "relative", "elapsed", "off")
 CLOCKS = ("clock", "utc")
-"""The modes that tell a time of day."""
+"""Modes that show a time of day."""
 DAY_CELLS = len("11-21 ")
-"""Before a time of day, in a log of several days: month and day."""
+"""Extra width of a time of day with month and day, for a log of several days."""
 TIME_CELLS: dict[TimeMode, int] = {"clock": 8, "utc": 9, "relative": 4, "elapsed": 8, "off": 0}
 
 NS_PER_S = 1_000_000_000
@@ -28,25 +30,25 @@ _LABEL_CELLS = 6
 _TRAILING_NUMBER = re.compile(r"(?:^|[^0-9])([0-9]{1,4})$")
 
 LEVEL_SIGNS: dict[str, str] = {"CRITICAL": "C", "ERROR": "E", "WARNING": "W", "DEBUG": "D"}
-"""What stands for a level; ordinary output has none."""
+"""Signs for levels; ordinary output has none."""
 
 
 class NodeLabels:
-    """Short names and steady colours for replicas.
+    """Short labels and stable colors for replicas.
 
-    A replica that ends in a number is "n" and that number, and takes its colour from it; another keeps
-    the beginning of its name and takes a colour from the name. Two that would share a label keep more
-    of their names.
+    A replica whose name ends in a number is labeled "n" and that number, which also picks its color. Any
+    other is labeled by the beginning of its name, which picks its color. If a label is taken, a longer
+    part of the name is used.
     """
 
     def __init__(self) -> None:
         self._labels: dict[str, tuple[str, int]] = {}
         self._taken: set[str] = set()
         self.width = 0
-        """Cells of the longest label so far."""
+        """Width in cells of the longest label so far."""
 
     def get(self, replica: str | None) -> tuple[str, int]:
-        """Label and colour number of a replica; an empty label for none."""
+        """Return the label and color index of a replica; an empty label for None."""
         if replica is None:
             return "", 0
         known = self._labels.get(replica)
@@ -70,24 +72,23 @@ class NodeLabels:
 
 
 class TimeColumn:
-    """Turns a line's time into the text of the first column."""
+    """Formats the time column."""
 
     def __init__(self, now_s: Callable[[], float], timezone: tzinfo | None = None) -> None:
         self.mode: TimeMode = "clock"
         self.origin_ns: int | None = None
-        """Where elapsed time begins: the job's start, or the first line."""
+        """Start of elapsed time: the job's start, or the first line."""
         self.shows_days = False
-        """Whether a time of day alone would leave open which day it was."""
+        """True if times of day need the date to be unambiguous."""
         self._now_s = now_s
         self._timezone = timezone
 
     @property
     def cells(self) -> int:
-        """How wide the column is."""
         return TIME_CELLS[self.mode] + (DAY_CELLS if self.shows_days and self.mode in CLOCKS else 0)
 
     def learn_span(self, first_ns: int, last_ns: int) -> bool:
-        """The log held goes from then to then; returns whether times are shown differently for that."""
+        """Set the time range of the log; return True if times are now formatted differently."""
         shown_before = self.shows_days
         self.shows_days = self._day(first_ns) != self._day(last_ns)
         return self.shows_days != shown_before
@@ -100,7 +101,7 @@ class TimeColumn:
             return "--" + " " * (DAY_CELLS - 2)
 
     def only_day(self, first_ns: int, last_ns: int) -> str:
-        """The day of a log that is of one day alone, which is not today; else nothing needs to be said."""
+        """Return the log's date if it covers a single day other than today, else an empty string."""
         first, last, today = map(self._date, (first_ns, last_ns, int(self._now_s() * NS_PER_S)))
         return first if first == last != today else ""
 
@@ -112,11 +113,10 @@ class TimeColumn:
             return ""
 
     def text(self, time_ns: int) -> str:
-        """The time, padded to the column's width."""
         return self._plain(time_ns).rjust(self.cells)
 
     def clock(self, time_ns: int) -> str:
-        """Time of day, local unless the mode says UTC; dashes for a time that no calendar has."""
+        """Return the time of day, local unless the mode is UTC; dashes if the time is out of range."""
         timezone, sign = (UTC, "Z") if self.mode == "utc" else (self._timezone, "")
         try:
             return datetime.fromtimestamp(time_ns // NS_PER_S, timezone).strftime("%H:%M:%S") + sign

@@ -1,4 +1,4 @@
-"""Long work in short pieces, so that keys and lines are never kept waiting by it."""
+"""Run long work in short slices so that key presses and new lines are never delayed."""
 
 from __future__ import annotations
 
@@ -14,40 +14,39 @@ from tui.analysis.logs.structured import pretty_rows
 from tui.text.sanitize import last_carriage_segment
 
 SLICE_S = 0.008
-"""Longest stretch of filtering, folding or searching between two turns of the event loop."""
+"""Maximum time of filtering, folding or searching between two turns of the event loop."""
 
 
 class Slice:
-    """Says while there is time left; ``renew`` lets others have a turn."""
+    """A time budget: callable that returns True while time is left; ``renew`` yields to other tasks."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._deadline_s = monotonic_s() + SLICE_S
 
     def __call__(self) -> bool:
-        """Whether there is time left."""
         return self._monotonic_s() < self._deadline_s
 
     async def renew(self) -> None:
-        """Give way once."""
+        """Yield to the event loop once and start a new slice."""
         await asyncio.sleep(0)
         self._deadline_s = self._monotonic_s() + SLICE_S
 
 
 LinesOf = Callable[[int], int]
-"""How many screen lines a row takes; one at least."""
+"""Number of screen lines of a row, at least one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A screen line: a row's index and the line within it."""
+    """A screen line: index of a row, and the line within it."""
 
     row: int = 0
     line: int = 0
 
 
 def page_from(count: int, top: Place, height: int, lines_of: LinesOf) -> list[Place]:
-    """The screen lines from a place downwards; fewer than `height` when the rows end."""
+    """Return the screen lines from `top` down; fewer than `height` if the rows end."""
     page: list[Place] = []
     row, line = top.row, top.line
     while row < count and len(page) < height:
@@ -58,7 +57,7 @@ def page_from(count: int, top: Place, height: int, lines_of: LinesOf) -> list[Pl
 
 
 def last_page(count: int, height: int, lines_of: LinesOf) -> Place:
-    """The top of the page that ends with the last line."""
+    """Return the top of the last full page."""
     left = height
     for row in range(count - 1, -1, -1):
         lines = lines_of(row)
@@ -69,7 +68,7 @@ def last_page(count: int, height: int, lines_of: LinesOf) -> Place:
 
 
 def moved(count: int, top: Place, lines: int, lines_of: LinesOf) -> Place:
-    """The place so many screen lines further down (or up, when negative), not beyond the rows' ends."""
+    """Return the place `lines` screen lines further down (up if negative), limited to existing rows."""
     row, line = min(top.row, max(0, count - 1)), top.line
     if not count:
         return Place()
@@ -91,12 +90,11 @@ def moved(count: int, top: Place, lines: int, lines_of: LinesOf) -> Place:
 
 
 def earlier(first: Place, second: Place) -> Place:
-    """The one of two places that comes first."""
     return first if (first.row, first.line) <= (second.row, second.line) else second
 
 
 def thumb(rows: int, top_row: int, shown_rows: int, height: int) -> tuple[int, int]:
-    """First line and length of a scroll bar's thumb on a track of `height` lines; (0, 0) for none."""
+    """Return the first line and length of a scroll bar's thumb on `height` lines; (0, 0) for none."""
     if rows <= shown_rows or height <= 0:
         return 0, 0
     length = max(1, round(height * shown_rows / rows))
@@ -106,24 +104,26 @@ def thumb(rows: int, top_row: int, shown_rows: int, height: int) -> tuple[int, i
 
 
 SHOWN_CHARACTERS = 32_768
-"""How much of one message is laid out. What is beyond is counted, not shown: a hostile or broken
-line costs no more than this."""
+"""Maximum number of characters of a message to lay out.
+
+The rest is only counted, so that a hostile or broken line stays cheap.
+"""
 
 _CACHED_ENTRIES = 2048
 
 
 class TextRow(NamedTuple):
-    """One row of inert text, and the stretches of it that the job coloured."""
+    """A row of sanitized text, and the ranges colored by the job."""
 
     text: str
     runs: tuple[Run, ...] = ()
 
 
 def message_rows(message: str, wrap_cells: int | None, *, pretty: bool = False) -> tuple[TextRow, ...]:
-    """The rows of one message: one a line of it, more where they are wrapped.
+    """Return the rows of a message, one per line of text or more if wrapped.
 
-    Progress bars that overwrite themselves (carriage returns) show their last state; with ``pretty``,
-    an object in the message is spread over rows of its own.
+    Progress bars that overwrite themselves (carriage returns) show their last state. With ``pretty``, an
+    object in the message is expanded over several rows.
     """
     rows: list[TextRow] | None = None
     if pretty:
@@ -141,7 +141,7 @@ def message_rows(message: str, wrap_cells: int | None, *, pretty: bool = False) 
 def _cut(message: str) -> str:
     if len(message) <= SHOWN_CHARACTERS:
         return message
-    # A progress bar's last state is at the end, everything else begins at the beginning.
+    # A progress bar's last state is at the end; any other text is read from the beginning.
     end = message[-SHOWN_CHARACTERS:]
     if "\r" in end.rstrip("\r\n") and "\n" not in message.rstrip("\r\n"):
         return last_carriage_segment(end)
@@ -174,7 +174,6 @@ def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
 
 
 def _within(runs: tuple[Run, ...], begin: int, end: int) -> tuple[Run, ...]:
-    """The runs of a stretch of text, counted from its beginning."""
     found: list[tuple[int, int, AnsiStyle]] = []
     for start, stop, style in runs:
         if start < end and stop > begin:
@@ -183,7 +182,7 @@ def _within(runs: tuple[Run, ...], begin: int, end: int) -> tuple[Run, ...]:
 
 
 class Layout:
-    """Rows of messages, remembered for those looked at lately."""
+    """Cache of laid-out messages."""
 
     def __init__(self) -> None:
         self._wrap_cells: int | None = None
@@ -191,22 +190,20 @@ class Layout:
 
     @property
     def wrap_cells(self) -> int | None:
-        """Cells to wrap at; None to leave lines long."""
         return self._wrap_cells
 
     def set_wrap(self, cells: int | None) -> None:
-        """Wrap at so many cells (1 at least), or not at all."""
+        """Wrap at `cells` (at least 1), or not at all if None."""
         cells = None if cells is None else max(1, cells)
         if cells != self._wrap_cells:
             self._wrap_cells = cells
             self._rows.clear()
 
     def forget(self) -> None:
-        """Forget all rows: what stands for the lines has changed."""
         self._rows.clear()
 
     def rows(self, key: Hashable, message: Callable[[], str], *, pretty: bool = False) -> tuple[TextRow, ...]:
-        """The rows of a message, at least one; it is asked for only when they are not at hand."""
+        """Return the rows of a message, at least one; `message` is called only on a cache miss."""
         known = self._rows.get(key)
         if known is None:
             if len(self._rows) >= _CACHED_ENTRIES:

@@ -1,4 +1,4 @@
-"""A text found by its rarest byte: the machine runs over what does not hold it at the speed of memory."""
+"""Substring search by the rarest byte: RE2 skips everything else at memory speed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tui.widgets.log_view.stored_block import Chapter, RawText, Texts
 
 _SAMPLE_BYTES = 1 << 16
 _DEAR = 40
-"""What asking here costs, against a step of RE2 from one occurrence of a byte to the next."""
+"""Cost of a comparison here, relative to an RE2 step from one occurrence of a byte to the next."""
 _MOST_ASKED = 64
-"""As many places that were not it in one text: it is found another way."""
+"""After this many false candidates in one text, fall back to ``find``."""
 
 
 class Rarest:
     """Finds one text, byte for byte.
 
-    RE2 looks for an expression's first byte with the processor's widest instructions. So it is given
-    the end of the text from its rarest byte on, as seen in the first log it meets, and what comes
-    before that byte is compared where it stops.
+    RE2 searches for the first byte of an expression with wide CPU instructions. It is therefore given the
+    end of the text starting at its rarest byte, as sampled from the first log searched. The bytes before
+    that are compared at each candidate.
     """
 
     def __init__(self, needle: bytes) -> None:
@@ -46,11 +46,11 @@ class Rarest:
         self._skipped = min(costs)[1]
         options = re2.Options()
         options.log_errors = False
-        options.encoding = re2.Options.Encoding.LATIN1  # bytes, whatever they mean
+        options.encoding = re2.Options.Encoding.LATIN1  # match bytes regardless of their meaning
         self._search = re2.compile(re2.escape(needle[self._skipped :]), options).search
 
     def find(self, data: Texts, begin: int, stop: int) -> int:
-        """Where the text begins first, in ``data[begin:stop]``; -1 where it does not."""
+        """Return the offset of the first occurrence in ``data[begin:stop]``, or -1."""
         if self._search is None:
             self._learn(data, begin, stop)
         skipped, needle, at = self._skipped, self._needle, begin + self._skipped
@@ -67,21 +67,21 @@ class Rarest:
 
 
 _CHANGES_LENGTH = "\u0130".encode()
-"""A capital whose lower case is two characters, one of them ASCII: RE2 does not know it for an i."""
+"""The lowercase form of İ is two characters, one of them ASCII. RE2 does not match it to i."""
 _HALF_CHARACTER = b"\xed"
-"""Begins a lone surrogate, which is no character for RE2, and some Korean ones, which are."""
+"""First byte of a lone surrogate, which RE2 rejects, and of some Korean characters, which it accepts."""
 _ESCAPE = b"\x1b"
 _MANY = 32
-"""As many matches close together: the rest of the block is asked line by line, which is quicker then."""
+"""After this many matches close together, searching the rest line by line is faster."""
 _WHOLE_TEXT = ("\\A", "\\z", "(?")
-"""What may mean something else in a block than in one message."""
+"""Constructs that may mean something different in a block than in a single message."""
 
 
 class Scanner:
-    """Finds the lines that match one pattern.
+    """Finds the lines that match a pattern.
 
-    A block is first asked as a whole whether it holds a match at all; a block without one, which is the
-    common case, is not even read from the file, and costs a fraction of asking each of its lines.
+    A block is first searched as a whole. If it has no match, which is the common case, its lines are
+    never loaded from the file, and the search costs a fraction of checking each line.
     """
 
     def __init__(self, pattern: LogPattern) -> None:
@@ -97,10 +97,10 @@ class Scanner:
                 self._rarest = Rarest(self._needle)
 
     def rules_out(self, raw: RawText) -> bool:
-        """Whether no line of a block matches; False where only its lines can tell."""
+        """Return True if no line of a block matches; False if its lines must be checked."""
         data, begin, stop = raw.data, raw.begin, raw.stop
         if raw.has_escapes:
-            # Without the escape sequences, which may stand within a match, nothing can be said but by line.
+            # Escape sequences may split a match, so lines must be checked one by one.
             return False
         if self._rarest is not None:
             return self._rarest.find(data, begin, stop) < 0
@@ -109,14 +109,14 @@ class Scanner:
         )
 
     def _is_plain(self, raw: RawText) -> bool:
-        """Whether RE2 reads a block's text as Python does."""
+        """Return True if RE2 and Python interpret the block's text the same way."""
         if raw.is_ascii:
             return True
         data, begin, stop = raw.data, raw.begin, raw.stop
         return data.find(_HALF_CHARACTER, begin, stop) < 0 and data.find(_CHANGES_LENGTH, begin, stop) < 0
 
     def hits(self, block: Block, low: int, high: int) -> list[int]:
-        """The indices, ascending, of the lines ``low <= index < high`` that match."""
+        """Return the indices, ascending, of the lines ``low <= index < high`` that match."""
         if low >= high:
             return []
         if block.is_sealed:
@@ -142,7 +142,7 @@ class Scanner:
         return [index for index, text in enumerate(texts, low) if matches(text)]
 
     def _plain(self, block: Block, data: bytes, begin: int, stop: int) -> list[int]:
-        """The lines that the needle is in; ``data`` is in lower case where case does not matter."""
+        """Return the lines that contain the needle; ``data`` must be lowercase if case is ignored."""
         found: list[int] = []
         position = self._next(data, begin, stop)
         while position >= 0:
@@ -168,7 +168,7 @@ class Scanner:
         return [index for index, text in enumerate(texts, low) if needle in text.lower()]
 
     def _among_escapes(self, block: Block, low: int, high: int) -> list[int]:
-        """Where some lines hold escape sequences: those one by one, the others at once."""
+        """Check lines with escape sequences one by one, and search the others at once."""
         data, stop = block.data, block.begin_of(high)
         asked = set(self._plain(block, data, block.begin_of(low), stop))
         position = data.find(_ESCAPE, block.begin_of(low), stop)
@@ -181,7 +181,7 @@ class Scanner:
         return [index for index in sorted(asked) if self._matches(block.text(index))]
 
     def _verified(self, block: Block, first: Any, stop: int) -> list[int]:
-        """Each line that a match begins in is asked once more, by itself: a match may lie across lines."""
+        """Check each candidate line on its own, because a match in the block may span lines."""
         whole, found, match = self._whole, [], first
         while match is not None and match.start() < stop:
             index = block.index_at(match.start())
@@ -192,7 +192,7 @@ class Scanner:
 
 
 def _whole_block(pattern: LogPattern) -> Any:
-    """The pattern for whole blocks, compiled by RE2; None when lines must be asked one by one."""
+    """Compile the pattern with RE2 for whole blocks; return None if lines must be checked one by one."""
     if SEPARATOR in pattern.text or pattern.problem:
         return None
     if pattern.regex and any(part in pattern.text for part in _WHOLE_TEXT):
@@ -210,21 +210,23 @@ def _whole_block(pattern: LogPattern) -> Any:
 
 
 _CONTEXT_CHAPTERS = 4
-"""Context is looked for in so many blocks around; where a node says little, it ends there."""
+"""Number of blocks searched for context in each direction; for a quiet node, context ends there."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineFilter:
-    """What to show. Gap markers always pass: that something is missing is never hidden.
+    """Filter of a log view.
+
+    Gap markers pass every rule except `since_ns`, so that missing lines stay visible.
 
     Attributes:
-        nodes: replica names to show, or None for all.
-        hidden: replica names not to show.
-        min_level: the least grave level to show; lines without a level count as ``INFO``.
-        pattern: shows only lines that match it; None for all.
-        invert: shows only lines that do not match it.
-        context_lines: so many lines before and after each that matches are shown too.
-        since_ns: shows only what was logged from then on, epoch nanoseconds.
+        nodes: Replica names to show, or None for all.
+        hidden: Replica names to hide.
+        min_level: Lowest level to show; lines without a level count as ``INFO``.
+        pattern: Show only lines that match it; None for all.
+        invert: Show only lines that do not match the pattern.
+        context_lines: Number of lines to show before and after each match.
+        since_ns: Show only lines logged at or after this time, epoch nanoseconds.
     """
 
     nodes: frozenset[str | None] | None = None
@@ -246,7 +248,7 @@ class LineFilter:
 
 
 class Selector:
-    """Selects the lines of a store that pass one filter."""
+    """Selects the lines of a store that pass a filter."""
 
     def __init__(self, store: LogStore, wanted: LineFilter) -> None:
         self._store = store
@@ -259,17 +261,20 @@ class Selector:
 
     @property
     def context_lines(self) -> int:
-        """Lines of context around a match; 0 when nothing is matched."""
+        """Number of context lines around a match; 0 without a pattern."""
         return self._filter.context_lines if self._scanner is not None else 0
 
     def select(self, low: int, high: int) -> list[int]:
-        """The numbers of the lines ``low <= seq < high`` that pass, ascending."""
+        """Return the numbers of the lines ``low <= seq < high`` that pass, ascending."""
         if not self.context_lines:
             return [seq for part in self._parts(low, high) for seq in part[1]]
         return self._with_context(low, high)
 
     def _parts(self, low: int, high: int) -> Iterator[tuple[list[int], list[int]]]:
-        """Block by block: the lines that the pattern is asked about, and those that pass."""
+        """Yield, per block, the lines checked against the pattern and the lines that pass.
+
+        The first list is empty unless the filter has context lines.
+        """
         for start, chapter in self._store.shelf.chapters(low, high):
             first, last = max(0, low - start), min(len(chapter), high - start)
             wanted = {code for code in chapter.codes if self._passes(code)}
@@ -303,7 +308,7 @@ class Selector:
             yield asked, [start + at for at in passing]
 
     def _rules_out(self, chapter: Chapter, wanted: set[int]) -> bool:
-        """Whether no line of a block passes, as its messages in one piece tell."""
+        """Return True if the raw messages of a block show that no line passes."""
         if self._scanner is None or self._filter.invert or self.context_lines:
             return False
         if not wanted.isdisjoint(self._store.vocabulary.gap_codes):
@@ -323,7 +328,7 @@ class Selector:
         done = 0
         for match in matches:
             if self._is_gap(match):
-                wanted.add(match)  # shown, but what is around it was not looked for
+                wanted.add(match)  # shown, but without context
                 continue
             at = bisect_left(candidates, match)
             wanted.update(candidates[max(done, at - lines) : at + lines + 1])
@@ -334,7 +339,7 @@ class Selector:
         return bool(self._store.vocabulary.gap_codes) and isinstance(self._store.word(seq), LogGap)
 
     def edge(self, seq: int) -> int:
-        """The number of the first line that is context of a match at a line."""
+        """Return the number of the first line that is context of a match at `seq`."""
         store, lines = self._store, self.context_lines
         low = max(store.first, seq)
         for _ in range(_CONTEXT_CHAPTERS):
@@ -348,7 +353,7 @@ class Selector:
         return low
 
     def far_edge(self, seq: int) -> int:
-        """One more than the number of the last line that is context of a match before a line."""
+        """Return one past the number of the last line that is context of a match before `seq`."""
         store, lines = self._store, self.context_lines
         high = seq
         for _ in range(_CONTEXT_CHAPTERS):

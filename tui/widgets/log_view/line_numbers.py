@@ -1,4 +1,4 @@
-"""What becomes of the numbers of lines, and who is told."""
+"""Observer protocol for changes to line numbers."""
 
 from __future__ import annotations
 
@@ -9,50 +9,53 @@ from typing import Protocol
 
 
 class StoreListener(Protocol):
-    """Who remembers numbers of lines and learns what becomes of them."""
+    """Keeps line numbers and is notified when they change."""
 
     def lines_appended(self, low: int, high: int) -> None:
-        """Lines ``low <= seq < high`` came at the end."""
+        """Lines ``low <= seq < high`` were appended."""
 
     def lines_prepended(self, low: int, high: int) -> None:
-        """Lines ``low <= seq < high`` came before all others."""
+        """Lines ``low <= seq < high`` were added before all others."""
 
     def lines_inserted(self, places: Sequence[int]) -> None:
-        """Lines came before those that had these numbers (ascending; one more than the last: at the end)."""
+        """Lines were inserted before those numbered ``places``.
+
+        The numbers are ascending; one past the last line means the end.
+        """
 
     def line_removed(self, seq: int) -> None:
-        """A line is gone; those after it move up."""
+        """A line was removed; the numbers after it decrease by one."""
 
     def lines_dropped(self, low: int) -> None:
-        """All lines before ``low`` are gone."""
+        """All lines before ``low`` were dropped."""
 
     def store_cleared(self) -> None:
-        """All lines are gone."""
+        """All lines were removed."""
 
 
 def shifted(seq: int, places: Sequence[int]) -> int:
-    """The number that a line has after lines were inserted at ``places``."""
+    """Return the new number of a line after lines were inserted at ``places``."""
     return seq + bisect_right(places, seq)
 
 
 def holds(numbers: Sequence[int], number: int) -> bool:
-    """Whether a number is among ascending ones."""
+    """Return True if `number` is in an ascending sequence."""
     at = bisect_left(numbers, number)
     return at < len(numbers) and numbers[at] == number
 
 
 class Numbers:
-    """Ascending numbers without a double; quick to grow at either end.
+    """Ascending, unique numbers that grow quickly at both ends.
 
-    What is put before all others waits in pieces until somebody asks for it: a million lines are gone
-    through backwards, a thousand at a time, and moving all that are there for each would take a second.
+    Prepended numbers are kept in pieces until they are needed. A million lines are processed backwards, a
+    thousand at a time, and moving all existing numbers each time would take a second.
     """
 
     __slots__ = ("_before", "_count_before", "_items")
 
     def __init__(self, numbers: Iterable[int] = ()) -> None:
         self._items: array[int] = array("q", numbers)
-        self._before: list[array[int]] = []  # the oldest numbers last
+        self._before: list[array[int]] = []  # pending pieces; the oldest numbers last
         self._count_before = 0
 
     def __len__(self) -> int:
@@ -74,7 +77,7 @@ class Numbers:
         return holds(items, number)
 
     def _is_late(self, number: int) -> bool:
-        """Whether a number's place is surely not among those that wait."""
+        """Return True if the number cannot be among the pending pieces."""
         return not self._before or (bool(self._items) and number >= self._items[0])
 
     def _whole(self) -> array[int]:
@@ -87,29 +90,28 @@ class Numbers:
         return self._items
 
     def index_of(self, number: int) -> int:
-        """How many are smaller."""
+        """Return the count of smaller numbers."""
         if self._is_late(number):
             return self._count_before + bisect_left(self._items, number)
         return bisect_left(self._whole(), number)
 
     def between(self, low: int, high: int) -> array[int]:
-        """Those that are ``low <= number < high``."""
+        """Return the numbers ``low <= number < high``."""
         items = self._items if self._is_late(low) else self._whole()
         return items[bisect_left(items, low) : bisect_left(items, high)]
 
     def extend(self, more: Iterable[int]) -> None:
-        """Put greater numbers after all others."""
         self._items.extend(more)
 
     def put_before(self, more: Iterable[int]) -> None:
-        """Put smaller numbers before all others."""
+        """Prepend numbers smaller than all others."""
         piece = array("q", more)
         if piece:
             self._before.append(piece)
             self._count_before += len(piece)
 
     def make_place(self, places: Sequence[int]) -> None:
-        """Count on for lines that were inserted before those of the (ascending) numbers ``places``."""
+        """Shift numbers after lines were inserted before those numbered ``places`` (ascending)."""
         numbers = self._whole()
         begin = bisect_left(numbers, places[0])
         if begin == len(numbers):
@@ -124,14 +126,14 @@ class Numbers:
         numbers[len(numbers) - len(moved) :] = array("q", moved)
 
     def close_place(self, removed: int) -> None:
-        """Count back for a line that is gone."""
+        """Remove a number and decrease all greater ones by one."""
         self.take_out(removed)
         numbers = self._whole()
         begin = bisect_right(numbers, removed)
         numbers[begin:] = array("q", [number - 1 for number in numbers[begin:]])
 
     def merge(self, more: Iterable[int]) -> None:
-        """Put ascending numbers between those that are there; equal ones count once."""
+        """Insert ascending numbers, ignoring duplicates."""
         numbers, added = self._whole(), list(more)
         if not added:
             return
@@ -144,7 +146,6 @@ class Numbers:
             numbers[low:high] = array("q", sorted({*numbers[low:high], *added}))
 
     def take_out(self, number: int) -> bool:
-        """Take a number out; returns whether it was there."""
         numbers = self._items if self._is_late(number) else self._whole()
         at = bisect_left(numbers, number)
         if at < len(numbers) and numbers[at] == number:
@@ -153,7 +154,7 @@ class Numbers:
         return False
 
     def take_all_out(self, numbers: Sequence[int]) -> None:
-        """Take ascending numbers out, as far as they are there."""
+        """Remove ascending numbers; missing ones are ignored."""
         if not numbers:
             return
         items, gone = self._whole(), set(numbers)
@@ -161,6 +162,5 @@ class Numbers:
         items[low:high] = array("q", [number for number in items[low:high] if number not in gone])
 
     def drop_before(self, low: int) -> None:
-        """Take all smaller numbers out."""
         numbers = self._whole()
         del numbers[: bisect_left(numbers, low)]

@@ -1,4 +1,4 @@
-"""What a log view tells its screen."""
+"""Messages posted by a log view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tui.analysis.logs.pattern import LogPattern
 
 
 class LogViewMessage(Message, namespace="log_view"):
-    """A message of a log view."""
+    """Base class of log view messages."""
 
     def __init__(self, log_view: Widget) -> None:
         self.log_view = log_view
@@ -18,12 +18,11 @@ class LogViewMessage(Message, namespace="log_view"):
 
     @property
     def control(self) -> Widget:
-        """The view it happened in."""
         return self.log_view
 
 
 class FollowChanged(LogViewMessage, namespace="log_view"):
-    """Following began or ended."""
+    """Following started or stopped."""
 
     def __init__(self, log_view: Widget, follow: bool) -> None:
         self.follow = follow
@@ -31,7 +30,7 @@ class FollowChanged(LogViewMessage, namespace="log_view"):
 
 
 class UnseenChanged(LogViewMessage, namespace="log_view"):
-    """Another number of lines came below the reader since following ended."""
+    """The number of new lines below the visible ones changed since following stopped."""
 
     def __init__(self, log_view: Widget, unseen: int) -> None:
         self.unseen = unseen
@@ -39,15 +38,15 @@ class UnseenChanged(LogViewMessage, namespace="log_view"):
 
 
 class MatchChanged(LogViewMessage, namespace="log_view"):
-    """How a search stands: told at once for the first match, and again as the others are counted.
+    """Progress of a search; posted when the nearest match is known, and again as matches are counted.
 
     Attributes:
-        pattern: what is looked for.
-        entry: where it has come to; None when nothing matches.
-        position: which match that is, counted from 1; 0 while that is not known.
-        total: matches counted so far.
-        total_is_final: whether all lines have been looked at.
-        wrapped: whether the search went around an end of the log to get there.
+        pattern: The search pattern.
+        entry: The current match; None if nothing matches.
+        position: Position of the match, counted from 1; 0 if not known yet.
+        total: Matches counted so far.
+        total_is_final: True if all lines have been searched.
+        wrapped: True if the search wrapped around an end of the log.
     """
 
     def __init__(
@@ -71,11 +70,14 @@ class MatchChanged(LogViewMessage, namespace="log_view"):
 
 
 class OldestReached(LogViewMessage, namespace="log_view"):
-    """The reader came to the oldest line held; older ones may be prepended."""
+    """The user reached the oldest stored line; older ones may be prepended.
+
+    Posted once until older lines are prepended or the log is cleared.
+    """
 
 
 class FirstErrorChanged(LogViewMessage, namespace="log_view"):
-    """Another line is the oldest that tells an error; None when there is none any more."""
+    """The oldest error line changed; None if there is none."""
 
     def __init__(self, log_view: Widget, entry: LogEntry | None) -> None:
         self.entry = entry
@@ -83,7 +85,7 @@ class FirstErrorChanged(LogViewMessage, namespace="log_view"):
 
 
 class GapRetryRequested(LogViewMessage, namespace="log_view"):
-    """The reader wants the lines that are missing at a gap marker."""
+    """The user asked to fetch the lines missing at a gap marker."""
 
     def __init__(self, log_view: Widget, gap: LogGap) -> None:
         self.gap = gap
@@ -91,7 +93,7 @@ class GapRetryRequested(LogViewMessage, namespace="log_view"):
 
 
 class CursorMoved(LogViewMessage, namespace="log_view"):
-    """The reader's line, or the selection, is another one; 0 lines while following."""
+    """The cursor line or the selection changed; `lines` is 0 while following."""
 
     def __init__(self, log_view: Widget, entry: LogEntry | None, lines: int) -> None:
         self.entry = entry

@@ -1,4 +1,4 @@
-"""What a log view shows and where its reader is: everything but the screen."""
+"""State of a log view: rows, position, cursor and selection; everything but the screen."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tui.widgets.log_view.search_results import Hits
 from tui.widgets.log_view.store import LogStore
 
 Changed = Callable[[bool, bool], None]
-"""``changed(end_only, renumbered)``: whether only the end changed, and whether lines have other numbers."""
+"""``changed(end_only, renumbered)``: True if only the end changed; True if line numbers changed."""
 
 
 class LogModel:
-    """The rows of one view of a store, and the places that must not move under the reader.
+    """The rows of a view of a store, and the positions that must not move under the user.
 
-    Places are remembered by the numbers of lines, so that filters, folds and lines that come before
-    or after change nothing about them.
+    Positions are stored as line numbers, so that filters, folds and lines added before or after don't
+    affect them.
 
     Attributes:
-        following: whether the end stays in sight; a fold may move to its newest line then.
-        cursor: the reader's line; None while following.
-        unseen: rows that came at the end while the reader did not follow.
-        hits: the search that goes on, if any.
+        following: True if the view stays at the end; a fold may then move to its newest line.
+        cursor: Number of the cursor line; None while following.
+        unseen: Rows added at the end while not following.
+        hits: The current search, if any.
     """
 
     def __init__(self, store: LogStore, changed: Changed = lambda _end_only, _renumbered: None) -> None:
@@ -42,7 +42,7 @@ class LogModel:
         self.hits: Hits | None = None
         self._changed = changed
         self._top, self._top_line = store.first, 0
-        self._mark: int | None = None  # where the selection began
+        self._mark: int | None = None  # start of the selection
         self._pretty: set[int] = set()
         store.subscribe(self)
 
@@ -52,7 +52,6 @@ class LogModel:
         return len(self.visible)
 
     def face(self, row: int) -> Face:
-        """What a row shows."""
         seq = self.visible.seq(row)
         fold = self.visible.fold(seq)
         if fold is None:
@@ -61,7 +60,6 @@ class LogModel:
         return Face(seq, shown, fold.kind, len(fold), fold.is_open, shown in self._pretty)
 
     def marks(self, row: int) -> Marks:
-        """What the reader put on a row."""
         seq = self.visible.seq(row)
         low, high = self.selected_rows()
         found = self.hits.found if self.hits is not None else None
@@ -76,26 +74,24 @@ class LogModel:
 
     @property
     def top(self) -> Place:
-        """The first line on the screen."""
         if not len(self.visible):
             return Place()
         row = min(self.visible.row_of(self._top), len(self.visible) - 1)
         return Place(row, self._top_line if self.visible.seq(row) == self._top else 0)
 
     def go(self, place: Place) -> None:
-        """Take the reader to a place."""
         if place.row < len(self.visible):
             self._top, self._top_line = self.visible.seq(place.row), place.line
 
     @property
     def cursor_row(self) -> int | None:
-        """The row of the reader's line."""
+        """The row of the cursor line; None while following."""
         if self.cursor is None or not len(self.visible):
             return None
         return min(self.visible.row_of(self.cursor), len(self.visible) - 1)
 
     def set_cursor(self, row: int | None, *, extend: bool = False) -> None:
-        """Make a row the reader's own; with ``extend``, the rows from the former one on are selected."""
+        """Move the cursor to a row; with ``extend``, select from the previous cursor position on."""
         if row is None or not len(self.visible):
             self.cursor = self._mark = None
             return
@@ -107,15 +103,13 @@ class LogModel:
 
     @property
     def has_selection(self) -> bool:
-        """Whether rows are selected beyond the reader's own."""
         return self._mark is not None
 
     def clear_selection(self) -> None:
-        """Select nothing but the reader's line."""
         self._mark = None
 
     def selected_rows(self) -> tuple[int, int]:
-        """First row and one more than the last row of the selection; the reader's own when there is none."""
+        """Return the first and one past the last selected row; the cursor row if nothing is selected."""
         row = self.cursor_row
         if row is None:
             return 0, 0
@@ -123,7 +117,7 @@ class LogModel:
         return min(row, other), max(row, other) + 1
 
     def selected_seqs(self) -> list[int]:
-        """The numbers of the selected lines; of a folded traceback all of them."""
+        """Return the numbers of the selected lines, including all lines of a folded traceback."""
         seqs: list[int] = []
         for row in range(*self.selected_rows()):
             face = self.face(row)
@@ -135,20 +129,20 @@ class LogModel:
         return sorted(set(seqs))
 
     def entries(self, *, filtered: bool) -> Iterator[LogEntry]:
-        """All entries in time order, or those that pass the filter; folded ones among them."""
+        """Return all entries in time order, or those that pass the filter, including folded ones."""
         if filtered:
             return self.store.entries(self.visible.all_passing())
         return self.store.entries(range(self.store.first, self.store.end))
 
-    # --- choosing -----------------------------------------------------------------------------
+    # --- view settings ------------------------------------------------------------------------
 
     def set_filter(self, wanted: LineFilter) -> None:
-        """Show other lines from now on; call ``build`` until it says that all are done."""
+        """Change the filter; call ``build`` until it returns True."""
         self.visible.set_filter(wanted)
         self._begin_again()
 
     def set_kinds(self, kinds: FoldKinds) -> None:
-        """Fold other lines from now on; call ``build`` until it says that all are done."""
+        """Change the kinds of folds; call ``build`` until it returns True."""
         self.visible.set_kinds(kinds)
         self._begin_again()
 
@@ -158,15 +152,15 @@ class LogModel:
             self.hits.recount()
 
     def build(self, goes_on: Callable[[], bool]) -> bool:
-        """Filter and fold older lines while ``goes_on`` says so; returns whether all are done."""
+        """Filter and fold older lines while ``goes_on`` returns True; return True if all are done."""
         return self.visible.build(goes_on)
 
     def search(self, pattern: LogPattern | None) -> None:
-        """Look for something else from now on; None for nothing."""
+        """Start a search; None ends it."""
         self.hits = Hits(self.store, self.visible, pattern) if pattern else None
 
     def reveal(self, seq: int) -> int:
-        """Open the fold that hides a line; returns the line's row."""
+        """Open the fold that hides a line; return the line's row."""
         row = self.visible.row_of(seq)
         if row < len(self.visible) and self.visible.seq(row) != seq:
             fold = self.visible.fold_around(seq)
@@ -176,7 +170,7 @@ class LogModel:
         return min(row, max(0, len(self.visible) - 1))
 
     def opens(self, row: int) -> bool:
-        """Whether there is anything to open at a row: a fold, or an object in the message."""
+        """Return True if a row can be opened: a fold, or an object in the message."""
         face = self.face(row)
         if self.visible.fold_around(face.seq) is not None or face.pretty:
             return True
@@ -184,7 +178,7 @@ class LogModel:
         return not isinstance(entry, LogGap) and pretty_rows(entry.message) is not None
 
     def toggle_fold(self, row: int) -> bool:
-        """Open or close the fold of a row, else spread its object; returns whether anything changed."""
+        """Toggle the fold of a row, or expand its object; return True if anything changed."""
         face = self.face(row)
         fold = self.visible.fold_around(face.seq)
         if not self.opens(row):
@@ -197,39 +191,35 @@ class LogModel:
         self._pretty ^= {face.shown}
         return True
 
-    # --- what becomes of the store ------------------------------------------------------------
+    # --- store changes ------------------------------------------------------------------------
 
     def lines_appended(self, low: int, high: int) -> None:
-        """Take newer lines."""
         rows, outcome = self.visible.appended(low, high, may_move=self.following)
         if self.hits is not None:
             self.hits.appended(low, high)
             if self.visible.filter.context_lines:
-                self.hits.recount()  # lines of before may be context now
+                self.hits.recount()  # earlier lines may have become context
         if not self.following:
             self.unseen += rows
         folded = outcome is not None and bool(outcome.gone or outcome.changed)
         self._changed(not folded and not self.visible.filter.context_lines, False)
 
     def lines_prepended(self, low: int, high: int) -> None:
-        """Older lines wait to be built."""
         self.visible.prepended(high)
         if self.hits is not None and self.visible.filter.context_lines:
             self.hits.recount()
         self._changed(False, False)
 
     def lines_inserted(self, places: Sequence[int]) -> None:
-        """Count on."""
         self.visible.inserted(places)
         self._renumber(lambda seq: shifted(seq, places))
         if self.hits is not None:
             self.hits.inserted(places)
             if not self.visible.is_complete:
-                self.hits.recount()  # the lines around are filtered anew
+                self.hits.recount()  # the surrounding lines are filtered again
         self._changed(False, True)
 
     def line_removed(self, seq: int) -> None:
-        """Count back."""
         self.visible.removed(seq)
         self._renumber(lambda one: one - (one > seq))
         if self.hits is not None:
@@ -239,7 +229,6 @@ class LogModel:
         self._changed(False, True)
 
     def lines_dropped(self, low: int) -> None:
-        """Forget the oldest."""
         self.visible.dropped(low)
         self._renumber(lambda one: max(one, low))
         if self.hits is not None:
@@ -247,7 +236,6 @@ class LogModel:
         self._changed(False, False)
 
     def store_cleared(self) -> None:
-        """Forget everything; the filter stays."""
         self.visible.cleared()
         self._top, self._top_line, self.unseen = self.store.first, 0, 0
         self.cursor = self._mark = None

@@ -1,4 +1,4 @@
-"""Reading a log by keyboard: scrolling, the reader's own line, a selection of lines."""
+"""Keyboard navigation of a log: scrolling, a cursor line, a selection of lines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tui.widgets.log_view.canvas import LogCanvas
 from tui.widgets.log_view.layout import Place, earlier, last_page, moved
 from tui.widgets.log_view.messages import GapRetryRequested, OldestReached
 
-_PAN_SHARE = 4  # a step to the side is a quarter of the width
-_SOUGHT_SHARE = 3  # what was sought and is out of sight is brought to a third of the height
+_PAN_SHARE = 4  # pan by a quarter of the width
+_SOUGHT_SHARE = 3  # an off-screen search result is put a third of the way down
 
 
 class LogReader(LogCanvas, can_focus=True):
-    """A log whose reader moves in it; only the reader moves the text, never the lines that come."""
+    """A log view with a cursor. Only the user scrolls it; arriving lines never do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move_cursor(1)", "Down", show=False, id="log.down"),
@@ -36,23 +36,23 @@ class LogReader(LogCanvas, can_focus=True):
 
     _asked_older = False
 
-    # --- the reader's line --------------------------------------------------------------------
+    # --- cursor line --------------------------------------------------------------------------
 
     @property
     def cursor_entry(self) -> LogEntry | None:
-        """The reader's line; the newest one while following; None when there is none."""
+        """The cursor line; the newest line while following; None if the log is empty."""
         row = self._own_row()
         return None if row is None else self._model.store.entry(self._model.face(row).shown)
 
     def _own_row(self) -> int | None:
-        """The row that keys work on: the reader's, or the last one while following."""
+        """The row that keys act on: the cursor row, or the last one while following."""
         if not len(self._model):
             return None
         row = self._model.cursor_row
         return len(self._model) - 1 if row is None else row
 
     def selected_entries(self) -> list[LogEntry]:
-        """The selected lines, else the reader's line (the newest one while following)."""
+        """Return the selected lines, else the cursor line (the newest one while following)."""
         model = self._model
         if model.cursor is None:
             entry = self.cursor_entry
@@ -60,18 +60,16 @@ class LogReader(LogCanvas, can_focus=True):
         return list(model.store.entries(model.selected_seqs()))
 
     def action_move_cursor(self, rows: int) -> None:
-        """Go up or down; up stops following on the last line, down from the last line follows again."""
+        """Move the cursor. Moving up stops following; moving down from the last line follows again."""
         model = self._model
         if model.has_selection:
             model.clear_selection()
         self._step(rows, extend=False)
 
     def action_extend_selection(self, rows: int) -> None:
-        """Select the next lines too."""
         self._step(rows, extend=True)
 
     def clear_selection(self) -> bool:
-        """Select nothing but the reader's line; returns whether there was a selection."""
         had = self._model.has_selection
         self._model.clear_selection()
         self._paint()
@@ -84,7 +82,7 @@ class LogReader(LogCanvas, can_focus=True):
         page = self._current_page()
         if self.follow:
             if rows < 0:
-                self.follow = False  # the cursor is on the last line then
+                self.follow = False  # this puts the cursor on the last line
                 if extend:
                     self._put_cursor((model.cursor_row or 0) + rows, extend=True)
             return
@@ -101,7 +99,7 @@ class LogReader(LogCanvas, can_focus=True):
             self._ask_older()
 
     def _scrolled_within(self, row: int, rows: int) -> bool:
-        """Whether the step only showed more of a row that is longer than the screen."""
+        """Scroll within a row that is taller than the screen; return True if the step was used for that."""
         page = self._current_page()
         shown = [place.line for place in page if place.row == row]
         if not shown:
@@ -112,7 +110,7 @@ class LogReader(LogCanvas, can_focus=True):
         return False
 
     def _put_cursor(self, row: int, *, extend: bool = False) -> None:
-        """Make a row the reader's own, and scroll as little as shows it."""
+        """Move the cursor to a row, scrolling no more than needed."""
         model = self._model
         row = max(0, min(row, len(model) - 1))
         model.set_cursor(row, extend=extend)
@@ -127,7 +125,7 @@ class LogReader(LogCanvas, can_focus=True):
         self._read_at(top, keep_cursor=True)
 
     def _seek_row(self, row: int) -> None:
-        """Make a row the reader's own that was sought; one out of sight comes to a third of the height."""
+        """Move the cursor to a search result; if off screen, put it a third of the way down."""
         model = self._model
         if not len(model):
             return
@@ -142,7 +140,7 @@ class LogReader(LogCanvas, can_focus=True):
             self._read_at(moved(len(model), Place(row), -above, self._lines_of), keep_cursor=True)
 
     def action_open_row(self) -> None:
-        """At a gap, ask for its lines again; else open or close what is folded, or spread an object."""
+        """Retry the lines of a gap, toggle a fold, or expand an object."""
         entry = self.cursor_entry
         if isinstance(entry, LogGap):
             self.post_message(GapRetryRequested(self, entry))
@@ -150,7 +148,7 @@ class LogReader(LogCanvas, can_focus=True):
             self.notify("Nothing to open on this line: no fold, no JSON.", timeout=3)
 
     def toggle_fold(self) -> bool:
-        """Open or close the fold at the reader's line, or spread its object; whether anything changed."""
+        """Toggle the fold at the cursor line, or expand its object; return True if anything changed."""
         row = self._own_row()
         if row is None or not self._model.opens(row):
             return False
@@ -165,7 +163,6 @@ class LogReader(LogCanvas, can_focus=True):
     # --- scrolling ----------------------------------------------------------------------------
 
     def _read_at(self, top: Place, *, keep_cursor: bool = False) -> None:
-        """Show the page from a place on, and stop following."""
         model = self._model
         bottom = last_page(len(model), self._height, self._lines_of)
         if self.follow:
@@ -177,7 +174,7 @@ class LogReader(LogCanvas, can_focus=True):
         self._paint()
 
     def _keep_cursor_in_sight(self) -> None:
-        """The reader's line follows the text that is scrolled; a selection stays where it is."""
+        """Move the cursor with the scrolled text, unless there is a selection."""
         model, page = self._model, self._current_page()
         row = model.cursor_row
         if not page or model.has_selection:
@@ -187,7 +184,7 @@ class LogReader(LogCanvas, can_focus=True):
             model.set_cursor(nearest)
 
     def action_scroll_lines(self, lines: int) -> None:
-        """Scroll by so many lines; up stops following, down to the end follows again."""
+        """Scroll by a number of lines. Scrolling up stops following; reaching the end follows again."""
         self._scroll(lines)
 
     def _scroll(self, lines: int) -> None:
@@ -203,11 +200,10 @@ class LogReader(LogCanvas, can_focus=True):
             self._ask_older()
 
     def action_scroll_pages(self, pages: int) -> None:
-        """Scroll by so many screens, less a line to keep one's place."""
+        """Scroll by a number of screens, keeping one line of overlap."""
         self._scroll(pages * max(1, self._height - 1))
 
     def action_first(self) -> None:
-        """Go to the oldest line held."""
         self.follow = False
         self._model.set_cursor(0)
         self._read_at(Place(), keep_cursor=True)
@@ -218,15 +214,13 @@ class LogReader(LogCanvas, can_focus=True):
         self.follow = True
 
     def action_toggle_follow(self) -> None:
-        """Stop following where one is, or go to the end and follow."""
         self.follow = not self.follow
 
     def action_toggle_wrap(self) -> None:
-        """Wrap long lines, or let them run to the right."""
         self.wrap = not self.wrap
 
     def action_pan(self, steps: int) -> None:
-        """Shift long lines by a quarter of the width, left or right; not beyond the longest in sight."""
+        """Shift long lines by a quarter of the width, at most to the end of the longest visible line."""
         if self.wrap:
             return
         model = self._model
@@ -251,7 +245,6 @@ class LogReader(LogCanvas, can_focus=True):
     # --- modes --------------------------------------------------------------------------------
 
     def watch_wrap(self) -> None:
-        """Lay out anew; the reader's top line stays on top."""
         self._pan = 0
         self._model.go(Place(self._model.top.row))
         self._lay_out()

@@ -1,4 +1,4 @@
-"""The colours that a job printed as the terminal's own: its sixteen follow the theme of the terminal."""
+"""Styles for the job's own ANSI colors. The basic sixteen follow the terminal's theme."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tui.widgets.tones import SERIES_COLOURS
 
 @lru_cache(maxsize=512)
 def rich_style(look: AnsiStyle) -> Style:
-    """A style for a stretch of a line; what it does not say stays as it is."""
+    """Convert to a rich style; unset attributes are inherited."""
     return Style(
         color=_colour(look.foreground),
         bgcolor=_colour(look.background),
@@ -49,15 +49,15 @@ def _colour(colour: Colour | None) -> Color | None:
 
 
 class Face(NamedTuple):
-    """Everything a row's look depends on but its texts; so it is the key under which that is remembered.
+    """Render-cache key of a row: everything that affects its appearance except its text.
 
     Attributes:
-        seq: the number of the line in whose place the row is.
-        shown: the number of the line whose text is shown.
-        fold: why lines are folded here; empty for a line that stands for itself.
-        lines: how many lines the row stands for.
-        is_open: whether the fold's lines are all shown.
-        pretty: whether an object in the message is spread over several rows.
+        seq: Number of the line at whose position the row is shown.
+        shown: Number of the line whose text is shown.
+        fold: Kind of fold; None for a single line.
+        lines: Number of lines in the row.
+        is_open: True if all lines of the fold are shown.
+        pretty: True if an object in the message is expanded over several rows.
     """
 
     seq: int
@@ -69,13 +69,13 @@ class Face(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What the reader put on a row, or did to it.
+    """The user's marks on a row.
 
     Attributes:
-        cursor: the reader's line.
-        selected: among the selected lines.
-        bookmark: marked.
-        match: where the search has come to.
+        cursor: True for the cursor line.
+        selected: True if the line is in the selection.
+        bookmark: True if the line is bookmarked.
+        match: True for the current match of the search.
     """
 
     cursor: bool = False
@@ -85,7 +85,7 @@ class Marks(NamedTuple):
 
 
 LATE_SIGN = "↶"
-"""Marks a line that arrived after lines of a later time."""
+"""Sign of a late line: one that arrived after lines with later timestamps."""
 BOOKMARK_SIGN = "◆"
 CURSOR_SIGN = "›"
 CLOSED_SIGN, OPEN_SIGN = "▸", "▾"
@@ -94,18 +94,18 @@ _CACHED_LINES = 1024
 _NS_PER_S = 1_000_000_000
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
 _PLAIN = Marks()
-_CHARACTERS_PER_CELL = 4  # inert text has two marks on a character at most
+_CHARACTERS_PER_CELL = 4  # sanitized text has at most two combining marks per character
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How lines are shown; a change forgets all lines.
+    """Display settings; a change clears the cache of rendered lines.
 
     Attributes:
-        width: cells of a line, the scroll bar not counted.
-        pan: cells cut off at the left of the text.
-        pattern: what to mark; None for nothing.
-        has_colours: whether the job's own colours are shown.
+        width: Width of a line in cells, excluding the scroll bar.
+        pan: Cells cut off at the left of the text.
+        pattern: Pattern to highlight; None for none.
+        has_colours: True to show the job's own colors.
     """
 
     width: int
@@ -115,7 +115,7 @@ class View:
 
 
 class Painter:
-    """Makes the segments of one screen line of a row."""
+    """Renders screen lines of rows as segments."""
 
     def __init__(
         self, layout: Layout, labels: NodeLabels, times: TimeColumn, style: Callable[[str], Style]
@@ -129,29 +129,26 @@ class Painter:
 
     @property
     def gutter_cells(self) -> int:
-        """Cells before the text: mark, time, late sign, label, level and fold signs and what parts them."""
+        """Cells before the text: mark, time, late sign, label, level, fold sign and separators."""
         label = self._labels.width
         return 1 + self._times.cells + 1 + (label + 1 if label else 0) + 2
 
     def learn(self, replicas: Iterable[str | None]) -> bool:
-        """Get to know nodes of lines that will be shown; returns whether the gutter grew by it."""
+        """Register the nodes of lines to be shown; return True if the gutter grew."""
         before = self._labels.width
         for replica in replicas:
             self._labels.get(replica)
         return self._labels.width != before
 
     def forget(self) -> None:
-        """Forget all lines made, because colours, times or texts changed."""
         self._lines.clear()
 
     def set_view(self, view: View) -> None:
-        """Show lines differently from now on."""
         if view != self._view:
             self._view = view
             self.forget()
 
     def rows(self, store: LogStore, face: Face) -> tuple[TextRow, ...]:
-        """The rows of text that a face takes."""
 
         def message() -> str:
             block, index = store.locate(face.shown)
@@ -160,7 +157,7 @@ class Painter:
         return self._layout.rows((face.shown, face.pretty), message, pretty=face.pretty)
 
     def line(self, store: LogStore, face: Face, number: int, marks: Marks = _PLAIN) -> list[Segment]:
-        """One screen line of a row, exactly as wide as the view."""
+        """Return one screen line of a row, exactly as wide as the view."""
         key = (face, number, marks)
         known = self._lines.get(key)
         if known is None:
@@ -199,7 +196,7 @@ class Painter:
             ]
         rows = self.rows(store, face)
         row = rows[number] if number < len(rows) else TextRow("")
-        # Where lines are wrapped, what a fold stands for is said after the text, not over its middle.
+        # In wrapped text the note goes on the last row, not in the middle of the text.
         noted = len(rows) - 1 if self._layout.wrap_cells is not None else 0
         told = face if number == noted else None
         segments += self._text(store, row, told, max(0, width - gutter), text_style, marks)
@@ -208,17 +205,15 @@ class Painter:
         return self._lit(segments, marks)
 
     def _mark(self, marks: Marks, *, first: bool) -> Segment:
-        """The sign of the reader's own marks, at the very left."""
         if marks.bookmark and first:
             return Segment(BOOKMARK_SIGN, self._style("bookmark"))
         return Segment(CURSOR_SIGN if marks.cursor and first else " ", self._style("bookmark"))
 
     def _lit(self, segments: list[Segment], marks: Marks) -> list[Segment]:
-        """The reader's line, or a selected one, on its own background."""
         if not (marks.cursor or marks.selected):
             return segments
         whole = self._style("selected" if marks.selected else "cursor")
-        # The line keeps its own colours: an error is red, selected or not.
+        # Keep the line's own colors: an error stays red when selected.
         behind = Style(bgcolor=whole.bgcolor, bold=whole.bold or None, reverse=whole.reverse or None)
         return [Segment(text, behind if style is None else style + behind) for text, style, _ in segments]
 
@@ -229,7 +224,7 @@ class Painter:
         pan = self._view.pan if self._layout.wrap_cells is None else 0
         pattern = self._view.pattern
         if note:
-            # What a fold stands for is never cut off: it takes its room first.
+            # The note of a fold is never cut off: reserve its space first.
             note = clip(note, max(0, room - 1))
             return [
                 *self._stretch(row, pan, room - cell_len(note) - 1, style, pattern, marks),
@@ -245,7 +240,7 @@ class Painter:
         if pattern is None and not runs and text.isascii():
             return [Segment(text[pan : pan + room].ljust(room), style)]
         if text.isascii():
-            # Only what is in sight is cut into pieces: a long line costs no more than a short one.
+            # Split only the visible part: a long line costs no more than a short one.
             seen = TextRow(text[pan : pan + room], runs)
             segments = self._pieces(seen, pan, style, pattern, marks, text)
             used = len(seen.text)
@@ -257,7 +252,7 @@ class Painter:
     def _pieces(
         self, seen: TextRow, offset: int, style: Style, pattern: LogPattern | None, marks: Marks, whole: str
     ) -> list[Segment]:
-        """The text in pieces of one style: the job's colours, and over them what the reader looks for."""
+        """Split the text into segments by style: the job's colors, with search matches on top."""
         end = len(seen.text)
         spans: list[tuple[int, int, Style]] = []
         if self._view.has_colours:
@@ -288,13 +283,13 @@ class Painter:
         return segments
 
     def _note(self, store: LogStore, face: Face | None, room: int) -> str:
-        """What else a fold has to say; of a bar, whose end is worth more, so much as leaves room for that."""
+        """Return the fold's note. For a progress bar, shorten it to leave room for the end of the bar."""
         if face is None or face.fold is None or face.is_open:
             return ""
         if face.fold == "repeat":
             return f"×{face.lines:,}"
         if face.fold == "progress":
-            # A bar that stays where a reader is has its place's time; its text may be a later one's.
+            # A bar held in place has the time of its position, while its text may be from a later line.
             place, now = self._times.clock(store.stamp(face.seq)), self._times.clock(store.stamp(face.shown))
             said = f"{face.lines:,} states"
             later = f"({said}, now {now})"

@@ -1,4 +1,4 @@
-"""Which of a store's lines a view shows, kept up to date as lines come, go, are filtered and folded."""
+"""The lines of a store shown by a view, updated as lines are added, removed, filtered and folded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SLICE_LINES = 1024
 
 
 class VisibleRows:
-    """The numbers of the lines that pass the filter, and of those the ones that no fold hides.
+    """Numbers of the lines that pass the filter, and of those not hidden by a fold.
 
-    What was logged last is worked out first: another filter goes through the store backwards in slices
-    (``build``), so that the end is seen at once and nothing waits for a large store. Without a filter
-    and without folding nothing is kept: the rows are the lines.
+    The newest lines are processed first: a new filter goes backwards through the store in slices
+    (``build``), so that the end appears at once and a large store blocks nothing. Without a filter and
+    folds no numbers are stored: the rows are the lines.
     """
 
     def __init__(self, store: LogStore) -> None:
@@ -34,7 +34,7 @@ class VisibleRows:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is worked out yet."""
+        """Reset all results; the next ``build`` starts at the end."""
         store, self._folds = self._store, FoldBook()
         self._passing = Numbers() if self._filter else None
         self._selector = Selector(store, self._filter) if self._filter else None
@@ -42,28 +42,25 @@ class VisibleRows:
         self._rows = Numbers() if self._reader is not None else self._passing
         self._low = store.end
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._store) if self._rows is None else len(self._rows)
 
     @property
     def filter(self) -> LineFilter:
-        """The filter in force."""
         return self._filter
 
     @property
     def kinds(self) -> FoldKinds:
-        """What is folded."""
         return self._kinds
 
     @property
     def is_complete(self) -> bool:
-        """Whether every line has been filtered and folded."""
         return self._rows is None or self._low <= self._store.first
 
     def seq(self, row: int) -> int:
-        """The number of the line that a row shows. Raises IndexError."""
+        """Return the number of the line shown in a row. Raises IndexError."""
         if self._rows is not None:
             return self._rows[row]
         if not 0 <= row < len(self._store):
@@ -71,7 +68,7 @@ class VisibleRows:
         return self._store.first + row
 
     def row_of(self, seq: int) -> int:
-        """The row that shows a line, or the fold it is in; else the row that comes after it."""
+        """Return the row of a line or of the fold that contains it; else the row after it."""
         if self._rows is None:
             return min(max(0, seq - self._store.first), len(self._store))
         row = self._rows.index_of(seq)
@@ -82,51 +79,49 @@ class VisibleRows:
         return row
 
     def passes(self, seq: int) -> bool:
-        """Whether a line passes the filter, folded or not."""
+        """Return True if a line passes the filter, folded or not."""
         return self._passing is None or seq in self._passing
 
     def passing(self, seqs: list[int]) -> list[int]:
-        """Those of ascending numbers that pass the filter."""
+        """Return those of the ascending numbers that pass the filter."""
         if self._passing is None or not seqs:
             return seqs
         wanted = set(self._passing.between(seqs[0], seqs[-1] + 1))
         return [seq for seq in seqs if seq in wanted]
 
     def all_passing(self) -> Iterator[int]:
-        """The numbers of all lines that pass the filter, folded or not."""
+        """Return the numbers of all lines that pass the filter, folded or not."""
         return iter(range(self._store.first, self._store.end) if self._passing is None else self._passing)
 
     def fold(self, seq: int) -> Fold | None:
-        """The fold that stands at a line."""
         return self._folds.at(seq)
 
     def fold_around(self, seq: int) -> Fold | None:
-        """The fold that a line is in."""
         return self._folds.around(seq)
 
     def index_at(self, time_ns: int) -> int:
-        """The first row at or after a time."""
+        """Return the first row at or after a time."""
         seq = self._store.seq_at(time_ns)
         return self.row_of(seq) if self._rows is None else self._rows.index_of(seq)
 
-    # --- choosing -----------------------------------------------------------------------------
+    # --- view settings ------------------------------------------------------------------------
 
     def set_filter(self, wanted: LineFilter) -> None:
-        """Begin with another filter; call ``build`` until it is complete."""
+        """Change the filter; call ``build`` until it returns True."""
         self._filter = wanted
         self._begin()
 
     def set_kinds(self, kinds: FoldKinds) -> None:
-        """Begin with other folds; call ``build`` until it is complete."""
+        """Change the kinds of folds; call ``build`` until it returns True."""
         self._kinds = kinds
         self._begin()
 
     def build(self, goes_on: Callable[[], bool]) -> bool:
-        """Work through older lines, a slice at a time, while ``goes_on`` says so; returns whether all are."""
+        """Process older lines in slices while ``goes_on`` returns True; return True if all are done."""
         while not self.is_complete:
             high = self._low
             chapters = list(self._store.shelf.chapters(max(self._store.first, high - 1), high))
-            # A slice ends where a block does, so that folds are cut at few places, always the same.
+            # End slices at block boundaries so that folds are cut in few places, always the same ones.
             low = max(chapters[-1][0], high - _SLICE_LINES) if chapters else self._store.first
             self._work_out(low, high)
             self._low = low
@@ -135,7 +130,7 @@ class VisibleRows:
         return self.is_complete
 
     def _work_out(self, low: int, high: int) -> None:
-        """Lines before all that are worked out."""
+        """Filter and fold the lines ``low <= seq < high``, just before those already processed."""
         newest = high == self._store.end
         seqs: Sequence[int] = range(low, high)
         if self._passing is not None and self._selector is not None:
@@ -176,17 +171,17 @@ class VisibleRows:
             done = stop
         return lines
 
-    # --- what becomes of the store ------------------------------------------------------------
+    # --- store changes ------------------------------------------------------------------------
 
     def appended(self, low: int, high: int, *, may_move: bool) -> tuple[int, Outcome | None]:
-        """Lines came at the end; returns how many rows came of it, and what else the folds did."""
+        """Process lines added at the end; return the number of new rows and the result of folding."""
         if self._rows is None:
             self._low = min(self._low, low)
             return high - low, None
         seqs: Sequence[int] = range(low, high)
         if self._passing is not None and self._selector is not None:
             if self._selector.context_lines:
-                # Context of the new lines may stand before a gap, which passes by itself.
+                # Context of the new lines may be before a gap marker, which always passes.
                 begin = max(self._low, self._selector.edge(low))
                 seqs = [seq for seq in self._selector.select(begin, high) if seq not in self._passing]
             else:
@@ -202,7 +197,7 @@ class VisibleRows:
         return max(0, len(self._rows) - before), outcome
 
     def prepended(self, high: int) -> None:
-        """Lines came before all others: what may be context of theirs is worked out again."""
+        """Process lines added at the beginning: possible context of theirs is filtered again."""
         if self._rows is None or self._selector is None or not self._selector.context_lines:
             return
         far = self._selector.far_edge(high)
@@ -218,7 +213,7 @@ class VisibleRows:
         self._low = far
 
     def inserted(self, places: Sequence[int]) -> None:
-        """Lines came between others: numbers move, and the new ones are filtered and folded by themselves."""
+        """Renumber after lines were inserted, and filter and fold the new ones separately."""
         self._low = shifted(self._low, places)
         if self._rows is None:
             return
@@ -241,7 +236,7 @@ class VisibleRows:
             self._rows.merge([seq for seq in outcome.rows if seq not in gone])
 
     def removed(self, seq: int) -> None:
-        """A line is gone (a gap marker, which no fold holds); those after it move up."""
+        """Renumber after a line was removed (always a gap marker, which is never in a fold)."""
         self._low -= self._low > seq
         if self._rows is None:
             return
@@ -255,7 +250,6 @@ class VisibleRows:
             self._rows.close_place(seq)
 
     def dropped(self, low: int) -> None:
-        """All lines before a number are gone."""
         self._low = max(self._low, low)
         for numbers in (self._passing, self._rows):
             if numbers is not None:
@@ -263,7 +257,6 @@ class VisibleRows:
         self._folds.drop_before(low)
 
     def cleared(self) -> None:
-        """All lines are gone; filter and folding stay."""
         self._begin()
 
     def _renumber(self, number: Callable[[int], int], low: int) -> None:
@@ -271,10 +264,9 @@ class VisibleRows:
         if self._reader is not None:
             self._reader.renumber(number)
 
-    # --- opening ------------------------------------------------------------------------------
+    # --- opening folds ------------------------------------------------------------------------
 
     def set_open(self, fold: Fold, is_open: bool) -> None:
-        """Show all lines of a fold, or one for all."""
         if fold.is_open == is_open or self._rows is None:
             return
         fold.is_open = is_open

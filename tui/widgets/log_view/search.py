@@ -1,4 +1,4 @@
-"""Getting to what one wants to see in a log: filters, searches, errors, times, bookmarks."""
+"""Navigate a log: filters, searches, errors, times, bookmarks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tui.widgets.log_view.reader import LogReader
 from tui.widgets.log_view.search_results import Hits
 
 COUNT_TOLD_S = 0.1
-"""How often the number of matches is told while they are counted."""
+"""Minimum interval between ``MatchChanged`` messages while matches are counted."""
 
 
 class LogFinder(LogReader):
-    """A log in which things can be found. Everything that may take long is done in slices."""
+    """A log view with search and navigation. Work that may take long is done in slices."""
 
     _told_hits: tuple[int, int, bool] | None = None
 
@@ -23,11 +23,10 @@ class LogFinder(LogReader):
 
     @property
     def filter(self) -> LineFilter:
-        """The filter in force."""
         return self._model.visible.filter
 
     def set_filter(self, wanted: LineFilter) -> None:
-        """Show only lines that pass; the newest are seen at once, the reader's place is kept."""
+        """Show only lines that pass the filter. The newest appear first; the cursor stays on its line."""
         if wanted != self.filter:
             self._keep_line()
             self._model.set_filter(wanted)
@@ -38,25 +37,23 @@ class LogFinder(LogReader):
     # --- search -------------------------------------------------------------------------------
 
     def find(self, pattern: LogPattern | None, *, backwards: bool = False) -> None:
-        """Mark a pattern everywhere and go to the nearest match; None ends the search.
+        """Highlight a pattern and go to the nearest match; None ends the search.
 
-        The search goes on around the ends. ``MatchChanged`` tells the outcome at once, and again as
-        the matches are counted.
+        The search wraps around the ends. ``MatchChanged`` is posted when the nearest match is known, and
+        again as matches are counted.
         """
         self._pattern = pattern or None
         self._told_hits = None
         self._model.search(self._pattern)
         self._lay_out()
         self._paint()
-        # A reader who follows looks at the end: the newest match is the nearest one.
+        # While following, the newest match is the nearest one.
         self._search(backwards=backwards or self.follow, include_own=True)
 
     def action_next_match(self) -> None:
-        """Go to the next match."""
         self._search(backwards=False, include_own=False)
 
     def action_previous_match(self) -> None:
-        """Go to the match before."""
         self._search(backwards=True, include_own=False)
 
     def _search(self, *, backwards: bool, include_own: bool) -> None:
@@ -66,7 +63,8 @@ class LogFinder(LogReader):
             return
         start = model.store.end - 1 if model.cursor is None else model.cursor
         if hits.found is not None and model.cursor is not None:
-            # A match within a fold's row, such as a bar's: on from the match, not from the row.
+            # The match may be inside a fold, such as a progress bar: continue from the match, not from the
+            # row.
             start = hits.found if model.visible.row_of(hits.found) == model.cursor_row else start
         if not include_own:
             start += -1 if backwards else 1
@@ -83,7 +81,7 @@ class LogFinder(LogReader):
 
     async def _hunt(self, hits: Hits) -> None:
         time_left = Slice(self._monotonic_s)
-        # What passes the filter may still be being worked out.
+        # The rows that pass the filter may still be incomplete.
         while not (self._model.visible.is_complete and hits.seek(time_left)):
             await time_left.renew()
         if hits.found is not None:
@@ -121,7 +119,6 @@ class LogFinder(LogReader):
         )
 
     def _tell(self) -> None:
-        """Matches among the lines that came count too."""
         super()._tell()
         hits = self._model.hits
         if hits is None or self._told_hits is None:
@@ -135,22 +132,22 @@ class LogFinder(LogReader):
 
     @property
     def first_error(self) -> LogEntry | None:
-        """The oldest line of all nodes that tells an error, whatever the filter."""
+        """The oldest error line of all nodes, regardless of the filter."""
         seq = self._model.store.first_error
         return None if seq is None else self._model.store.entry(seq)
 
     def go_to_first_error(self) -> bool:
-        """Go to the oldest line that tells an error; False when there is none or the filter hides it."""
+        """Go to the oldest error line; return False if there is none or the filter hides it."""
         seq = self._model.store.first_error
         return seq is not None and self._go_to(seq)
 
     def next_error(self, *, backwards: bool = False) -> bool:
-        """Go to the next line (or the one before) that tells an error; False when there is none."""
+        """Go to the next (or previous) error line; return False if there is none."""
         store, visible = self._model.store, self._model.visible
         seq: int | None = store.end if self._model.cursor is None else self._model.cursor
         while seq is not None:
             seq = store.error_before(seq) if backwards else store.error_after(seq + 1)
-            # A folded traceback tells more than one error, but is one row.
+            # A folded traceback has several error lines but is one row.
             if seq is not None and visible.passes(seq) and visible.row_of(seq) != self._model.cursor_row:
                 return self._go_to(seq)
         return False
@@ -166,15 +163,15 @@ class LogFinder(LogReader):
     # --- times --------------------------------------------------------------------------------
 
     def go_to_time(self, time_ns: int) -> None:
-        """Go to the first row at or after a time (epoch nanoseconds), else to the last one."""
+        """Go to the first row at or after a time (epoch nanoseconds), else to the last row."""
         model = self._model
         row = min(model.visible.index_at(time_ns), max(0, len(model) - 1))
-        self.follow = False  # before the cursor is put: the end of following puts it on the last row
+        self.follow = False  # before setting the cursor, because leaving follow mode moves it to the last row
         model.set_cursor(row)
         self._read_at(Place(row), keep_cursor=True)
 
     def jump(self, seconds: float) -> None:
-        """Go on, or back, in time from the reader's line."""
+        """Move the cursor forward in time, or back if `seconds` is negative."""
         row, model = self._own_row(), self._model
         if row is None:
             return
@@ -193,7 +190,7 @@ class LogFinder(LogReader):
     # --- bookmarks ----------------------------------------------------------------------------
 
     def toggle_bookmark(self) -> bool | None:
-        """Mark the reader's line or take its mark away; returns whether it is marked, None without a line."""
+        """Toggle the bookmark on the cursor line; return True if it is now set, None if there is no line."""
         row = self._own_row()
         if row is None:
             return None
@@ -202,7 +199,7 @@ class LogFinder(LogReader):
         return marked
 
     def go_to_bookmark(self, *, backwards: bool = False) -> bool:
-        """Go to the next marked line, or the one before, around the ends; False when there is none."""
+        """Go to the next (or previous) bookmark, wrapping around; return False if there is none."""
         visible, cursor = self._model.visible, self._model.cursor
         seqs = [seq for seq in self._model.store.bookmarks if visible.passes(seq)]
         if not seqs:

@@ -1,4 +1,4 @@
-"""A search through all lines that pass: the nearest match at once, their number a moment later."""
+"""Search all lines that pass the filter: find the nearest match at once, then count the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tui.widgets.log_view.stored_block import Chapter
 
 
 class Hunt(Enum):
-    """How the search for the nearest match stands."""
+    """State of the search for the nearest match."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -23,13 +23,13 @@ class Hunt(Enum):
 
 
 class Hits:
-    """The matches of one pattern among the lines that pass the filter, folded or not.
+    """Matches of a pattern among the lines that pass the filter, folded or not.
 
     Attributes:
-        pattern: what is looked for.
-        hunt: how the search for the nearest match stands.
-        found: the number of the line it ended at.
-        wrapped: whether it went around an end to get there.
+        pattern: The search pattern.
+        hunt: State of the search for the nearest match.
+        found: Number of the matching line, or None.
+        wrapped: True if the search wrapped around an end.
     """
 
     def __init__(self, store: LogStore, visible: VisibleRows, pattern: LogPattern) -> None:
@@ -45,13 +45,13 @@ class Hits:
         self._start = self._at = 0
         self._backwards = False
 
-    # --- the nearest one ----------------------------------------------------------------------
+    # --- nearest match ------------------------------------------------------------------------
 
     def begin(self, start: int, *, backwards: bool) -> None:
-        """Look for the nearest match from a line on, itself included; call ``seek`` until it has ended."""
+        """Start searching for the nearest match from `start` on; call ``seek`` until it returns True."""
         first, end = self._store.first, self._store.end
         self.hunt, self.found = Hunt.RUNNING, None
-        # Beyond an end, the search begins with going around it.
+        # Starting beyond an end means the search has already wrapped.
         self.wrapped = start < first if backwards else start >= end
         self._backwards = backwards
         if backwards:
@@ -62,7 +62,7 @@ class Hits:
             self._at = first if self.wrapped else self._start
 
     def seek(self, goes_on: Callable[[], bool]) -> bool:
-        """Look on, a block at a time, while ``goes_on`` says so; returns whether the search has ended."""
+        """Search block by block while ``goes_on`` returns True; return True if the search has ended."""
         while self.hunt is Hunt.RUNNING:
             if self._backwards:
                 self._seek_back()
@@ -101,14 +101,13 @@ class Hits:
             self.hunt, self.found = Hunt.FOUND, seqs[which]
 
     def scan(self, low: int, high: int) -> list[int]:
-        """The numbers of the lines ``low <= seq < high`` that match and pass the filter."""
+        """Return the numbers of the lines ``low <= seq < high`` that match and pass the filter."""
         found: list[int] = []
         for start, chapter in self._store.shelf.chapters(low, high):
             found += self._scan(start, chapter, low, high)
         return self._visible.passing(found)
 
     def _scan(self, start: int, chapter: Chapter, low: int, high: int) -> list[int]:
-        """The numbers of the lines of a block that match, of those from ``low`` to ``high``."""
         shelf = self._store.shelf
         raw = shelf.raw(chapter)
         if raw is not None and self._scanner.rules_out(raw):
@@ -120,26 +119,25 @@ class Hits:
             hits = [index for index in hits if block.codes[index] not in gaps]
         return [start + index for index in hits]
 
-    # --- all of them --------------------------------------------------------------------------
+    # --- counting matches ---------------------------------------------------------------------
 
     @property
     def total(self) -> int:
-        """Matches counted so far."""
+        """Number of matches counted so far."""
         return len(self._counted)
 
     @property
     def is_final(self) -> bool:
-        """Whether all lines have been looked at."""
         return self._low <= self._store.first
 
     def position(self, seq: int) -> int:
-        """Which match a line is, counted from 1; 0 while that is not known, or for none."""
+        """Return the position of a match, counted from 1; 0 if unknown or not a match."""
         at = self._counted.index_of(seq)
         known = self.is_final and at < len(self._counted) and self._counted[at] == seq
         return at + 1 if known else 0
 
     def count(self, goes_on: Callable[[], bool]) -> bool:
-        """Count on, a block at a time, while ``goes_on`` says so; returns whether all are counted."""
+        """Count block by block while ``goes_on`` returns True; return True if all matches are counted."""
         shelf = self._store.shelf
         for start, chapter in shelf.chapters_back(self._store.first, self._low):
             found = self._scan(start, chapter, start, self._low)
@@ -150,20 +148,18 @@ class Hits:
                 break
         return self.is_final
 
-    # --- what becomes of the store ------------------------------------------------------------
+    # --- store changes ------------------------------------------------------------------------
 
     def recount(self) -> None:
-        """Other lines pass now."""
+        """Restart counting after the filter or its result changed."""
         self._counted = Numbers()
         self._low = self._store.end
 
     def appended(self, low: int, high: int) -> None:
-        """Lines came at the end."""
         self._low = min(self._low, low)
         self._counted.extend(self.scan(low, high))
 
     def inserted(self, places: Sequence[int]) -> None:
-        """Lines came between others."""
         self._counted.make_place(places)
         self._low = shifted(self._low, places)
         self._start, self._at = shifted(self._start, places), shifted(self._at, places)
@@ -173,7 +169,6 @@ class Hits:
         self._counted.merge([hit for seq in new if seq >= self._low for hit in self.scan(seq, seq + 1)])
 
     def removed(self, seq: int) -> None:
-        """A line is gone."""
         self._counted.close_place(seq)
         self._low -= self._low > seq
         self._start -= self._start > seq
@@ -182,6 +177,5 @@ class Hits:
             self.found -= self.found > seq
 
     def dropped(self, low: int) -> None:
-        """All lines before a number are gone."""
         self._counted.drop_before(low)
         self._low, self._start, self._at = max(self._low, low), max(self._start, low), max(self._at, low)

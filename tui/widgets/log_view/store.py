@@ -1,8 +1,8 @@
-"""The lines that log views show: all of them, in time order, cheap to add to anywhere.
+"""Storage for log lines shared by log views: all lines in time order, cheap to extend anywhere.
 
-A line has a number (``seq``) that grows with its time. Older lines that are put before all others get
-smaller numbers, negative ones too; only a late line that is put between others moves the numbers of
-those after it, and whoever remembers numbers is told.
+A line has a number (``seq``) that increases with time. Prepended lines get smaller numbers, possibly
+negative. Only a late line inserted between others renumbers the lines after it, and listeners are
+notified.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ DEFAULT_MAX_LINES = 200_000
 
 
 def _in_order(entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
-    """Entries in time order; almost always they are."""
     stamps = stamps_of(entries)
     return entries if stamps == sorted(stamps) else sorted(entries, key=stamp_ns)
 
@@ -28,12 +27,12 @@ def _in_order(entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
 class LogStore:
     """Log entries in blocks of columns; beyond ``max_lines`` in memory, older blocks go to a file.
 
-    Several views may share a store. Entries are rebuilt when they are asked for.
+    Several views may share a store. Entries are rebuilt on access.
 
     Attributes:
-        vocabulary: what the codes of the lines mean.
-        dropped: entries that had to go because the file could not be written.
-        bookmarks: numbers of marked lines, ascending.
+        vocabulary: Meaning of the codes of the lines.
+        dropped: Number of entries dropped because the file could not be written.
+        bookmarks: Numbers of the bookmarked lines, ascending.
     """
 
     def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
@@ -47,61 +46,55 @@ class LogStore:
         self._listeners: WeakSet[StoreListener] = WeakSet()
 
     def subscribe(self, listener: StoreListener) -> None:
-        """Tell somebody of changes from now on, for as long as it lives."""
+        """Notify `listener` of changes for as long as it exists; the store holds only a weak reference."""
         self._listeners.add(listener)
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._shelf)
 
     @property
     def max_lines(self) -> int:
-        """How many lines are kept in memory."""
         return self._shelf.max_lines
 
     @property
     def first(self) -> int:
-        """The number of the oldest line."""
         return self._shelf.first
 
     @property
     def end(self) -> int:
-        """One more than the number of the newest line."""
+        """The number of the newest line plus one."""
         return self._shelf.end
 
     @property
     def spilled_lines(self) -> int:
-        """How many lines are in the file."""
         return len(self._shelf) - self._shelf.in_memory
 
     @property
     def spilled_bytes(self) -> int:
-        """How large the file is."""
         return self._shelf.spilled_bytes
 
     @property
     def first_error(self) -> int | None:
-        """The number of the oldest line that tells an error."""
         return self._first_error
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
-        """The stamps of the first and the last line held; None without any."""
+        """The timestamps of the first and last line; None if there are no lines."""
         return self._shelf.span_ns
 
     @property
     def shelf(self) -> Shelf:
-        """The blocks, to be gone through by those who look at all lines; not to be changed."""
+        """The blocks, for scanning all lines. Read-only."""
         return self._shelf
 
     def locate(self, seq: int) -> tuple[Block, int]:
-        """The block of a line, and its index there. Raises IndexError."""
+        """Return the block of a line and its index there. Raises IndexError."""
         block, start = self._shelf.block(seq)
         return block, seq - start
 
     def entry(self, seq: int) -> LogEntry:
-        """A line or gap marker."""
         return self._entry(*self.locate(seq))
 
     def _entry(self, block: Block, index: int) -> LogEntry:
@@ -118,17 +111,16 @@ class LogStore:
         )
 
     def word(self, seq: int) -> Word:
-        """What a line shares with others; the marker itself for a gap."""
+        """Return the attributes a line shares with others, or the marker itself for a gap."""
         block, index = self.locate(seq)
         return self.vocabulary.words[block.codes[index]]
 
     def stamp(self, seq: int) -> int:
-        """When a line was logged, in epoch nanoseconds."""
+        """Return the time of a line in epoch nanoseconds."""
         block, index = self.locate(seq)
         return block.stamps[index]
 
     def entries(self, seqs: Iterable[int]) -> Iterator[LogEntry]:
-        """The entries of ascending numbers, each block looked up once."""
         block, start, stop = Block(), 0, 0
         for seq in seqs:
             if not start <= seq < stop:
@@ -137,21 +129,21 @@ class LogStore:
             yield self._entry(block, seq - start)
 
     def seq_at(self, time_ns: int) -> int:
-        """The number of the first line at or after a time; ``end`` when there is none."""
+        """Return the number of the first line at or after a time, or ``end`` if there is none."""
         return self._shelf.seq_at(time_ns)
 
     def error_after(self, seq: int) -> int | None:
-        """The next line that tells an error, the line itself included."""
+        """Return the first error line at or after `seq`."""
         return self._shelf.first_with(self.vocabulary.error_codes, seq)
 
     def error_before(self, seq: int) -> int | None:
-        """The nearest line that tells an error, before a line."""
+        """Return the last error line before `seq`."""
         return self._shelf.last_with(self.vocabulary.error_codes, seq)
 
-    # --- changing -----------------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[LogEntry]) -> None:
-        """Take newer entries. Those older than the newest one held go where their time belongs."""
+        """Append newer entries. Entries older than the newest existing one are inserted by time."""
         batch = _in_order(batch)
         late: Sequence[LogEntry] = ()
         span_ns = self._shelf.span_ns
@@ -169,7 +161,10 @@ class LogStore:
         self._make_room()
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
-        """Take older entries; returns how many. Those not older than all held go where they belong."""
+        """Prepend older entries; return their count.
+
+        Entries newer than the oldest existing one are inserted by time.
+        """
         older = _in_order(older)
         count = len(older)
         span_ns = self._shelf.span_ns
@@ -190,7 +185,7 @@ class LogStore:
         return count
 
     def insert(self, entries: Sequence[LogEntry]) -> None:
-        """Put entries where their time belongs, after entries of the same time."""
+        """Insert entries by time, after existing entries of the same time."""
         ordered = sorted(entries, key=stamp_ns)
         if not ordered:
             return
@@ -211,7 +206,7 @@ class LogStore:
         self._tell(lambda listener: listener.lines_inserted(places))
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
-        """Put entries in place of a gap marker; returns whether it was there."""
+        """Replace a gap marker with entries; return True if the marker was found."""
         code = self.vocabulary.gap_code(gap)
         for seq in range(self.seq_at(gap.start_ns), self.end):
             block, index = self.locate(seq)
@@ -231,7 +226,7 @@ class LogStore:
         self._tell(lambda listener: listener.line_removed(seq))
 
     def _make_room(self) -> None:
-        """Hold to the limit of memory; what there is no room for anywhere is dropped, the oldest first."""
+        """Enforce the memory limit. If there is no space in the file either, drop the oldest lines."""
         dropped = self._shelf.make_room()
         if not dropped:
             return
@@ -243,7 +238,6 @@ class LogStore:
         self._tell(lambda listener: listener.lines_dropped(low))
 
     def clear(self) -> None:
-        """Forget everything."""
         self._shelf.clear()
         self.vocabulary = Vocabulary()
         self.bookmarks.clear()
@@ -252,7 +246,7 @@ class LogStore:
         self._tell(lambda listener: listener.store_cleared())
 
     def toggle_bookmark(self, seq: int) -> bool:
-        """Mark a line, or take its mark away; returns whether it is marked now."""
+        """Toggle a bookmark; return True if it is now set."""
         at = bisect_left(self.bookmarks, seq)
         if at < len(self.bookmarks) and self.bookmarks[at] == seq:
             del self.bookmarks[at]

@@ -1,4 +1,4 @@
-"""Blocks of lines in a file without a name, for what does not fit into memory."""
+"""Blocks of lines in an unnamed temporary file, for logs that exceed memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tui.widgets.log_view.block import Block
 _CACHED_BLOCKS = 8
 
 Texts = bytes | mmap.mmap
-"""What messages lie in: memory, or a map of the file."""
+"""Buffer that holds messages: bytes in memory, or a map of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Where a block lies in the file."""
+    """Location of a block in the file."""
 
     offset: int
     columns_bytes: int
@@ -30,33 +30,34 @@ class Record:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the whole block."""
         return self.columns_bytes + self.text_bytes
 
 
 class SpillFile:
-    """A temporary file, readable by its owner alone.
+    """A temporary file that only its owner can read.
 
-    It has no name from the moment it is made (on systems that can), so that it is gone when the
-    process is, however that ends.
+    It has no name from the start (on systems that allow it), so it disappears with the process, however
+    that ends.
     """
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._end = 0
-        self._free: list[tuple[int, int]] = []  # offset and size of places to be used again, in order
+        self._free: list[tuple[int, int]] = []  # offset and size of free ranges, in order
         self._cache: OrderedDict[Record, Block] = OrderedDict()
         self._map: mmap.mmap | None = None
 
     @property
     def size_bytes(self) -> int:
-        """How large the file is."""
         return self._end
 
     def write(self, block: Block) -> Record:
-        """Put a sealed block where there is room, or at the end. Raises OSError: a full disk, say."""
+        """Write a sealed block into free space, or at the end.
+
+        Raises OSError, for example if the disk is full.
+        """
         if self._file is None:
-            # Owned for as long as the view lives; closed by the finalizer.
+            # Open for as long as the view exists; closed by the finalizer.
             self._file = tempfile.TemporaryFile(prefix="bt-tui-log-", buffering=0)  # noqa: SIM115
             weakref.finalize(self, self._file.close)
         columns, text = block.to_pieces()
@@ -72,7 +73,7 @@ class SpillFile:
                     rest, offset = rest[done:], offset + done
         except OSError:
             if at is None:
-                with suppress(OSError):  # what was written of it takes room for nothing
+                with suppress(OSError):  # discard the partial write to free its space
                     self._file.truncate(self._end)
             raise
         if at is None:
@@ -83,7 +84,6 @@ class SpillFile:
         return record
 
     def free(self, record: Record) -> None:
-        """The place of a block may be used again."""
         self._cache.pop(record, None)
         self._free.append((record.offset, record.size_bytes))
         self._free.sort()
@@ -97,7 +97,7 @@ class SpillFile:
         self._free = joined
 
     def read(self, record: Record) -> Block:
-        """A block that was written; those read lately are at hand. Raises OSError."""
+        """Read a block; recent ones are cached. Raises OSError."""
         block = self._cache.get(record)
         if block is not None:
             self._cache.move_to_end(record)
@@ -110,16 +110,16 @@ class SpillFile:
         return block
 
     def texts(self, record: Record) -> tuple[Texts, int, int]:
-        """What the messages of a block lie in, where they begin and where they end. Raises OSError.
+        """Return the buffer with a block's messages, and their start and end offsets. Raises OSError.
 
-        The file is mapped, so that looking through it copies nothing.
+        The file is memory-mapped, so that searching copies nothing.
         """
         begin = record.offset + record.columns_bytes
         stop = begin + record.text_bytes
         if (self._map is None or len(self._map) < stop) and self._file is not None:
             try:
                 self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-            except (OSError, ValueError):  # a file system that has no maps
+            except (OSError, ValueError):  # the file system does not support mmap
                 self._map = None
         if self._map is None or len(self._map) < stop:
             return self._read(begin, record.text_bytes), 0, record.text_bytes
@@ -137,30 +137,29 @@ class SpillFile:
         return data
 
     def take(self, record: Record) -> Block:
-        """A block that was written, to be changed. Raises OSError."""
+        """Read a block and free its space, in order to modify it. Raises OSError."""
         block = self.read(record)
         self.free(record)
         return block
 
     def clear(self) -> None:
-        """Forget everything."""
         self._cache.clear()
         self._free.clear()
         self._end = 0
-        self._map = None  # before the file gets shorter: nothing may look beyond its end
+        self._map = None  # before truncating: nothing may read beyond the end
         if self._file is not None:
             self._file.truncate(0)
 
 
 class RawText(NamedTuple):
-    """The messages of a block as UTF-8 in one piece, a ``SEPARATOR`` after each: ``data[begin:stop]``.
+    """Messages of a block as UTF-8, each followed by ``SEPARATOR``: ``data[begin:stop]``.
 
     Attributes:
-        data: memory, or a map of the file.
-        begin: where they begin in it.
-        stop: where they end.
-        is_ascii: whether all are ASCII.
-        has_escapes: whether one may hold an escape sequence.
+        data: Bytes in memory, or a map of the file.
+        begin: Start offset.
+        stop: End offset.
+        is_ascii: True if all messages are ASCII.
+        has_escapes: True if a message may contain an escape sequence.
     """
 
     data: Texts
@@ -171,10 +170,10 @@ class RawText(NamedTuple):
 
 
 class Chapter:
-    """One block of a store.
+    """A block of a store.
 
     Attributes:
-        codes: which codes its lines have; a superset once lines were taken out.
+        codes: Codes of its lines; may include extra codes after lines were removed.
     """
 
     __slots__ = ("_block", "_count", "_first_ns", "_has_escapes", "_is_ascii", "_last_ns", "_record", "codes")
@@ -192,33 +191,30 @@ class Chapter:
 
     @property
     def first_ns(self) -> int:
-        """When its first line was logged."""
+        """Time of the first line, epoch nanoseconds."""
         return self._first_ns
 
     @property
     def last_ns(self) -> int:
-        """When its last line was logged."""
+        """Time of the last line, epoch nanoseconds."""
         return self._last_ns
 
     @property
     def in_memory(self) -> bool:
-        """Whether the lines are in memory."""
         return self._block is not None
 
     @property
     def is_sealed(self) -> bool:
-        """Whether no line comes at its end any more."""
         return self._block is None or self._block.is_sealed
 
     def load(self, spill: SpillFile) -> Block:
-        """The lines, to read."""
         if self._block is not None:
             return self._block
         assert self._record is not None
         return spill.read(self._record)
 
     def raw(self, spill: SpillFile) -> RawText | None:
-        """The messages, to look for something in all of them without reading them; None while it is open."""
+        """Return the raw messages for searching without loading the block; None while it is open."""
         block = self._block
         if block is not None:
             if not block.is_sealed:
@@ -235,7 +231,7 @@ class Chapter:
         texts: Sequence[str],
         request_ids: Sequence[str | None] | None,
     ) -> None:
-        """Add lines at the end; it must be in memory."""
+        """Append lines. The block must be in memory."""
         assert self._block is not None
         self._block.extend(stamps, codes, texts, request_ids)
         self.codes.update(codes)
@@ -249,7 +245,6 @@ class Chapter:
         texts: Sequence[str],
         request_ids: Sequence[str | None] | None,
     ) -> None:
-        """Add lines before all others."""
         after, block = self._own(spill), Block()
         sealed = after.is_sealed
         ids = [after.request_ids.get(index) for index in range(len(after))] if after.request_ids else None
@@ -264,20 +259,20 @@ class Chapter:
     def insert(
         self, spill: SpillFile, index: int, stamp: int, code: int, text: str, request_id: str | None
     ) -> None:
-        """Put a line before another; the block is open then."""
+        """Insert a line before `index`. This reopens the block."""
         block = self._own(spill)
         block.insert(index, stamp, code, text, request_id)
         self.codes.add(code)
         self._note(block)
 
     def remove(self, spill: SpillFile, index: int) -> None:
-        """Take a line out; the block is open then."""
+        """Remove a line. This reopens the block."""
         block = self._own(spill)
         block.remove(index)
         self._note(block)
 
     def parts(self, lines: int) -> list[Chapter]:
-        """The block cut into blocks of so many lines, all sealed but a last one that is not full."""
+        """Split into blocks of at most `lines` lines; all are sealed except a last one that is not full."""
         assert self._block is not None
         blocks = [self._block]
         while len(blocks[-1]) > lines:
@@ -289,12 +284,11 @@ class Chapter:
         return [Chapter(block) for block in blocks]
 
     def seal(self) -> None:
-        """Keep the texts in one piece from now on."""
         if self._block is not None:
             self._block.seal()
 
     def spill(self, spill: SpillFile) -> None:
-        """Write the lines to the file and let go of them. Raises OSError."""
+        """Write the lines to the file and release the memory. Raises OSError."""
         assert self._block is not None
         self._block.seal()
         self._record = spill.write(self._block)
@@ -302,12 +296,11 @@ class Chapter:
         self._block = None
 
     def discard(self, spill: SpillFile) -> None:
-        """Give its place in the file back: nobody asks for its lines any more."""
+        """Free the block's space in the file. Its lines can no longer be read."""
         if self._record is not None:
             spill.free(self._record)
 
     def _own(self, spill: SpillFile) -> Block:
-        """The lines, to change: what is in the file does not count any more."""
         if self._block is None:
             assert self._record is not None
             self._block = spill.take(self._record)

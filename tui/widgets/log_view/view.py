@@ -1,4 +1,4 @@
-"""A log that is followed, filtered, searched and read: of any length, at the cost of one screen."""
+"""A log view with follow, filters and search, for logs of any length at the cost of one screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tui.widgets.log_view.search import LogFinder
 from tui.widgets.log_view.store import LogStore
 
 RELATIVE_TICK_S = 5.0
-"""How often ages are brought up to date while they are shown."""
+"""Update interval of ages while they are shown."""
 
 WHEEL_LINES = 3
 
@@ -25,10 +25,9 @@ WHEEL_LINES = 3
 class LogView(LogFinder):
     """Shows log lines and gap markers in time order.
 
-    Follows the end until the reader moves up; from then on the text under the reader stays where it
-    is, whatever comes, and a badge counts what is new. Only what is on the screen is laid out and
-    styled. Lines are kept as columns; beyond `max_lines` the older ones are in a temporary file, and
-    still there to be read, searched and filtered.
+    Follows the end until the user scrolls up. From then on the visible text stays in place and a badge
+    counts new lines. Only visible lines are laid out and styled. Lines are stored as columns; beyond
+    `max_lines`, older ones move to a temporary file, where they can still be read, searched and filtered.
     """
 
     FollowChanged = messages.FollowChanged
@@ -40,16 +39,15 @@ class LogView(LogFinder):
     CursorMoved = messages.CursorMoved
 
     time_mode: reactive[TimeMode] = reactive[TimeMode]("clock", repaint=False)
-    """What stands in the time column."""
 
     fold_tracebacks: reactive[bool] = reactive(True, repaint=False, init=False)
-    """Whether a traceback is shown as one row: what went wrong."""
+    """True to show a traceback as one row with its exception."""
 
     collapse_progress: reactive[bool] = reactive(True, repaint=False, init=False)
-    """Whether the states of a progress bar are shown as one row: the last."""
+    """True to show a progress bar as one row with its last state."""
 
     fold_repeats: reactive[bool] = reactive(True, repaint=False, init=False)
-    """Whether one banner of many ranks is shown as one row."""
+    """True to show a banner repeated by many ranks as one row."""
 
     _dragging = False
     _selecting = False
@@ -59,69 +57,64 @@ class LogView(LogFinder):
 
     @property
     def store(self) -> LogStore:
-        """The lines, for other views of the same."""
         return self._model.store
 
     @property
     def line_count(self) -> int:
-        """Entries held, shown or not."""
         return len(self._model.store)
 
     @property
     def shown_count(self) -> int:
-        """Rows that are shown: entries that pass the filter, folded ones counted once."""
+        """Number of rows: entries that pass the filter, with each fold counted once."""
         return len(self._model)
 
     @property
     def dropped(self) -> int:
-        """Entries that had to go because the file for older lines could not be written."""
+        """Number of entries dropped because the file for older lines could not be written."""
         return self._model.store.dropped
 
     @property
     def only_day(self) -> str:
-        """The day of all lines, where times of day leave it open; empty for today, or several days."""
+        """The date of all lines if times of day don't show it; empty for today or several days."""
         span_ns = self._model.store.span_ns
         return self._times.only_day(*span_ns) if span_ns is not None and self.time_mode in CLOCKS else ""
 
     @property
     def is_settled(self) -> bool:
-        """Whether every line has been filtered and folded."""
         return self._model.visible.is_complete
 
     @property
     def unseen(self) -> int:
-        """Shown entries that came at the end since following ended."""
+        """Rows added at the end since following stopped."""
         return self._model.unseen
 
     def append(self, entries: Sequence[LogEntry]) -> None:
-        """Take newer entries; those that are late go where their time belongs."""
+        """Append newer entries; late ones are inserted by time."""
         self._model.store.append(entries)
 
     def prepend(self, entries: Sequence[LogEntry]) -> int:
-        """Take older entries; returns how many."""
         self._asked_older = False
         return self._model.store.prepend(entries)
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
-        """Put what a gap was for in its place; returns whether the gap was there."""
         return self._model.store.replace_gap(gap, entries)
 
     def entries(self, *, filtered: bool = True) -> Iterator[LogEntry]:
-        """All entries in time order, or those that pass the filter; folded ones among them.
+        """Yield all entries in time order, or those that pass the filter, including folded ones.
 
-        Ends early or skips when lines come meanwhile: take it in one turn of the event loop, or from
-        a log that has ended.
+        May end early or skip entries if lines arrive meanwhile: consume it without yielding to the event
+        loop, or use it only on a log that has ended.
         """
         return self._model.entries(filtered=filtered)
 
     def clear(self) -> None:
-        """Forget all entries; filter, search and modes stay."""
+        """Remove all entries and the start of elapsed time; filter, search and modes stay."""
         self._times.origin_ns = None
         self._asked_older = False
         self._model.store.clear()
 
     def set_origin(self, time_ns: int) -> None:
-        """Say when elapsed time begins, such as the job's start; else it is the first line held."""
+        """Set the start of elapsed time, such as the job's start; the default is the first line."""
         self._times.origin_ns = time_ns
         self._painter.forget()
         self._paint_later()
@@ -129,7 +122,10 @@ class LogView(LogFinder):
     # --- modes --------------------------------------------------------------------------------
 
     def watch_follow(self, follow: bool) -> None:
-        """Count anew, and tell; the reader's line is the last one when following ends."""
+        """Reset the count of new lines and post ``FollowChanged``.
+
+        Leaving follow puts the cursor on the last line.
+        """
         model = self._model
         if not follow:
             self._current_page()
@@ -140,15 +136,12 @@ class LogView(LogFinder):
         self._paint()
 
     def watch_fold_tracebacks(self) -> None:
-        """Fold anew."""
         self._fold()
 
     def watch_collapse_progress(self) -> None:
-        """Fold anew."""
         self._fold()
 
     def watch_fold_repeats(self) -> None:
-        """Fold anew."""
         self._fold()
 
     def _fold(self) -> None:
@@ -159,11 +152,9 @@ class LogView(LogFinder):
             self._build()
 
     def action_next_time_mode(self) -> None:
-        """Show times in the next of the ways there are."""
         self.time_mode = TIME_MODES[(TIME_MODES.index(self.time_mode) + 1) % len(TIME_MODES)]
 
     def watch_time_mode(self, mode: TimeMode) -> None:
-        """Show times differently; ages need bringing up to date now and then."""
         self._times.mode = mode
         if self._relative_timer is not None:
             self._relative_timer.stop()
@@ -182,27 +173,22 @@ class LogView(LogFinder):
     # --- mouse --------------------------------------------------------------------------------
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll down."""
         event.stop()
         self.action_scroll_lines(WHEEL_LINES)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll up."""
         event.stop()
         self.action_scroll_lines(-WHEEL_LINES)
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        """Pan right."""
         event.stop()
         self.action_pan(1)
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        """Pan left."""
         event.stop()
         self.action_pan(-1)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Take hold of the scroll bar, follow by the badge, or make a line one's own."""
         width, height = self._width, self._height
         if event.x == width - 1:
             self._dragging = True
@@ -215,20 +201,17 @@ class LogView(LogFinder):
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Drag the scroll bar, or select lines."""
         if self._dragging:
             self._drag_to(event.y)
         elif self._selecting:
             self._take_line(max(0, min(event.y, self._height - 1)), extend=True)
 
     def on_mouse_up(self) -> None:
-        """Let go."""
         if self._dragging or self._selecting:
             self._dragging = self._selecting = False
             self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        """A double click opens what enter opens."""
         if event.chain == 2 and event.x < self._width - 1:
             self.action_open_row()
 

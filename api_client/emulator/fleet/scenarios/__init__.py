@@ -1,1 +1,1 @@
-"""The stories of the demo world: trainers' ways of logging, troubles, and the jobs themselves."""
+"""Scenarios of the demo world: trainers' log styles, failures, and the jobs themselves."""

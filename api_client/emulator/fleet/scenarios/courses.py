@@ -1,4 +1,4 @@
-"""How each training of the demo world goes; shared by its logs, its load and its checkpoints."""
+"""Training curves of the demo world's runs; shared by their logs, load and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of checkpoints that the demo world's jobs write."""
+"""Checkpoint families written by the demo world's jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FAMILIES: tuple[Family, ...] = (
         node_count=4,
         gpus_per_node=8,
         training_state=False,
-        data_workers=8,  # with its eighteen checkpoints a job of over 5,000 files
+        data_workers=8,  # a job with eighteen of these checkpoints has over 5,000 files
     ),
     Family(
         "llama-70b-lora",
@@ -138,7 +138,7 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def family_number(key: str) -> int:
-    """The place of a family in ``FAMILIES``; LookupError if there is none of that key."""
+    """Return a family's index in ``FAMILIES``; raise LookupError for an unknown key."""
     for number, family in enumerate(FAMILIES):
         if family.key == key:
             return number

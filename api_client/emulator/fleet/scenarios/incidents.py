@@ -1,4 +1,4 @@
-"""What goes wrong in the demo world, as further log lines of a run."""
+"""Failures in the demo world, as extra log lines of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLOW_WORDS = (
 
 
 def slow_node(node: int) -> Incident:
-    """One node that reads its data slowly and says so every few seconds."""
+    """Return an incident: one node loads its data slowly and logs a warning every few seconds."""
 
     def lines(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
         return [
@@ -30,7 +30,7 @@ def slow_node(node: int) -> Incident:
 
 
 def loss_is_nan(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """Warnings from the first step on whose loss is not a number."""
+    """Return warnings about clipped gradients, then about inf/nan gradients once the loss is NaN."""
     first = course.nan_from or 0
 
     def say(step: int) -> str:
@@ -42,19 +42,18 @@ def loss_is_nan(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSour
 
 
 def memory_leaks(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """An allocator that retries more and more."""
+    """Return allocator warnings about memory that is never released."""
     says = ("WARNING allocator: {count} MiB in {ms} cached blocks not released, call {n}",)
     return [chatter(run, run_ns, course, node=0, level="WARNING", period_s=40.0, says=says, salt=4)]
 
 
 def disk_fills(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """Warnings of a scratch disk that fills up."""
     says = ("WARNING scratch disk is filling up: previews written to /scratch/samples/{n:05}.png",)
     return [chatter(run, run_ns, course, node=0, level="WARNING", period_s=30.0, says=says, salt=5)]
 
 
 def hangs(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """The watchdog's last words, if the script ends the hang."""
+    """Return the watchdog's last line if the script ends the hang."""
     if run.end_ns is None or course.pace.halts_after_s is None:
         return []
     text = (
@@ -65,7 +64,6 @@ def hangs(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
 
 
 def out_of_memory(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """A CUDA out-of-memory traceback as the last thing said."""
     if run.end_ns is None:
         return []
     text = (
@@ -85,7 +83,6 @@ def out_of_memory(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSo
 
 
 def import_fails(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """A package that is not in the image."""
     text = (
         "Traceback (most recent call last):\n"
         '  File "/b10/workspace/evaluate.py", line 9, in <module>\n'
@@ -96,7 +93,6 @@ def import_fails(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSou
 
 
 def lost_connection(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """A data server that is gone, at the very end."""
     if run.end_ns is None:
         return []
     text = "ERROR huggingface_hub: 3 of 3 attempts failed: ConnectionError(ReadTimeout, datasets-server)"
@@ -112,7 +108,7 @@ def lost_connection(run: RunFacts, run_ns: int, course: Course) -> Sequence[Line
 
 
 def image_is_missing(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """A container image that cannot be pulled; told while deploying."""
+    """Return the errors of an image that cannot be pulled, logged while deploying."""
     image = "registry.demo.example/research/trainer:2.7-cu129"
     return [
         told(
@@ -128,7 +124,6 @@ def image_is_missing(run: RunFacts, run_ns: int, course: Course) -> Sequence[Lin
 
 
 def disk_is_full(run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-    """The write that no longer fits."""
     if run.end_ns is None:
         return []
     text = "OSError: [Errno 28] No space left on device: '/scratch/samples/06120.png'"
@@ -143,7 +138,10 @@ _LAST_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Restarting:
-    """Another narrator's log, cut off every ``attempt_s`` seconds and resumed ``break_s`` later."""
+    """Another narrator's log, restarted every ``attempt_s`` seconds.
+
+    Each attempt fails ``break_s`` before the next one starts.
+    """
 
     narrator: Narrator
     attempt_s: float
@@ -151,7 +149,6 @@ class Restarting:
     save_every: int
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         return list(self._lines(run, run_ns, course))
 
     def _lines(self, run: RunFacts, run_ns: int, course: Course) -> Iterator[LineSource]:

@@ -1,4 +1,4 @@
-"""The jobs of the demo world as they stand when it begins, and what becomes of them."""
+"""Builders for the jobs of the demo world: running, finished and upcoming."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPOT_HINT = "Waiting for capacity. Spot capacity of this GPU type would let the 
 
 
 def whole_s(scenario: Scenario) -> float:
-    """How long a run takes from its start to its exit."""
+    """Return the time from a run's start to its exit."""
     return scenario.course.pace.duration_s + CLOSING_S
 
 
@@ -48,7 +48,10 @@ def running(
     priority: int = 0,
     availability: str = "dedicated",
 ) -> JobPlan:
-    """A job that runs since ``since_s`` when the world begins; ``lasts_s`` 0 means to its own end."""
+    """Build a job that started to run ``since_s`` before the world begins.
+
+    ``lasts_s`` 0 means that it runs to its own end; None means that it never ends.
+    """
     return JobPlan(
         key=name,
         project=project,
@@ -83,7 +86,10 @@ def finished(
     exit_code: int = 0,
     availability: str = "dedicated",
 ) -> JobPlan:
-    """A job that ended ``ago_s`` before the world began; ``ran_s`` 0 means that it ran to its own end."""
+    """Build a job that ended ``ago_s`` before the world begins.
+
+    ``ran_s`` 0 means that it ran to its own end.
+    """
     runs_s = ran_s or whole_s(scenario)
     return JobPlan(
         key=name,
@@ -116,7 +122,7 @@ def upcoming(
     availability: str = "dedicated",
     hint: str | None = None,
 ) -> JobPlan:
-    """A job that has not started yet; ``stages`` begin ``since_s`` before the world does."""
+    """Build a job that has not started yet; ``stages`` begin ``since_s`` before the world does."""
     ends = stages[-1].lasts_s is not None
     return JobPlan(
         key=name,

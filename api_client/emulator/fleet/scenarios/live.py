@@ -1,4 +1,4 @@
-"""Jobs that run or are about to when the demo world begins."""
+"""Jobs that are running, or about to run, when the demo world begins."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from api_client.emulator.fleet.scenarios.jobs import (
 from api_client.models import JobStatus
 
 STALLED_S = 9 * MINUTE_S
-"""How long the hanging run has been silent when the world begins."""
+"""Seconds since the last line of the hanging run when the world begins."""
 HANG_AT_S = 23_306.0
 WATCHDOG_S = 90 * MINUTE_S
-"""How long the hanging run's ranks wait for each other before they give up."""
+"""Timeout of the hanging run's collectives."""
 
 _FAILED = JobStatus.FAILED
 
@@ -161,7 +161,7 @@ NEARLY_FULL_JOBS: tuple[JobPlan, ...] = (
     ),
     running("llama-8b-32k", "llama-sft", H100, 1, ADA, runs.LLAMA_8B_NEARLY_FULL_GPU, since_s=2 * HOUR_S),
 )
-"""Runs that still go well, but not for long."""
+"""Runs that are still healthy but about to fill the cache or the GPU memory."""
 
 UPCOMING_JOBS: tuple[JobPlan, ...] = (
     upcoming(
@@ -250,7 +250,7 @@ UPCOMING_JOBS: tuple[JobPlan, ...] = (
 
 
 def on_many_nodes(node_count: int) -> JobPlan:
-    """A live run on so many nodes of eight GPUs: 64 is the most that the platform is said to give."""
+    """Return a live run on ``node_count`` nodes of eight GPUs; 64 is said to be the platform's maximum."""
     return running(
         f"titan-{node_count}-nodes",
         "pretraining",
@@ -259,5 +259,5 @@ def on_many_nodes(node_count: int) -> JobPlan:
         KAI,
         runs.PRETRAINING_64_NODES,
         since_s=9 * HOUR_S,
-        availability="spot",  # which draws on no GPU limit
+        availability="spot",  # spot jobs do not count against the GPU limit
     )

@@ -30,7 +30,6 @@ _FAILED, _STOPPED = JobStatus.FAILED, JobStatus.STOPPED
 
 
 def _never_deployed(plan: JobPlan, message: str) -> JobPlan:
-    """The same job, had it failed before it ran."""
     stages = (Stage(JobStatus.CREATED, 15.0), Stage(JobStatus.DEPLOYING, 95.0, "Pulling the image"))
     return replace(plan, stages=stages, outcome=JobStatus.DEPLOY_FAILED, message=message, exit_code=None)
 

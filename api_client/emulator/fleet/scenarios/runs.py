@@ -1,4 +1,4 @@
-"""The runs of the demo world: a course, told in a trainer's words, with its load and its troubles."""
+"""The runs of the demo world: each has training curves, a log style, load and incidents."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from api_client.emulator.fleet.scenarios.trainer_logs import (
 
 SLOW_NODE = 2
 SLOW_SHARE = 0.63
-"""How much of the others' utilisation the straggler's GPUs reach."""
+"""GPU utilization of the slow node as a share of the other nodes' utilization."""
 GROWTH_PER_HOUR = 1 / 3600
 
 SAVES_END_S = 8_640.0
 NODE_VANISHES_S = 7_200.0
 ATTEMPT_S = 2_400.0
 BREAK_S = 45.0
-"""The run that restarts: one attempt takes that long, and this much passes before the next."""
+"""The restarting run: seconds between the failure of an attempt and the start of the next."""
 
 IMAGE_WORDS = (
     "saved preview {n:05}.png in {ms} ms",

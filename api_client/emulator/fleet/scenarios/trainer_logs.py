@@ -1,4 +1,4 @@
-"""Runs that log as pre-training stacks do: torchtitan's and Megatron-LM's lines."""
+"""Log styles of pre-training stacks: torchtitan and Megatron-LM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from api_client.models import JobStatus
 
 SEQUENCE_TOKENS = 8192
 PEAK_TFLOPS = 989.0
-"""Dense bf16 of one H100 or H200; utilisation of the model's flops is told against it."""
+"""Dense bf16 peak of an H100 or H200; model FLOPs utilization is reported relative to it."""
 
 NCCL_WORDS = (
     "NCCL INFO comm 0x7f3a{count} rank {rank} nranks 8 - collective {n} ok",
@@ -38,7 +38,7 @@ def _when(run: RunFacts, run_ns: int, course: Course, step: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Torchtitan:
-    """``[titan] … step: 120  loss:  4.1234  memory: …  tps: …  tflops: …  mfu: …``."""
+    """torchtitan's log: ``[titan] … step: 120  loss:  4.1234  memory: …  tps: …  tflops: …  mfu: …``."""
 
     log_every: int = 1
     save_every: int = 500
@@ -46,7 +46,6 @@ class Torchtitan:
     tflops: float = 412.0
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         pace = course.pace
         opening = told(
             node_name(0),
@@ -98,14 +97,16 @@ class Torchtitan:
 
 @dataclass(frozen=True, slots=True)
 class Megatron:
-    """`` [2026-01-02 03:04:05] iteration      120/   20000 | … | lm loss: 2.310000E+00 | …``."""
+    """Megatron-LM's log lines.
+
+    `` [2026-01-02 03:04:05] iteration      120/   20000 | … | lm loss: 2.310000E+00 | …``.
+    """
 
     log_every: int = 1
     save_every: int = 500
     batch: int = 256
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         pace = course.pace
         opening = told(
             node_name(0),
@@ -157,12 +158,11 @@ PLAIN_WORDS = ("worker {rank}: {count} items in the last minute", "heartbeat {n}
 
 @dataclass(frozen=True, slots=True)
 class Verl:
-    """``step:880 - actor/pg_loss:-0.013 - critic/rewards/mean:0.61 - …``."""
+    """verl's log: ``step:880 - actor/pg_loss:-0.013 - critic/rewards/mean:0.61 - …``."""
 
     save_every: int = 100
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         pace = course.pace
         sources: list[LineSource] = [
             told(
@@ -206,7 +206,7 @@ class Verl:
 
 @dataclass(frozen=True, slots=True)
 class ProgressBar:
-    """One tqdm bar: ``Steps:  31%|███▏      | 310/1000 [12:03<26:50,  2.33s/it, loss=0.0912]``."""
+    """A single tqdm bar: ``Steps:  31%|███▏      | 310/1000 [12:03<26:50,  2.33s/it, loss=0.0912]``."""
 
     label: str = "Steps"
     unit: str = "it"
@@ -217,7 +217,6 @@ class ProgressBar:
     save_every: int = 0
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         pace = course.pace
         sources: list[LineSource] = [
             told(node_name(0), "INFO", run_ns, [(1.0, self.opening), (0.9 * pace.warmup_s, "Ready")]),
@@ -246,12 +245,11 @@ class ProgressBar:
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """``{"step": 310, "total_steps": 1000, "loss": 0.41, "lr": 1e-05}``."""
+    """JSON lines: ``{"step": 310, "total_steps": 1000, "loss": 0.41, "lr": 1e-05}``."""
 
     every: int = 1
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         pace = course.pace
         sources: list[LineSource] = [
             told(
@@ -292,7 +290,7 @@ DEBUG_WORDS = ("DEBUG heartbeat {n}: all ranks answered within {ms} ms",)
 
 @dataclass(frozen=True, slots=True)
 class TransformersTrainer:
-    """The Trainer's log; ``logging_steps`` apart, evaluating and saving every so many steps."""
+    """The Trainer's log: a line every ``logging_steps``, with evaluations and saves in between."""
 
     logging_steps: int = 1
     save_steps: int = 500
@@ -304,7 +302,6 @@ class TransformersTrainer:
     saves_end_s: float | None = None
 
     def lines(self, run: RunFacts, run_ns: int, course: Course) -> Sequence[LineSource]:
-        """See ``Narrator``."""
         pace = course.pace
         sources: list[LineSource] = [
             self._opening(run, run_ns, course),

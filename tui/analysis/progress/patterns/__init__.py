@@ -1,5 +1,5 @@
-"""What trainers print about their progress: one module for each family of lines, tried in turn.
+"""Formats in which trainers print progress: one module per family of lines, tried in turn.
 
-A family module offers ``read(text) -> Reading | None``; ``parse.parse`` asks them all. Nothing is loaded
-here: the settings know a user's own patterns, and need not know a hundred expressions.
+A family module has ``read(text) -> Reading | None``; ``parse.parse`` calls them all. Nothing is imported
+here, because the settings need only the user's own patterns, not a hundred regular expressions.
 """

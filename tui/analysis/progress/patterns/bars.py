@@ -1,4 +1,4 @@
-"""The step of a line that names its losses in a dictionary and its step beside it."""
+"""Adds the step to a line with a dictionary of losses, if the text next to it has one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from tui.analysis.progress.patterns.reading import NUMBER, Reading, found_in, to
 
 
 def with_step(reading: Reading, beside: str) -> Reading:
-    """The reading with the step that the text beside it tells: a progress bar, or ``step 299/600``.
+    """Return the reading with the step from the adjacent text: a progress bar, or ``step 299/600``.
 
-    As it is where it has a step, or no training loss: the bar beside an evaluation's loss is its own.
+    The reading is unchanged if it has a step or no training loss: the bar next to an evaluation's loss
+    counts the evaluation.
     """
     if reading.loss is None or reading.step is not None or reading.epoch_step is not None:
         return reading
@@ -25,7 +26,7 @@ def with_step(reading: Reading, beside: str) -> Reading:
 
 
 def counted_by(reading: Reading, bar: Reading) -> Reading:
-    """The reading with the count of a progress bar; without it where the bar counts nothing."""
+    """Return the reading with the count of a progress bar; unchanged if the bar has no step."""
     if bar.step is None:
         return reading
     return replace(
@@ -65,7 +66,7 @@ _NOT_TRAINING = re.compile(
     r"(?<![a-z])(?:download|load|map|tokeniz|filter|generat|fetch|eval|valid|sav|sanity|predict|test|prepar|pack|"
     r"shard|convert|upload|extract|compil|merg|quantiz|dataset|warm|process|rollout|cache|infer|flatten|group|"
     r"class +images|file|prompt|capture|calibrat|import|install|index|embed|encod|decod|render|sampl|scor)"
-    # Whatever else somebody is doing, it is not training: Resolving, Capturing, Applying, Adding …
+    # Work other than training: Resolving, Capturing, Applying, Adding …
     r"|^(?!(?:pre-?|re)?train|(?:fine-?)?tun|learn|optimi|fitt|distil|runn|align)[a-z]{2,20}ing\b",
     re.IGNORECASE,
 )
@@ -73,14 +74,14 @@ _TITLE_CHARACTERS = 160
 _TOO_FAST = 1e-4  # seconds: a bar without a loss that counts faster counts bytes
 _EPOCH_UNITS = frozenset({"epoch/s", "s/epoch", "ep/s", "s/ep", "epochs/s"})
 _EPOCH_IN_TITLE = re.compile(
-    # OpenRLHF's episodes are its epochs; without their number they are games that are played.
+    # OpenRLHF's episodes are its epochs; without a total they are episodes played.
     r"(?:epoch|episode(?=[ :=\[]*\d+/\d))[ :=\[]*(?P<epoch>\d+)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?",
     re.IGNORECASE,
 )
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a training bar; bars of other work (downloads, evaluation …) tell nothing."""
+    """Parse a training bar; bars of other work (downloads, evaluation …) are ignored."""
     if "%|" in text:
         return _read_tqdm(text)
     if "━" in text:
@@ -101,7 +102,7 @@ def _read_tqdm(text: str) -> Reading | None:
     known = found_in(_items(match["rest"]) | _items(text[match.end() :]) | _items(title.rpartition("|")[2]))
     if match["unit"] in _EPOCH_UNITS and "loss" in known:
         return Reading(**{**known, "epoch": float(done), "total_epochs": float(total)})
-    # NeMo's bar has no rate but its loss; without a rate of steps or a loss it could be anything.
+    # NeMo's bar has a loss but no rate; a bar without a loss or a step rate could be anything.
     if match["unit"] not in _TRAINING_UNITS and "loss" not in known:
         return None
     if match["unit"] in _TRAINING_UNITS:
@@ -125,7 +126,7 @@ def _read_rich(text: str) -> Reading | None:
     if done is None or not total:
         return None
     last = to_step(match["last"]) if match["last"] else None
-    epochs = None if last is None else last + 1  # Lightning prints the number of the last epoch, from zero
+    epochs = None if last is None else last + 1  # Lightning prints the index of the last epoch, from zero
     known = found_in(_items(match["rest"]))
     known["step_time_s"] = _step_time_s(match)
     return _within_epoch(known, done, total, int(match["epoch"]), epochs)
@@ -146,9 +147,9 @@ def _read_notebook(text: str) -> Reading | None:
 
 
 def _within_epoch(known: dict[str, Any], done: int, total: int, whole: int, epochs: int | None) -> Reading:
-    """The reading of a bar that counts within its epoch, after ``whole`` of ``epochs`` epochs.
+    """Return the reading of a bar that counts within its epoch, after ``whole`` of ``epochs`` epochs.
 
-    NeMo and Lightning may print the run's own count too; the bar's count is surer.
+    NeMo and Lightning may print the run's own count too; the bar's count is more reliable.
     """
     counted = {
         "step": whole * total + done,
@@ -174,5 +175,4 @@ def _items(text: str) -> dict[str, object]:
 
 
 def _title(before: str) -> str:
-    """What a bar calls itself, without the loggers' and ranks' words before it."""
     return before[-_TITLE_CHARACTERS:].rpartition("] ")[2].rpartition(") ")[2].strip(" :")

@@ -47,7 +47,6 @@ _OLMO = {
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a heading, or of one of the values that are told below it."""
     heading = _HEADING.search(text) if "=" in text and "/" in text else None
     if heading is not None:
         step, total = (
@@ -75,7 +74,7 @@ def read(text: str) -> Reading | None:
     if name in _OLMO or (match["kind"] == "Train" and _COMPOSER.match(name)):
         return _named(_OLMO.get(name, name), match["value"])
     evaluates = match["kind"] == "Eval" and name.endswith(("crossentropy", "/loss"))
-    if evaluates or name.endswith("/ce loss"):  # of what OLMo does not train on
+    if evaluates or name.endswith("/ce loss"):  # An OLMo loss on data that it does not train on.
         return Reading(eval_loss=to_float(match["value"]))
     return None
 

@@ -1,4 +1,4 @@
-"""A checkpoint was, or is being, saved: as most trainers say it."""
+"""Messages of most trainers that a checkpoint was or is being saved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SAVED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _ANNOUNCED = re.compile(
-    # What is to come, or was long ago: "every 500 steps", "saving checkpoints to …", "was saved by".
+    # Future or past saves: "every 500 steps", "saving checkpoints to …", "was saved by".
     r"\bevery\b|\b(?:save|saving|writing|storing) (?:all )?checkpoints\b(?! for \d)"
     r"|\bwas saved (?:by|with|from)\b|\b(?:are|is) kept\b|\b(?:activation|gradient)[ _]checkpoint"
     r"|\d saved checkpoints",
@@ -55,11 +55,11 @@ _WORDS = (
     "stor",
     "is ready now",
     _VERL_FOLDER,
-)  # one of them is in every such line
+)  # Every such line contains one of these.
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a line about saving a checkpoint; its name is empty where the line gives none."""
+    """Parse a line about saving a checkpoint; the name is empty if the line has none."""
     lowered = text.lower()
     if not any(word in lowered for word in _WORDS):
         return None
@@ -80,13 +80,13 @@ def read(text: str) -> Reading | None:
 def _name(text: str) -> str:
     named = [str(name).rstrip(".") for name in _NAMED.findall(text)]
     if named:
-        # The folder or file that is called so, whole: model--loss=1.20-epoch=0.ckpt, step500-unsharded.
+        # The whole name of such a directory or file: model--loss=1.20-epoch=0.ckpt, step500-unsharded.
         parts = (part for path in _PATH.findall(text) for part in path.split("/") if named[-1] in part)
         whole = max(parts, key=len, default=named[-1])
         return named[-1] if _EXTENSION.fullmatch(whole.removeprefix(named[-1])) else whole
     counted = _ITERATION.search(text)
     if counted is not None:
-        # Megatron-LM calls the folder of iteration 4000 iter_0004000.
+        # Megatron-LM names the directory of iteration 4000 iter_0004000.
         iteration = counted[1].lower() == "iteration"
         return f"iter_{int(counted[2]):07d}" if iteration else f"step-{int(counted[2])}"
     paths = _PATH.findall(text) or _ABSOLUTE.findall(text)

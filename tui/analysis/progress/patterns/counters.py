@@ -1,6 +1,7 @@
-"""Lines that count in brackets or in round numbers: tutorials of PyTorch, CLU (JAX), Levanter.
+"""Lines with counts in brackets or abbreviated numbers: PyTorch tutorials, CLU (JAX), Levanter.
 
-PyTorch: ``[1,  2000] loss: 2.173`` (epoch, batch) and ``loss: 1.231  [12864/60000]`` (samples of the epoch).
+PyTorch: ``[1,  2000] loss: 2.173`` (epoch, batch) and ``loss: 1.231  [12864/60000]`` (samples of the
+epoch).
 CLU: ``logging_writer.py:48] [120] learning_rate=0.0001, loss=4.312``.
 Levanter: ``Progress on:train 9.21kit/10.0kit rate:2.1it/s remaining:06:12 … postfix:loss=2.31``.
 """
@@ -25,7 +26,6 @@ _TIMES = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
 def read(text: str) -> Reading | None:
-    """The reading of such a line."""
     if text.startswith(("[", "loss: ")):
         counted = _EPOCH_AND_BATCH.match(text) or _SAMPLES.match(text)
         if counted is None:
@@ -47,7 +47,7 @@ def _read_levanter(text: str) -> Reading | None:
         return None
     loss, rate = to_float(match["loss"]), to_float(match["rate"])
     if match["what"] == "eval":
-        return None  # the mean so far of an evaluation that goes on
+        return None  # The running mean of an unfinished evaluation.
     done, total = to_float(match["done"]), to_float(match["total"])
     if done is None or not total:
         return None

@@ -1,4 +1,4 @@
-"""Patterns of the user's own, for trainers that nobody else has."""
+"""User-defined patterns for custom trainers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUPS = (
     "rank",
     "checkpoint",
 )
-"""The groups that a pattern may name; at least one of the measures among them."""
+"""The groups that a pattern may name; at least one of them must be a measure."""
 
 _DIALECT = "patterns are RE2's: no look-around, back-references or possessive quantifiers"
 _WHOLE = {"step": "step", "total": "total_steps", "rank": "rank"}
@@ -44,12 +44,12 @@ _FRACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class ProgressPattern:
-    """A regular expression with named groups (``GROUPS``) that reads one line.
+    """A regular expression with named groups (``GROUPS``) that parses one line.
 
-    ``regex`` is searched anywhere in a line that is free of escape sequences. It is one of RE2, so that no
-    line, whatever a trainer prints, takes more than linear time: look-around, back-references and
-    possessive quantifiers do not exist. Raises ValueError, saying why, for one that is not supported, names
-    no group or one that nobody knows.
+    ``regex`` is searched anywhere in a line, after escape sequences have been removed. It uses RE2, so
+    that no line takes more than linear time, whatever a trainer prints: look-around, back-references and
+    possessive quantifiers are not supported. Raises ValueError with the reason if the expression is not
+    supported, or has no named group or an unknown one.
     """
 
     name: str
@@ -73,7 +73,7 @@ class ProgressPattern:
         object.__setattr__(self, "compiled", compiled)
 
     def read(self, text: str) -> Reading | None:
-        """The reading of a line that matches; None for others, and where no group holds a number."""
+        """Parse a line that matches; None for others, and if no group contains a number."""
         try:
             match = self.compiled.search(text)
         except UnicodeEncodeError:  # a lone surrogate

@@ -1,4 +1,4 @@
-"""DeepSpeed: its optimiser line, its throughput timer and its pipeline engine.
+"""DeepSpeed: its optimizer line, its throughput timer, and its pipeline engine.
 
 ``steps: 4120 loss: 0.9132 iter time (s): 5.312 samples/sec: 24.1``
 """
@@ -19,7 +19,6 @@ _PIPELINE = re.compile(
 
 
 def read(text: str) -> Reading | None:
-    """The reading of one of the three lines."""
     if "step=" not in text and "steps: " not in text:
         return None
     match = _OPTIMISER.search(text)

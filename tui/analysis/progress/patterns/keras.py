@@ -17,7 +17,6 @@ _UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def read(text: str) -> Reading | None:
-    """The reading of an epoch's heading or of a bar with a loss."""
     heading = _EPOCH.match(text)
     if heading is not None:
         number, epochs = int(heading[1]), int(heading[2])

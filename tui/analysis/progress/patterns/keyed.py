@@ -1,4 +1,4 @@
-"""Lines that name a step and a loss and report neither: prose, code, errors, commands."""
+"""Rejects lines that mention a step and a loss but do not report them: prose, code, errors, commands."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tui.analysis.progress.patterns.reading import (
     to_step,
 )
 
-# By how the line begins: a shell's trace, an assignment, a build's log, a stack …
+# Rejected by how the line begins: a shell trace, an assignment, a build log, a stack …
 _NO_BEGINNING = re.compile(
     r"\s*(?:[+$%>#] ?(?=[\w.])|#\d+ |export |set |usage:|file \"|frame #|raise |assert |e   |-{1,2}\w"
     r"|\w+ = \S{1,40}; ?\w+ = )"
 )
-# … an exception by name, a call with a text in it, flags of a command …
+# … an exception by name, a call with a string argument, flags of a command …
 _EXCEPTION = re.compile(r"\b[A-Z][a-z]\w{0,60}(?:Error|Exception|Warning)\b")
 _CALL = re.compile(r"\w\(f?[\"']")
 _FLAG = re.compile(r"\s--[a-z][\w-]{1,40}[= ]")
-# … or what is said to be done with a step, other than having made it.
+# … or a verb about a step other than completing it.
 _ROLLED_BACK = re.compile(r"\broll(?:ed|ing) back\b")
 _WORD = re.compile(r"\w+")
 _OTHER_DEEDS = frozenset(
@@ -42,10 +42,10 @@ _IS_OR_OF = re.compile(r"\b(?:(?<!loss )is|(?<!\d )of)\b")
 
 
 def is_report(text: str, *, marked: bool) -> bool:
-    """Whether a line with a step and a value reports them.
+    """Return True if a line with a step and a value reports them.
 
-    ``marked``: an equals sign or a colon stands between a name and its value, as in no sentence. Without
-    one, words of a sentence make the line prose.
+    ``marked``: an equals sign or a colon separates a name from its value, as in no sentence. Without one,
+    words typical of sentences make the line prose.
     """
     lowered = text.lower()
     words = frozenset(_WORD.findall(lowered))
@@ -60,8 +60,8 @@ def is_report(text: str, *, marked: bool) -> bool:
     return marked or (words.isdisjoint(_OF_SENTENCES) and _IS_OR_OF.search(lowered) is None)
 
 
-# These read text in lower case, several times faster than without regard to case; and where a pattern begins
-# by looking back, what it may begin with is said first, so that no other place is looked back from.
+# These match lowercase text, which is several times faster than ignoring case. A pattern that begins with a
+# lookbehind first checks its possible first characters, so that the lookbehind runs nowhere else.
 _LOWER_NUMBER = NUMBER.lower()
 _STEP = re.compile(
     r"(?=[gtsibnu])(?<![\w./?&-])(?<!max )(?<!num )(?<!total )(?<!warmup )(?<!every )"
@@ -78,7 +78,7 @@ _VALUE = re.compile(
     r"(?=[a-z])(?<![\w./?&-])(?:(?:train(?:ing)?|optim|perf|throughput|metrics)/(?!loss))?(?P<name>"
     r"(?:train(?:ing)?|eval(?:uation)?|val(?:idation)?|valid|test|dev|lm|total|avg|mean|running|step|batch"
     r"|policy|actor|ce|nll|gpt|sft|distill|reward"
-    # Losses that are not the one: named, so that they are not taken for it.
+    # Other losses, listed so that they are not mistaken for the training loss.
     r"|critic|value|vf|aux|kl|reg|unsupervised|entropy|router|balanc\w{1,8}|mtp|cls|bbox|best|min|max|last"
     r"|packet|target|reference|previous|initial"
     r")[ _/]loss(?:_mean)?|loss[ _](?:train|val)|loss"
@@ -97,11 +97,12 @@ _REWARD = re.compile(
 )
 _TIMES_IN_SECONDS = ("step_time", "step_time_s", "step_avg", "time")
 _ABOUT_EVALUATION = re.compile(
-    # Whose loss it is, as the heading of a line: "| valid |", "[Eval] step 40", "Validation: epoch 3".
+    # Headings that tell which loss it is: "| valid |", "[Eval] step 40", "Validation: epoch 3".
     r"(?:^|[|>] ?|- |[\[(]|(?<=[a-z]: ))(?:valid(?:ation)?|val|eval(?:uation)?|test)"
     r"(?: ?[\]):|]| - | set\b| on '[\w.-]{1,40}' subset| (?=(?:at )?(?:global[ _])?(?:step|epoch|iter)))"
 )
-_WITHIN_VALIDATION = re.compile(r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ ")  # fairseq's, half-way
+# fairseq's, in the middle of a validation
+_WITHIN_VALIDATION = re.compile(r"\bvalid on '[\w.-]{1,40}' subset:?\s{1,8}\d+ / \d+ ")
 _EVALUATION_ALONE = re.compile(
     r"^.{0,80}?(?<![\w./=-])(?:(?:valid(?:ation)?|val|eval(?:uation)?)[ _]loss|test set: average loss)"
     rf" ?[=:] ?(?P<value>{_LOWER_NUMBER})(?:$|, accuracy)"
@@ -123,11 +124,11 @@ _TORCHVISION = re.compile(r"\bEpoch: \[(?P<epoch>\d{1,9})\]\s*\[ *(?P<done>\d{1,
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a line with a loss and a step or an epoch, or a step and a measure of it.
+    """Parse a line with a loss and a step or an epoch, or a step and a measure.
 
-    A loss alone is not enough: prose and settings speak of losses too.
+    A loss without either is not enough: prose and settings mention losses too.
     """
-    # Every line with a hint comes by here: no pattern is tried that a word of its own rules out.
+    # Every line with a hint gets here, so skip each pattern whose required word is missing.
     lowered = text.lower()
     if "(" in text and _SETTINGS.search(text):
         return None
@@ -145,10 +146,10 @@ def read(text: str) -> Reading | None:
     found = list(_VALUE.finditer(lowered))
     values = {match["name"]: _value(match) for match in reversed(found)}
     if "/s" in lowered:
-        for match in _RATE_AFTER.finditer(lowered):  # the unit stands behind the number
+        for match in _RATE_AFTER.finditer(lowered):  # the unit follows the number
             values.setdefault(match["name"], _value(match))
     if not values and step is not None and step["total"] and _REWARD.search(lowered):
-        # Reinforcement learning often tells no loss: how far it is is worth knowing all the same.
+        # Reinforcement learning often prints no loss; its progress is still useful.
         return _of_counts(step) if is_report(text, marked=True) else None
     if not values or not is_report(text, marked=any(match["mark"] for match in found)):
         return None
@@ -166,7 +167,7 @@ def read(text: str) -> Reading | None:
 
 
 def counted(text: str) -> dict[str, Any]:
-    """The step and the total that a text names, as fields of ``Reading``; empty for one that names none."""
+    """Return the step and the total found in a text as fields of ``Reading``; empty if there is none."""
     match = _STEP.search(text.lower())
     return {} if match is None else {"step": to_step(match["step"]), "total_steps": to_step(match["total"])}
 
@@ -177,7 +178,6 @@ def _of_counts(step: re.Match[str]) -> Reading | None:
 
 
 def _counted(text: str) -> dict[str, Any]:
-    """The step as OpenMMLab and timm count it: within the epoch, or over the run."""
     run = _ITER_OF_RUN.search(text)
     if run is not None:
         return {"step": to_step(run["done"]), "total_steps": to_step(run["total"])}
@@ -201,10 +201,10 @@ def _in_epoch(whole: int, done: int, steps: int, total: int | None = None) -> di
 
 
 def _within_epoch(text: str, known: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a line that counts within its epoch; empty for one that counts over the run."""
+    """Return the fields of a line that counts within its epoch; empty if it counts over the run."""
     mnist = _MNIST.search(text)
     if mnist is not None:
-        # It counts samples within the epoch, which are no steps but move like them.
+        # It counts samples within the epoch; they are not steps but advance like them.
         epochs_done = max(0, int(mnist["epoch"]) - 1)
         return {"epoch": epochs_done + int(mnist["done"]) / max(1, int(mnist["total"]))}
     vision = _TORCHVISION.search(text)
@@ -231,5 +231,5 @@ def _value(match: re.Match[str]) -> float | None:
     if unit in _THOUSANDS:
         return number * _THOUSANDS[unit]
     if name == "dt" and unit == "s":
-        return number * 1000  # without a unit, dt is in milliseconds by custom
+        return number * 1000  # without a unit, dt is conventionally in milliseconds
     return number / 1000 if name in _TIMES_IN_SECONDS and unit == "ms" else number

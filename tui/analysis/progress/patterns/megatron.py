@@ -18,7 +18,6 @@ def _columns(text: str) -> dict[str, object]:
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a training or a validation line."""
     if "iteration" not in text or "|" not in text:
         return None
     match = _ITERATION.search(text)

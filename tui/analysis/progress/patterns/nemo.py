@@ -1,6 +1,6 @@
 """NeMo 2: ``Training epoch 0, iteration 4119/8999 | lr: 1.9e-05 | … | reduced_train_loss: 0.913``.
 
-Older NeMo prints Lightning's bar, which the bars read.
+Older NeMo versions print Lightning's bar, which ``bars`` parses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HEAD = re.compile(r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\b")
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a training line. NeMo counts from zero and names the last iteration."""
+    """Parse a training line. NeMo counts from zero and prints the index of the last iteration."""
     match = _HEAD.search(text) if "Training epoch" in text else None
     if match is None:
         return None

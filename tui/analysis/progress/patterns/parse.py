@@ -1,4 +1,4 @@
-"""How many steps there will be, as Transformers, Unsloth, TRL and verl say it before they begin."""
+"""The total number of steps as Transformers, Unsloth, TRL and verl announce it before they begin."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ _TOTAL = re.compile(
 
 
 def read_announced_total(text: str) -> Reading | None:
-    """The reading of such an announcement: the total alone."""
     match = _TOTAL.search(text) if "otal" in text else None
     total = to_step(match[1]) if match is not None else None
     return Reading(total_steps=total) if total else None
 
 
 MAX_CHARACTERS = 8192
-"""Longer lines are no progress lines; reading them would only cost time."""
+"""Longer lines are never progress lines, so parsing them would waste time."""
 
 _MAX_LINES = 200
 _SEGMENTS_LOOKED_AT = 4
@@ -63,10 +62,10 @@ _HINTS = (
     "device/tps",
     "tokens/sec",
 )
-"""No family's line is without one of these (lower case)."""
+"""Every line of every family contains one of these (lower case)."""
 
-# torchrun's [rank0]: and [default0]:, srun's 0:, mpirun's [1,0]<stdout>:, Ray's processes and home-made
-# ones, perhaps after a time and a level.
+# torchrun's [rank0]: and [default0]:, srun's 0:, mpirun's [1,0]<stdout>:, Ray's processes and custom ones,
+# possibly after a time and a level.
 _RANK = re.compile(
     r"^\s*(?:(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,18}(?:Z|[+-]\d\d:?\d\d)?\]?[ :|-]{0,4})?"
     r"(?:\[?(?:INFO|DEBUG|WARNING)\]?[ :|-]{0,4})?"
@@ -75,7 +74,7 @@ _RANK = re.compile(
     r"|\[\d+,(\d{1,5})\]<std\w{3}>:?|(\d{1,5}): (?=\S)|\(\w{1,60} pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\))"
 )
 
-# From the most particular to the most general: a general family would read part of a particular line.
+# From the most specific to the most general: a general family would match part of a specific line.
 _FAMILIES = (
     structured.read_python_dict,
     structured.read_json,
@@ -95,11 +94,11 @@ _FAMILIES = (
 
 
 def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | None:
-    """What a log line tells about the training's progress; ``None`` when it is no such line.
+    """Parse a log line; ``None`` if it does not report training progress.
 
-    Of a line that a progress bar overwrote, what it showed last counts. Of a message of several lines,
-    what they tell together. NaN and infinite losses are kept: they are what a person needs to see.
-    Never raises, whatever the text. The user's own ``patterns`` are tried first, on any line.
+    If a progress bar overwrote parts of the line, the last state counts; several lines of one message are
+    combined. NaN and infinite losses are kept, because people need to see them. Never raises, whatever
+    the text. The user's own ``patterns`` are tried first, on any line.
     """
     if len(message) > MAX_CHARACTERS:
         overwritten = message[-MAX_CHARACTERS:]
@@ -116,7 +115,7 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | N
             break
     else:
         return None
-    text = strip_ansi(message.rstrip("\r\n")).replace("\b", "")  # Keras goes back by backspaces
+    text = strip_ansi(message.rstrip("\r\n")).replace("\b", "")  # Keras moves the cursor with backspaces.
     if "\n" not in text:
         return _read_line(text)
     told = [reading for line in text.split("\n")[-_MAX_LINES:] if (reading := _read_line(line)) is not None]
@@ -124,9 +123,10 @@ def parse(message: str, patterns: Sequence[ProgressPattern] = ()) -> Reading | N
 
 
 def _read_line(text: str) -> Reading | None:
-    """What one line tells, by the last of its segments that tells something.
+    """Parse a single line, using the last of its segments that reports progress.
 
-    Transformers prints its losses over its bar: the bar before a loss without a step has the step.
+    Transformers prints its losses over its bar: for a loss without a step, the preceding bar has the
+    step.
     """
     if "\r" not in text:
         return _read_segment(text)
@@ -144,7 +144,7 @@ def _read_line(text: str) -> Reading | None:
             told = bars.counted_by(told, reading)
         if told.from_bar or told.step is not None:
             break
-    rank = _RANK.match(text)  # it may stand before the first of them
+    rank = _RANK.match(text)  # The rank may precede the first segment.
     return (
         told if told is None or rank is None or told.rank is not None else replace(told, rank=_number(rank))
     )
@@ -168,7 +168,7 @@ def _number(rank: re.Match[str]) -> int:
 
 
 def _together(told: Sequence[Reading]) -> Reading:
-    """What several lines of one message tell: of each field the last, or else a checkpoint."""
+    """Combine several lines of one message: the last value of each field, or else a checkpoint."""
     measures = [reading for reading in told if reading.checkpoint is None]
     if not measures:
         return told[-1]

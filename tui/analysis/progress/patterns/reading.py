@@ -1,4 +1,4 @@
-"""What trainers call their values, lower case; of several in one line the first listed here counts."""
+"""Names that trainers use for values, in lower case; if a line has several, the first listed here wins."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ _FIELDS = {
 MEANINGS: dict[str, tuple[str, int]] = {
     name: (field, place) for field, names in _FIELDS.items() for place, name in enumerate(names)
 }
-"""The field of ``Reading`` that a name means, and its place among the names of that field."""
+"""Maps a name to its field of ``Reading`` and its priority among the names of that field."""
 
 IN_THOUSANDTHS = frozenset(LEARNING_RATE_IN_THOUSANDTHS + STEP_TIME_MS)
-"""Names of values that are a thousand times what the field holds."""
+"""Names of values in thousandths of the field's unit."""
 
 WHOLE = frozenset({"step", "total_steps"})
-"""Fields that hold whole numbers."""
+"""Fields that hold integers."""
 
 _ABOUT_TRAINING = re.compile(r"^(?:train(?:ing)?|trainer|metrics|perf|optim|throughput)/")
 _OF_A_STEP = re.compile(r"(?:_step|/mean|/avg|_mean|_avg)$")
@@ -105,10 +105,10 @@ _LAST_PLACE = len(MEANINGS)
 
 @lru_cache(maxsize=4096)
 def meaning(name: str) -> tuple[str, int] | None:
-    """The field of ``Reading`` that a lower-case name means and its place, however the name is dressed.
+    """Return the field of ``Reading`` for a lowercase name and its priority; None for unrelated names.
 
-    ``train/loss_step`` and ``perf/tokens_per_sec`` are what they are without their dress;
-    ``eval_math_loss`` is the loss of one of several evaluations. None for names of something else.
+    Prefixes and suffixes are ignored, as in ``train/loss_step`` and ``perf/tokens_per_sec``;
+    ``eval_math_loss`` is the loss of one of several evaluations.
     """
     known = MEANINGS.get(name)
     if known is not None:
@@ -126,22 +126,23 @@ NUMBER = (
     r"[-+]?(?:\d++(?:[,_]\d{3}(?!\d))*+(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+"
     r"|[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity)\b"
 )
-"""A number as trainers print it: thousands parted or not, exponents, and the ones that mean trouble.
+"""A number as trainers print it: with or without thousands separators, exponents, NaN and infinity.
 
-Put it in a group of its own. Possessive, so that long runs of digits cost linear time."""
+Put it in a group of its own. Possessive, so that long runs of digits cost linear time.
+"""
 
 MAX_STEP = 10**12
-"""No training run counts further; a larger number is something else (a time stamp, an id)."""
+"""No training run counts further; a larger number is something else (a timestamp, an id)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one log line tells about the training; ``None`` is what it does not tell.
+    """The progress reported by a log line; ``None`` for anything it does not report.
 
-    ``step`` counts optimiser steps over the run, ``total_steps`` is where it ends. Where a line counts
+    ``step`` counts optimizer steps over the run, ``total_steps`` is where it ends. If a line counts
     within its epoch instead, these are ``epoch_step`` and ``epoch_steps`` (steps in an epoch), with
-    ``whole_epochs`` done before. ``from_bar`` marks a progress bar, which may count something else
-    (an evaluation). ``checkpoint`` names what was saved, and is empty for one without a name.
+    ``whole_epochs`` completed before. ``from_bar`` marks a progress bar, which may count something else
+    (an evaluation). ``checkpoint`` is the name of a saved checkpoint, empty if the line gives none.
     """
 
     step: int | None = None
@@ -164,7 +165,7 @@ class Reading:
 
 
 def to_float(value: object) -> float | None:
-    """The number in a text or a decoded JSON value; ``None`` for anything else."""
+    """Convert a text or a decoded JSON value to a float; ``None`` for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -178,7 +179,7 @@ def to_float(value: object) -> float | None:
 
 
 def to_step(value: object) -> int | None:
-    """The non-negative whole number in a text or a decoded JSON value; ``None`` for anything else."""
+    """Convert a text or a decoded JSON value to a non-negative integer; ``None`` for anything else."""
     number = to_float(value)
     if number is None or not math.isfinite(number) or not 0 <= number <= MAX_STEP or number != int(number):
         return None
@@ -186,15 +187,14 @@ def to_step(value: object) -> int | None:
 
 
 def from_values(values: Mapping[str, object], **known: Any) -> Reading:
-    """The reading of named values, and of fields that are known already.
+    """Build a reading from named values and known fields.
 
-    Names are lower case; of several for one field the first in ``names`` counts.
+    Names are lower case; if several set the same field, the first in ``names`` wins.
     """
     return Reading(**{**found_in(values), **known})
 
 
 def found_in(values: Mapping[str, object]) -> dict[str, Any]:
-    """The fields of ``Reading`` that named values fill."""
     found: dict[str, Any] = {}
     places: dict[str, int] = {}
     for name, value in values.items():
@@ -212,10 +212,10 @@ def found_in(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def says_something(reading: Reading) -> bool:
-    """Whether it is about training at all: a loss, or a step together with some measure of it.
+    """Return True if the reading is about training: a loss, or a step with a measure.
 
-    A step and a learning rate are not enough: so says a scheduler's configuration. The time of a step
-    is, where the line says how many steps there will be.
+    A step and a learning rate are not enough, because a scheduler's configuration has both. A step's
+    duration is enough if the line has the total number of steps.
     """
     if reading.loss is not None or reading.eval_loss is not None:
         return True
@@ -228,6 +228,6 @@ _PAIR_OF_NUMBERS = re.compile(rf"({NUMBER})")
 
 
 def first_number(text: str) -> float | None:
-    """The first number of a text such as ``1.9e-05`` or ``[1.9e-05, 1.9e-05]`` or ``np.float64(0.1)``."""
+    """Return the first number of a text such as ``1.9e-05``, ``[1.9e-05, 1.9e-05]``, ``np.float64(0.1)``."""
     match = _PAIR_OF_NUMBERS.search(text.replace("float64(", "(").replace("float32(", "("))
     return to_float(match.group(1)) if match else None

@@ -1,4 +1,4 @@
-"""Lines that are, or end in, a JSON object: home-made loggers, fairseq, structured logging."""
+"""Lines that are, or end in, a JSON object: custom loggers, fairseq, structured logging."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tui.analysis.progress.patterns import bars, keyed
 from tui.analysis.progress.patterns.reading import NUMBER, Reading, from_values, says_something, to_float
 
 _START = re.compile(r"\{\s{0,4}\"")
-_SAID = ("message", "msg", "event", "text")  # where structured logging keeps the line itself
+_SAID = ("message", "msg", "event", "text")  # Fields in which structured logging keeps the line itself.
 
 
 def read_json(text: str) -> Reading | None:
-    """The reading of a JSON object with a loss, or with a step and a measure of it; one level of nesting."""
+    """Parse a JSON object with a loss, or with a step and a measure; one level of nesting."""
     start = _START.search(text)
     if start is None or not text.rstrip().endswith("}"):
         return None
@@ -41,7 +41,7 @@ _ITEM = re.compile(
 )
 
 
-# ms-swift names both in one item, whatever it calls them.
+# ms-swift puts both into one item, under various names.
 _STEP_OF_TOTAL = re.compile(r"'[\w/ ]*step[\w/ ]*': '(\d{1,12})/(\d{1,12})'")
 
 
@@ -51,13 +51,12 @@ def _steps_of(text: str) -> dict[str, int]:
 
 
 def read_python_dict(text: str) -> Reading | None:
-    """The reading of a line that holds such a dictionary, wherever in the line it begins."""
     start = text.find("{'")
     if start < 0:
         return None
     values = {key.lower(): quoted or bare for key, quoted, bare in _ITEM.findall(text[start:])}
     if "train_runtime" in values:
-        # The summary at the end: its train_loss is the mean of the whole run, not a point of the curve.
+        # The final summary: its train_loss is the mean of the whole run, not a point of the curve.
         return Reading(
             epoch=to_float(values.get("epoch")),
             samples_per_s=to_float(values.get("train_samples_per_second")),

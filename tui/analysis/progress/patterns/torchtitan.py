@@ -13,7 +13,6 @@ _ITEM = re.compile(rf"\b(step|loss|grad_norm|tps|wps|lr):\s*({NUMBER})")
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a step, a validation, or the line that says how many steps there will be."""
     if "step:" not in text and "Training starts" not in text:
         return None
     validation = _VALIDATION.search(text)

@@ -11,7 +11,6 @@ _LINE = re.compile(r"(?:^|[\s)])step:(\d+) - (?=[\w-]+/)")
 
 
 def read(text: str) -> Reading | None:
-    """The reading of a step's measures, of reinforcement learning and of supervised fine-tuning."""
     match = _LINE.search(text) if "step:" in text else None
     if match is None:
         return None
