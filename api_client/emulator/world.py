@@ -1,10 +1,13 @@
-"""Initial content of an emulator: nothing, or a demo organization."""
+"""The demo job's configuration as a create-job payload."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from api_client.clock import Clock
 from api_client.emulator.backend import Backend
@@ -15,6 +18,34 @@ from api_client.emulator.presign import PRESIGNED_LIFETIME_S, Signer
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.jobs import StoredProject
 from api_client.emulator.world_size import WorldSize
+
+DEMO_JOB_NAME = "digits-mlp"
+DEMO_NODE_COUNT = 2
+
+
+def demo_job_spec(
+    *, steps: int | None = None, pace_s: float | None = None, node_count: int = DEMO_NODE_COUNT
+) -> dict[str, Any]:
+    """Return a payload that trains on the digits on this machine; the default run takes about 23 minutes.
+
+    ``pace_s`` is the minimum time per step in seconds.
+    """
+    variables = {}
+    if steps is not None:
+        variables["STEPS"] = str(steps)
+    if pace_s is not None:
+        variables["PACE_S"] = str(pace_s)
+    return {
+        "name": DEMO_JOB_NAME,
+        "image": {"base_image": "python:3.11-slim", "docker_auth": None},
+        "compute": {"node_count": node_count, "cpu_count": 1, "memory": "2Gi", "accelerator": None},
+        "runtime": {
+            "start_commands": [shlex.join([sys.executable, str(Path(__file__).resolve().parent)])],
+            "environment_variables": variables,
+            "checkpointing_config": {"enabled": True, "checkpoint_path": None, "volume_size_gib": None},
+        },
+    }
+
 
 WORLDS = ("demo", "empty")
 """``demo``: scripted jobs of a whole team and one real job. ``empty``: only submitted jobs."""
@@ -37,7 +68,6 @@ class World:
         """Start the demo's real job when this world is first served; a deleted one is not recreated."""
         if not self.has_real_job:
             return
-        from api_client.emulator.demo_job.spec import demo_job_spec
 
         platform = self.platform
         team = platform.stores.teams.default()

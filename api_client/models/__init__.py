@@ -36,25 +36,23 @@ if TYPE_CHECKING:
     from api_client.models.checkpoints import Checkpoint, CheckpointFile, CheckpointFilesPage
     from api_client.models.deployments import Deployment, Model
     from api_client.models.jobs import (
+        RUNNABLE_STATUSES,
+        WAITING_STATUSES,
         InstanceType,
         InstanceTypePrice,
+        JobStatus,
         JobTombstone,
         ProjectSummary,
         ProjectTombstone,
         TrainingJob,
         TrainingProject,
         User,
-    )
-    from api_client.models.logs import LogRecord, LogsPage
-    from api_client.models.metrics import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
-    from api_client.models.status import (
-        RUNNABLE_STATUSES,
-        WAITING_STATUSES,
-        JobStatus,
         full_status,
         is_finished,
         short_status,
     )
+    from api_client.models.logs import LogRecord, LogsPage
+    from api_client.models.metrics import JobMetrics, MetricSample, NodeMetrics, NodeSeries, StorageMetrics
 
 __getattr__ = lazy_names(
     __name__,
@@ -103,6 +101,12 @@ __getattr__ = lazy_names(
             "User",
             "ProjectTombstone",
             "TrainingProject",
+            "JobStatus",
+            "RUNNABLE_STATUSES",
+            "WAITING_STATUSES",
+            "full_status",
+            "is_finished",
+            "short_status",
         ),
         "logs": (
             "LogRecord",
@@ -114,14 +118,6 @@ __getattr__ = lazy_names(
             "NodeMetrics",
             "NodeSeries",
             "StorageMetrics",
-        ),
-        "status": (
-            "JobStatus",
-            "RUNNABLE_STATUSES",
-            "WAITING_STATUSES",
-            "full_status",
-            "is_finished",
-            "short_status",
         ),
     },
 )

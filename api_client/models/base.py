@@ -1,4 +1,4 @@
-"""Base classes and field types shared by all answers of the API."""
+"""Configuration shared by all envelopes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
+
+TOLERANT = ConfigDict(extra="ignore", defer_build=True)
+"""Build validators when an answer is first parsed: most commands need two or three of them."""
+
 
 T = TypeVar("T")
 

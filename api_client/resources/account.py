@@ -13,8 +13,8 @@ from api_client.http.retry import ONE_ATTEMPT
 from api_client.http.transport import Transport
 from api_client.models import UserInfo
 from api_client.models.account import Secret, Team
+from api_client.models.base import TOLERANT
 from api_client.models.jobs import InstanceType, InstanceTypePrice
-from api_client.resources.envelope import TOLERANT
 
 
 @with_config(TOLERANT)

@@ -8,8 +8,8 @@ from typing_extensions import TypedDict
 from api_client.addresses import route
 from api_client.http.transport import Transport
 from api_client.models import TrainingCapacity
+from api_client.models.base import TOLERANT
 from api_client.models.capacity import TeamGpuCapacity
-from api_client.resources.envelope import TOLERANT
 
 
 @with_config(TOLERANT)

@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 
 from api_client.http.transport import Transport
 from api_client.models import CheckpointFile, CheckpointFilesPage
+from api_client.models.base import TOLERANT
 from api_client.models.checkpoints import ROOT_CHECKPOINT, Checkpoint, belongs_to
-from api_client.resources.envelope import TOLERANT
 from api_client.resources.jobs import job_route
 
 

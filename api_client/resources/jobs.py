@@ -16,9 +16,9 @@ from api_client.http.known_items import KnownItems
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import JobTombstone
+from api_client.models.base import TOLERANT
 from api_client.models.capacity import QueueContext
 from api_client.models.jobs import TrainingJob
-from api_client.resources.envelope import TOLERANT
 from api_client.resources.projects import Projects
 
 QUEUE_CONTEXT = TypeAdapter(QueueContext)

@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 from api_client.addresses import route
 from api_client.http.transport import QueryValue, Transport
 from api_client.models import LogRecord
+from api_client.models.base import TOLERANT
 from api_client.models.deployments import Deployment, Model
-from api_client.resources.envelope import TOLERANT
 from api_client.resources.logs import LOG_PAGE, MAX_PAGE
 
 

@@ -12,8 +12,8 @@ from api_client.http.known_items import KnownItems
 from api_client.http.retry import RetryPolicy
 from api_client.http.transport import Transport
 from api_client.models import ProjectTombstone
+from api_client.models.base import TOLERANT
 from api_client.models.jobs import TrainingProject
-from api_client.resources.envelope import TOLERANT
 
 
 @with_config(TOLERANT)

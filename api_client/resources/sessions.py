@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from api_client.http.transport import Transport
 from api_client.models import InteractiveSessionUpdate, SignedSshCertificate
 from api_client.models.account import AuthCode
-from api_client.resources.envelope import TOLERANT
+from api_client.models.base import TOLERANT
 from api_client.resources.jobs import job_route
 
 

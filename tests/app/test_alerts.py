@@ -15,7 +15,7 @@ from support.dashboard import settle, text_of
 from support.waiting import until
 from support.worlds import GLANCES, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.delivery import NotDelivered, post, run_command
-from tui.analysis.fleet.fold import fold_fleet
+from tui.analysis.fleet.snapshot import fold_fleet
 from tui.analysis.run.finding import Finding, FindingKind
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.screens.home.screen import HomeScreen

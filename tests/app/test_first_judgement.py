@@ -15,8 +15,7 @@ from support.stranger import Answer, Stranger, job
 from support.stranger_runs import iso, metrics_of, node, serve_metrics, training_log
 from support.waiting import until
 from tui.analysis.run.finding import Finding, FindingKind
-from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.run.verdict import verdict
+from tui.analysis.run.snapshot import RunSnapshot, verdict
 from tui.app import BtTuiApp
 from tui.feeds.run import RunFeed
 from tui.readers.session import Session

@@ -16,8 +16,8 @@ from tui.feeds.deployment import DeploySnapshot
 from tui.screens.deploy.answers import AnswerPane, MarkList
 from tui.screens.deploy.screen import DeployScreen
 from tui.wizard.given import Given, beforehand
+from tui.wizard.progress import Walk
 from tui.wizard.state import Answers, WizardState
-from tui.wizard.walk import Walk
 
 SIZE = (80, 24)
 

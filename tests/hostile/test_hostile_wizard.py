@@ -23,11 +23,10 @@ from tui.commands.deploy.options import DeployWishes
 from tui.commands.deploy.terminal import DeployDesk
 from tui.commands.support.output import Output
 from tui.commands.support.questions import Move, NoAnswerPossible, ask, walk_at_terminal
+from tui.wizard.progress import Walk, steps
 from tui.wizard.review import SAVE
 from tui.wizard.state import Facts, WizardState
 from tui.wizard.step import Step
-from tui.wizard.steps import steps
-from tui.wizard.walk import Walk
 
 ENTER, DOWN, UP, SPACE, BACK, WIPE, ERASE, INTERRUPT = (
     "\r",

@@ -22,7 +22,7 @@ from tui.screens.home.screen import HomeScreen
 from tui.screens.job.screen import JobScreen
 from tui.widgets.log_view.view import LogView
 from tui.wizard.given import Given
-from tui.wizard.walk import Walk
+from tui.wizard.progress import Walk
 
 LIVE = Connection(Link.LIVE, answered_at=None)
 

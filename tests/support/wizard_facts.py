@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from api_client.deployment import ListedInstance
 from api_client.models import Checkpoint, TrainingJob
+from tui.wizard.progress import Walk
 from tui.wizard.state import Facts, WizardState
 from tui.wizard.step import Answer, Step
-from tui.wizard.walk import Walk
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EARLIER = "2026-03-01T11:00:00Z"

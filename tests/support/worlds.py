@@ -19,8 +19,7 @@ from api_client.models import (
     TrainingProject,
 )
 from api_client.models.logs import LogLine
-from tui.analysis.fleet.fold import fold_fleet
-from tui.analysis.fleet.snapshot import FleetSnapshot, Glance
+from tui.analysis.fleet.snapshot import FleetSnapshot, Glance, fold_fleet
 from tui.analysis.health.checks import judged
 from tui.analysis.health.faults import checkpoint_faults
 from tui.analysis.node_metrics import MetricsFold

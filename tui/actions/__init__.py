@@ -6,41 +6,26 @@ action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a s
 
 from __future__ import annotations
 
-from tui.actions import (
-    cache,
-    capacity,
-    charts,
-    checkpoints,
-    compare,
-    deploy,
-    downloads,
-    everywhere,
-    files,
-    home,
-    job,
-    logs,
-    metrics,
-    submit,
-)
+from tui.actions import job_screen, other_screens
 from tui.actions.action import SCOPE_TITLES, Action, Scope
 
 __all__ = ["ACTIONS", "SCOPE_TITLES", "Action", "Scope", "actions_of"]
 
 ACTIONS: tuple[Action, ...] = (
-    *home.ACTIONS,
-    *job.ACTIONS,
-    *logs.ACTIONS,
-    *charts.ACTIONS,
-    *metrics.ACTIONS,
-    *checkpoints.ACTIONS,
-    *files.ACTIONS,
-    *cache.ACTIONS,
-    *downloads.ACTIONS,
-    *compare.ACTIONS,
-    *capacity.ACTIONS,
-    *submit.ACTIONS,
-    *deploy.ACTIONS,
-    *everywhere.ACTIONS,
+    *other_screens.HOME_ACTIONS,
+    *job_screen.JOB_ACTIONS,
+    *job_screen.LOG_ACTIONS,
+    *job_screen.CHART_ACTIONS,
+    *job_screen.METRICS_ACTIONS,
+    *job_screen.CHECKPOINT_ACTIONS,
+    *other_screens.FILE_ACTIONS,
+    *other_screens.CACHE_ACTIONS,
+    *other_screens.DOWNLOAD_ACTIONS,
+    *other_screens.COMPARE_ACTIONS,
+    *other_screens.CAPACITY_ACTIONS,
+    *other_screens.SUBMIT_ACTIONS,
+    *other_screens.DEPLOY_ACTIONS,
+    *other_screens.GLOBAL_ACTIONS,
 )
 """All actions, in the order that help and documentation show them."""
 

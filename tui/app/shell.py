@@ -36,8 +36,14 @@ from tui.app.hints import HintKeeper
 from tui.app.job_commands import READONLY_FLAG
 from tui.app.palette import LiveObjects, PaletteKeeper
 from tui.app.remotes import RemoteKeeper
-from tui.app.sanitizer import Sanitizer
-from tui.app.terminal import LATER_S, TerminalGone, drawn_on_stdout, load_the_rest, watched_terminal
+from tui.app.terminal import (
+    LATER_S,
+    Sanitizer,
+    TerminalGone,
+    drawn_on_stdout,
+    load_the_rest,
+    watched_terminal,
+)
 from tui.app.theme import NO_COLOR_THEME, THEMES, legible
 from tui.readers.session import Session
 from tui.screens.base import AppScreen

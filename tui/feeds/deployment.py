@@ -30,10 +30,10 @@ from tui.feeds.checkpoint_evidence import evidence_of
 from tui.readers.account import account_facts, checkpoint_facts
 from tui.readers.session import Session
 from tui.wizard.given import Given, beforehand
+from tui.wizard.progress import Walk
 from tui.wizard.review import Review, deploy_config
 from tui.wizard.state import Facts
 from tui.wizard.step import Answer
-from tui.wizard.walk import Walk
 
 READING = "the log is still being read"
 AGAIN_S = 10.0

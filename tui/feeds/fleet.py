@@ -15,8 +15,7 @@ from api_client.models import (
     TrainingProject,
 )
 from tui.analysis.connection import LISTS
-from tui.analysis.fleet.fold import FleetFold
-from tui.analysis.fleet.snapshot import FleetSnapshot, Glance
+from tui.analysis.fleet.snapshot import FleetFold, FleetSnapshot, Glance
 from tui.analysis.health.rules import DEFAULT_RULES, HealthRules
 from tui.analysis.progress.patterns.custom import ProgressPattern
 from tui.feeds.throttle import Publisher, rest

@@ -28,8 +28,7 @@ from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 from tui.analysis.progress.fold import ProgressFold, ProgressPattern
 from tui.analysis.run.finding import LOSS_KINDS, Finding
 from tui.analysis.run.saved import saved_key
-from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot
-from tui.analysis.run.verdict import is_settled
+from tui.analysis.run.snapshot import STALE_AFTER_S, RunSnapshot, is_settled
 from tui.feeds.checkpoint_evidence import kept_losses_of
 from tui.feeds.run_log import LogPart, RunLog
 from tui.feeds.throttle import Publisher, rest

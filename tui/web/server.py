@@ -21,7 +21,7 @@ from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server
 
 from tui.system.saved_files import sweep_abandoned
-from tui.web.guard import Guard, add_headers
+from tui.web.access import Guard, add_headers
 from tui.web.offers import Offer, Offers
 
 FONT_SIZE = 16

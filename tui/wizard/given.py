@@ -7,6 +7,7 @@ from datetime import datetime
 
 from api_client.definitions import DeployCheckpointsConfig, SecretReference
 from tui.wizard.environment_steps import HF_VARIABLE
+from tui.wizard.progress import questions
 from tui.wizard.state import (
     BASE_MODEL,
     CHECKPOINTS,
@@ -28,7 +29,6 @@ from tui.wizard.state import (
     is_lora,
 )
 from tui.wizard.step import Step
-from tui.wizard.steps import questions
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from api_client.deployment import (
     selectable,
 )
 from api_client.models import Checkpoint, TrainingJob
-from api_client.models.status import JobStatus
+from api_client.models.jobs import JobStatus
 from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view
 from tui.text.sanitize import inert

@@ -9,9 +9,8 @@ from starlette.routing import Route
 from api_client.emulator.answers import JsonAnswer, invalid, job_fields, not_found
 from api_client.emulator.capacity import queue_context, training_capacity
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES
-from api_client.emulator.parameters import Parameters, read_object
+from api_client.emulator.parameters import Parameters, platform_of, read_object
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
-from api_client.emulator.routes.access import platform_of
 from api_client.models import Team
 
 EMULATOR_USER_ID = "emulator"

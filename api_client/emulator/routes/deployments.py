@@ -14,8 +14,7 @@ from starlette.routing import Route
 
 from api_client.emulator.answers import JsonAnswer, invalid, not_found, not_served
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.parameters import NS_PER_MS, Parameters, read_log_query, read_object
-from api_client.emulator.routes.access import platform_of
+from api_client.emulator.parameters import NS_PER_MS, Parameters, platform_of, read_log_query, read_object
 from api_client.emulator.serving.lifecycle import PRODUCTION, deployment_fields, log_lines, model_fields
 from api_client.emulator.store.deployments import StoredDeployment, StoredModel
 from api_client.models import LogRecord

@@ -15,9 +15,8 @@ from starlette.routing import Route
 
 from api_client.emulator.answers import ApiFault, JsonAnswer
 from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE
-from api_client.emulator.parameters import Parameters, read_object
+from api_client.emulator.parameters import Parameters, platform_of, read_object
 from api_client.emulator.platform import EMULATOR_USER_EMAIL, Platform
-from api_client.emulator.routes.access import platform_of
 from api_client.emulator.serving.deploying import deploy
 from api_client.models import InstanceType
 

@@ -22,9 +22,17 @@ from api_client.emulator.answers import (
 )
 from api_client.emulator.backend import StoredFile
 from api_client.emulator.formats import iso
-from api_client.emulator.parameters import Parameters, read_log_query, read_object
+from api_client.emulator.parameters import (
+    JOB,
+    PROJECT,
+    Parameters,
+    job_of,
+    objects_url_of,
+    platform_of,
+    read_log_query,
+    read_object,
+)
 from api_client.emulator.platform import AVAILABILITY_MODELS, Platform
-from api_client.emulator.routes.access import JOB, PROJECT, job_of, objects_url_of, platform_of
 from api_client.emulator.routes.files import file_path
 from api_client.emulator.routes.projects import project_fields
 from api_client.models import Checkpoint, TrainingJob

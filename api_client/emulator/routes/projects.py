@@ -13,9 +13,8 @@ from starlette.routing import Route
 
 from api_client.emulator.answers import ApiFault, JsonAnswer, job_fields, not_found
 from api_client.emulator.formats import iso
-from api_client.emulator.parameters import Parameters, read_object
+from api_client.emulator.parameters import PROJECT, Parameters, platform_of, read_object
 from api_client.emulator.platform import Platform
-from api_client.emulator.routes.access import PROJECT, platform_of
 from api_client.models import CachedFile, Team, TrainingProject
 
 _FILES_IN_PART = 2000

@@ -15,8 +15,7 @@ from starlette.routing import Route
 
 from api_client.emulator.answers import JsonAnswer, invalid, not_found
 from api_client.emulator.formats import iso
-from api_client.emulator.parameters import Parameters, read_object
-from api_client.emulator.routes.access import JOB, job_of, platform_of
+from api_client.emulator.parameters import JOB, Parameters, job_of, platform_of, read_object
 from api_client.models import InteractiveSession
 
 CERTIFICATE_TYPE = "ssh-ed25519-cert-v01@openssh.com"

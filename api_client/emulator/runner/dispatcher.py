@@ -6,11 +6,10 @@ import asyncio
 from dataclasses import replace
 
 from api_client.clock import Clock
-from api_client.emulator.runner.changes import Changes
 from api_client.emulator.runner.checkpoints import Layout, LoadingProject, choose_checkpoint, copy_checkpoint
 from api_client.emulator.runner.folders import CannotStart
 from api_client.emulator.runner.job_run import JobRun, Outcome, RunServices
-from api_client.emulator.runner.node_queue import NodeQueue, WaitingJob
+from api_client.emulator.runner.node_queue import Changes, NodeQueue, WaitingJob
 from api_client.emulator.runner.spec import JobSpec, check_can_start, parse_spec
 from api_client.emulator.store.jobs import EventStore, JobRow, JobStore
 from api_client.models import JobStatus, ProjectSummary

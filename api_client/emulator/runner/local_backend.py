@@ -13,14 +13,13 @@ from typing import Any
 from api_client.clock import Clock, SystemClock
 from api_client.emulator.backend import LogQuery, StoredFile
 from api_client.emulator.data_folder import remove_tree
-from api_client.emulator.runner.changes import Changes
 from api_client.emulator.runner.checkpoints import UNKNOWN_TEAM, Layout, is_safe_id, stored_files
 from api_client.emulator.runner.dispatcher import Dispatcher
 from api_client.emulator.runner.environment import kill_marked
 from api_client.emulator.runner.job_run import OpenArtifact, Outcome, ResolveSecret, RunServices, wipe
 from api_client.emulator.runner.log_writer import LogWriter
 from api_client.emulator.runner.mounts import SystemLinks
-from api_client.emulator.runner.node_queue import GpuPools
+from api_client.emulator.runner.node_queue import Changes, GpuPools
 from api_client.emulator.runner.sampling import Gpus, Sampling
 from api_client.emulator.runner.spec import parse_spec
 from api_client.emulator.store.database import Database

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from api_client.clock import Clock
-from api_client.emulator.runner.changes import Changes
+from api_client.emulator.runner.node_queue import Changes
 from api_client.emulator.store.job_streams import LogStore, StoredLine
 
 MAXIMUM_LINE_BYTES = 8 * 1024 * 1024

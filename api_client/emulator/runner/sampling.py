@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from api_client.clock import Clock
-from api_client.emulator.runner.changes import Changes
+from api_client.emulator.runner.node_queue import Changes
 from api_client.emulator.runner.supervisor import parents_and_groups
 from api_client.emulator.store.job_streams import GpuReading, MetricStore, NodeReading
 

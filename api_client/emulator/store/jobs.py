@@ -12,7 +12,7 @@ from typing import Any
 from api_client.emulator.formats import iso, moment
 from api_client.emulator.store.database import Database
 from api_client.models import InstanceType, JobStatus, ProjectSummary, QueueEvent, TrainingJob, User
-from api_client.models.status import is_finished
+from api_client.models.jobs import is_finished
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS projects (

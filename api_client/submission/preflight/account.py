@@ -18,7 +18,7 @@ from api_client.models import (
     TrainingCapacity,
     TrainingJob,
 )
-from api_client.models.status import WAITING_STATUSES
+from api_client.models.jobs import WAITING_STATUSES
 from api_client.resources.account import Account
 from api_client.resources.cache import Cache
 from api_client.resources.capacity import Capacity

@@ -7,9 +7,18 @@ from typing import Any
 import pytest
 
 from api_client.models import TrainingJob, TrainingProject
-from tui.analysis.fleet import fold as fleet_module
-from tui.analysis.fleet.fold import LONGEST_STALE_S, STALE_SHARE, FleetFold, fold_fleet
-from tui.analysis.fleet.snapshot import UNSEEN, FleetSnapshot, Glance, JobRow, job_row
+from tui.analysis.fleet import snapshot as fleet_module
+from tui.analysis.fleet.snapshot import (
+    LONGEST_STALE_S,
+    STALE_SHARE,
+    UNSEEN,
+    FleetFold,
+    FleetSnapshot,
+    Glance,
+    JobRow,
+    fold_fleet,
+    job_row,
+)
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.screens.home.columns import JOB_COLUMNS
 

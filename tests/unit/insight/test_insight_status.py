@@ -1,6 +1,6 @@
 import pytest
 
-from api_client.models.status import JobStatus
+from api_client.models.jobs import JobStatus
 from tui.analysis.status import status_view
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.connection import LOG, METRICS, STATUS
 from tui.analysis.node_metrics import MetricsSnapshot
-from tui.analysis.run.verdict import verdict
+from tui.analysis.run.snapshot import verdict
 
 WELL = run(metrics=job_metrics((0.97, 0.96, 0.97, 0.97)))
 LATER = ONE_O_CLOCK + timedelta(minutes=12)

@@ -13,7 +13,7 @@ from local_world import local_world
 from api_client.emulator.demo_job.checkpoint import safetensors_bytes
 from api_client.emulator.demo_job.digits import epoch_order, load_digits, shifted
 from api_client.emulator.demo_job.network import PARAMETERS, Network
-from api_client.emulator.demo_job.spec import demo_job_spec
+from api_client.emulator.world import demo_job_spec
 from api_client.models import JobStatus
 
 

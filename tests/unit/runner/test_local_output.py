@@ -16,7 +16,6 @@ from local_world import job_spec, local_world
 
 from api_client.clock import SystemClock
 from api_client.emulator.backend import LogQuery
-from api_client.emulator.runner.changes import Changes
 from api_client.emulator.runner.log_writer import (
     LINES_A_TRANSACTION,
     MAXIMUM_LINE_BYTES,
@@ -24,6 +23,7 @@ from api_client.emulator.runner.log_writer import (
     LogWriter,
     detect_level,
 )
+from api_client.emulator.runner.node_queue import Changes
 from api_client.emulator.store.database import Database
 from api_client.emulator.store.job_streams import LogStore, StoredLine
 

@@ -20,6 +20,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.finding import FindingKind
 from tui.analysis.run.saved import Fault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
+from tui.wizard.progress import Walk
 from tui.wizard.review import deploy_config, findings
 from tui.wizard.state import (
     BASE_MODEL,
@@ -34,7 +35,6 @@ from tui.wizard.state import (
     Facts,
     WizardState,
 )
-from tui.wizard.walk import Walk
 
 
 def review_findings(state):

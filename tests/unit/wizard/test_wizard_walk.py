@@ -8,6 +8,7 @@ from api_client.definitions import CheckpointList, Compute, DeployCheckpointsCon
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from support.wizard_facts import BASE, NOW, checkpoint, job, lora, state_of, to, walk_of
 from tui.wizard.given import Given, beforehand, conflict, lacks_beforehand, settle
+from tui.wizard.progress import Walk, questions
 from tui.wizard.review import DEPLOY, deploy_config, review
 from tui.wizard.state import (
     BASE_MODEL,
@@ -21,8 +22,6 @@ from tui.wizard.state import (
     REVIEW,
     SECRETS,
 )
-from tui.wizard.steps import questions
-from tui.wizard.walk import Walk
 
 ORDER = [
     JOB,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from api_client.models.status import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
+from api_client.models.jobs import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
 from tui.analysis.status import StatusView
 from tui.text.units import DAY_S, HOUR_S, MINUTE_S
 

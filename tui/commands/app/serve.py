@@ -66,7 +66,7 @@ def serve(settings: Settings | None, host: str, port: int, demo: bool, expose: b
     settings = settings or Settings()
     if any(find_spec(name) is None for name in NEEDED_MODULES):
         raise CommandFailed(MISSING.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
-    from tui.web.guard import TOKEN_PARAMETER, Guard
+    from tui.web.access import TOKEN_PARAMETER, Guard
     from tui.web.server import DashboardServer, host_names
 
     if not is_loopback(host):

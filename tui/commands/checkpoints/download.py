@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api_client.files import write_private
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.known_names import no_such
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     JSON,
     TABLE,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.known_names import no_such
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     CSV,
     JSON,

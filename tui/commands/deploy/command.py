@@ -135,7 +135,7 @@ async def _deploy(
 ) -> ExitCode:
     from tui.commands.deploy.terminal import DeployDesk
     from tui.wizard.given import lacks_beforehand, settle
-    from tui.wizard.walk import Walk
+    from tui.wizard.progress import Walk
 
     if wishes.assume_yes and not wishes.dry_run:
         client.check_may_change("deploying checkpoints")

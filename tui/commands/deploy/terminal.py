@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from api_client.models import TrainingJob
     from api_client.remotes import Remote
     from api_client.submission.findings import Finding
+    from tui.wizard.progress import Walk
     from tui.wizard.review import Review
     from tui.wizard.state import Facts, WizardState
-    from tui.wizard.walk import Walk
 
 
 def remark_findings(output: Output, findings: Sequence[Finding]) -> None:
@@ -315,8 +315,8 @@ class DeployDesk:
 
 
 def _review(state: WizardState) -> Review:
+    from tui.wizard.progress import questions
     from tui.wizard.review import review
-    from tui.wizard.steps import questions
 
     return review(state, questions(state))
 

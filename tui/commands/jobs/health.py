@@ -135,7 +135,7 @@ def _gravest(reading: RunReading) -> str:
 def _verdict(reading: RunReading) -> str:
     """Return ``critical``, ``warning``, ``healthy``, ``finished``, or ``unknown`` without enough data."""
     from api_client.models import WAITING_STATUSES
-    from tui.analysis.run.verdict import verdict
+    from tui.analysis.run.snapshot import verdict
 
     if reading.run.job.is_finished:
         return "finished"
@@ -171,7 +171,7 @@ def _record(reading: RunReading) -> dict[str, Any]:
 
 
 def _print(output: Output, reading: RunReading) -> None:
-    from tui.analysis.run.verdict import verdict
+    from tui.analysis.run.snapshot import verdict
     from tui.analysis.status import status_view
     from tui.text.sanitize import inert
     from tui.text.units import age

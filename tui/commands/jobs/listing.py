@@ -10,8 +10,7 @@ import click
 
 from api_client.models import TrainingJob
 from tui.analysis.status import status_view
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.known_names import unknown_value
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, unknown_value
 from tui.commands.support.options import (
     CSV,
     JSON,
@@ -128,7 +127,7 @@ async def _wanted_statuses(
 
     Statuses that this version does not know are accepted if a job on the server has them.
     """
-    from api_client.models.status import JobStatus, full_status, short_status
+    from api_client.models.jobs import JobStatus, full_status, short_status
 
     typed = {short_status(full_status(status)): status for status in statuses}
     known = {short_status(status): str(status) for status in JobStatus}

@@ -13,8 +13,7 @@ from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_t
 from tui.analysis.run.snapshot import seconds_left, seconds_left_range
 from tui.analysis.series import Series, latest, value_range
 from tui.analysis.status import status_view
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.known_names import no_such
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.options import (
     CSV,
     JSON,

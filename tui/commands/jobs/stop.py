@@ -82,7 +82,7 @@ def stop(
 
 async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all: bool) -> list[TrainingJob]:
     """Return the active jobs. Raises CommandFailed if there are none, or several without `stop_all`."""
-    from api_client.models.status import RUNNABLE_STATUSES
+    from api_client.models.jobs import RUNNABLE_STATUSES
 
     project_id = (await project_named(client, project)).id if project else None
     found = await client.jobs.search(project_id=project_id, statuses=sorted(RUNNABLE_STATUSES))

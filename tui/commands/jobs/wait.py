@@ -126,7 +126,7 @@ def _outcome(job: TrainingJob) -> ExitCode:
 
 
 def _is_over(job: TrainingJob, until: str) -> bool:
-    from api_client.models.status import JobStatus
+    from api_client.models.jobs import JobStatus
 
     return job.is_finished or (until == RUNNING and job.current_status == JobStatus.RUNNING)
 
@@ -144,7 +144,7 @@ class _Report:
         before = self._latest[job.id]
         self._latest[job.id] = job
         if before.current_status != job.current_status and not job.is_finished:
-            from api_client.models.status import short_status
+            from api_client.models.jobs import short_status
 
             self._output.remark(f"{job.id} is {short_status(job.current_status)}")
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from api_client.models.logs import LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, rank_of
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.known_names import no_such
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, no_such
 from tui.commands.support.output import Output, ascii_json
 from tui.text.log_times import record_of
 from tui.text.sanitize import inert

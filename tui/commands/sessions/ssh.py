@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from api_client.ssh.tickets import PATTERN
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.known_names import known_names
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.commands.support.options import Settings, examples, remote_option
 from tui.commands.support.output import cannot_write
 from tui.commands.support.session import run_on_remote

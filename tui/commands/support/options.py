@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tui.commands.support.exit_codes import CommandFailed, ExitCode
-from tui.commands.support.known_names import known_names
+from tui.commands.support.exit_codes import CommandFailed, ExitCode, known_names
 from tui.commands.support.output import Output
 from tui.commands.support.terminal import NON_INTERACTIVE
 

@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 from tui.text.sanitize import inert
 from tui.wizard.environment_steps import read_pair
+from tui.wizard.progress import Walk
 from tui.wizard.state import Pairs
 from tui.wizard.step import Answer, Choice, Step
-from tui.wizard.walk import Walk
 
 T = TypeVar("T")
 

@@ -30,10 +30,9 @@ from tui.widgets.notice import ConnectionNotice, FactLine
 from tui.widgets.status_footer import StatusFooter
 from tui.widgets.text_panel import WrappedText
 from tui.widgets.tones import tone_styles
+from tui.wizard.progress import Walk, questions
 from tui.wizard.review import CHANGE, DEPLOY, DRY_RUN, LEAVE, SAVE, SHOW, Review, answer_text, review
 from tui.wizard.state import REVIEW
-from tui.wizard.steps import questions
-from tui.wizard.walk import Walk
 
 CALL = "Call it (ctrl+y copies the command):\n\n"
 EMULATED_CALL = "This emulator serves no model. On Baseten, the call would be like this:\n\n"

@@ -16,8 +16,7 @@ from tui.analysis.checkpoints.facts import last_checkpoint, name_within
 from tui.analysis.fleet.snapshot import brief, hardware
 from tui.analysis.progress.snapshot import NANOSECONDS, ProgressSnapshot, loss_trend
 from tui.analysis.run.finding import NODE_CHARACTERS, Finding, FindingKind
-from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range
-from tui.analysis.run.verdict import verdict
+from tui.analysis.run.snapshot import RunSnapshot, seconds_left, seconds_left_range, verdict
 from tui.text.names import middle, shortened
 from tui.text.sanitize import inert
 from tui.text.units import age, count, duration, money, number, percent, rate, significant

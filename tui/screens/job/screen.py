@@ -20,8 +20,7 @@ from tui.actions import Scope
 from tui.actions.keymap import bindings_of
 from tui.analysis.connection import CHECKPOINTS, LOG, METRICS, STATUS
 from tui.analysis.export import table_of_series
-from tui.analysis.run.snapshot import RunSnapshot
-from tui.analysis.run.verdict import is_settled
+from tui.analysis.run.snapshot import RunSnapshot, is_settled
 from tui.feeds.run import RunFeed
 from tui.feeds.run_log import LogPart
 from tui.screens.base import AppScreen

@@ -1,4 +1,8 @@
-"""The total number of steps as Transformers, Unsloth, TRL and verl announce it before they begin."""
+"""Reads step, loss, speed and saves out of one log line, whichever trainer printed it.
+
+Specific formats are tried before general ones. Lines without any hint word are skipped after a few
+substring searches, because most lines of a log are no progress lines.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from tui.analysis.progress.patterns import (
-    bars,
-    blocks,
-    checkpoints,
-    counters,
-    deepspeed,
-    keras,
-    keyed,
-    megatron,
-    nemo,
-    structured,
-    torchtitan,
-    verl,
-)
+from tui.analysis.progress.patterns import bars, blocks, checkpoints, counters, keyed, structured, trainers
 from tui.analysis.progress.patterns.custom import ProgressPattern
 from tui.analysis.progress.patterns.reading import Reading, to_step
 from tui.text.sanitize import last_carriage_segment, strip_ansi
@@ -31,6 +22,7 @@ _TOTAL = re.compile(
 
 
 def read_announced_total(text: str) -> Reading | None:
+    """Read the total number of steps as Transformers, Unsloth, TRL and verl announce it."""
     match = _TOTAL.search(text) if "otal" in text else None
     total = to_step(match[1]) if match is not None else None
     return Reading(total_steps=total) if total else None
@@ -79,12 +71,12 @@ _FAMILIES = (
     structured.read_python_dict,
     structured.read_json,
     bars.read,
-    keras.read,
-    nemo.read,
-    megatron.read,
-    torchtitan.read,
-    verl.read,
-    deepspeed.read,
+    trainers.read_keras,
+    trainers.read_nemo,
+    trainers.read_megatron,
+    trainers.read_torchtitan,
+    trainers.read_verl,
+    trainers.read_deepspeed,
     blocks.read,
     counters.read,
     checkpoints.read,
