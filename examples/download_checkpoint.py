@@ -12,7 +12,7 @@ from api_client import TrainingClient, resolve_remote
 from api_client.downloads import DownloadProgress, Existing
 
 
-def tell(progress: DownloadProgress) -> None:
+def report_progress(progress: DownloadProgress) -> None:
     """Print the progress; called a few times a second."""
     print(f"{progress.done_bytes:,} of {progress.total_bytes:,} bytes {progress.note}", file=sys.stderr)
 
@@ -28,7 +28,7 @@ async def main(job_id: str, folder: Path) -> int:
         if not plan.has_room:
             print(f"not enough disk space for {plan.needed_bytes:,} bytes", file=sys.stderr)
             return 1
-        report = await client.downloads.run(plan, on_progress=tell, existing=Existing.SKIP)
+        report = await client.downloads.run(plan, on_progress=report_progress, existing=Existing.SKIP)
     for file in report.files:
         print(f"{file.state}  {file.path}  {file.error or file.verified_by}")
     return 0 if report.is_complete else 1

@@ -21,7 +21,7 @@ from api_client import (
 )
 
 
-def tell(event: RequestEvent) -> None:
+def report_event(event: RequestEvent) -> None:
     """Print every request, response and wait. Events never contain a key."""
     if event.kind == "waiting":
         print(f"retrying in {event.delay_s:.1f} s: {event.reason}", file=sys.stderr)
@@ -39,7 +39,7 @@ async def main() -> int:
     except ConfigurationError as error:
         print(f"invalid configuration: {error}", file=sys.stderr)
         return 2
-    async with TrainingClient(remote, retry=RetryPolicy(max_attempts=3), on_event=tell) as client:
+    async with TrainingClient(remote, retry=RetryPolicy(max_attempts=3), on_event=report_event) as client:
         try:
             await client.jobs.get("no-such-project", "no-such-job")
         except NotFound as error:

@@ -26,7 +26,7 @@ PROJECT = TrainingProject(
 )
 
 
-def tell(progress: SubmissionProgress) -> None:
+def report_progress(progress: SubmissionProgress) -> None:
     """Print the progress; called for every phase and every uploaded part."""
     print(f"{progress.phase} {progress.done_bytes:,}/{progress.total_bytes:,} bytes", file=sys.stderr)
 
@@ -34,7 +34,7 @@ def tell(progress: SubmissionProgress) -> None:
 async def main(folder: Path) -> int:
     """Return exit code 0 if the job completed."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
-        submission = await client.push(PROJECT, source_dir=folder, on_progress=tell)
+        submission = await client.push(PROJECT, source_dir=folder, on_progress=report_progress)
         for warning in submission.warnings:
             print(warning, file=sys.stderr)
         print(submission.training_job.id)
