@@ -1,4 +1,4 @@
-"""What fills a project's cache: the largest folders at its top.
+"""List the top-level folders of a project's cache, largest first.
 
 python examples/cache_by_folder.py PROJECT_NAME
 """
@@ -12,13 +12,13 @@ from api_client import TrainingClient, resolve_remote
 
 
 async def main(project_name: str) -> int:
-    """Print the folders, the largest first."""
+    """Print the folders and return the exit code."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         projects = {project.name: project for project in await client.projects.list()}
         if project_name not in projects:
-            print(f"there is no project {project_name!r}", file=sys.stderr)
+            print(f"no project {project_name!r}", file=sys.stderr)
             return 1
-        # ``summary`` answers models that keep unknown fields; ``listing`` is for very many files.
+        # ``summary`` returns models that keep unknown fields; ``listing`` suits very large caches.
         listing = await client.cache.listing(projects[project_name].id)
     sizes: Counter[str] = Counter()
     for file in listing.files if listing is not None else []:

@@ -1,4 +1,4 @@
-"""Deploy a LoRA checkpoint: check it, see the config that it makes, and deploy with --for-real.
+"""Deploy a LoRA checkpoint: check it, show its config, and deploy it with --for-real.
 
 python examples/deploy_checkpoint.py JOB_ID CHECKPOINT [--for-real]
 """
@@ -21,7 +21,7 @@ from api_client.deployment import (
 
 
 async def main(job_id: str, name: str, *, for_real: bool) -> int:
-    """Exit code 0 if it would work, or does."""
+    """Return exit code 0 if the checkpoint can be deployed, or was."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         job = await client.jobs.find(job_id)
         checkpoints = await client.checkpoints.list(job.project_id, job.id)
@@ -31,7 +31,7 @@ async def main(job_id: str, name: str, *, for_real: bool) -> int:
                 f"no such checkpoint; there are {[one.checkpoint_id for one in checkpoints]}", file=sys.stderr
             )
             return 1
-        # vLLM takes ranks of a fixed list; the smallest that holds the adapter costs least memory.
+        # vLLM accepts only certain ranks; the smallest one that fits the adapter uses the least memory.
         advice = rank_for(adapter_ranks(chosen))
         print(f"LoRA rank {advice.default}: {advice.explanation or advice.refusal}")
         answers = DeployAnswers(
@@ -49,7 +49,7 @@ async def main(job_id: str, name: str, *, for_real: bool) -> int:
             print(f"{finding.severity}: {finding.problem} ({finding.remedy})")
         if any(finding.severity == "error" for finding in findings):
             return 1
-        # Sent once: if the answer is lost, the models of the workspace tell what came of it.
+        # Sent once: if the response is lost, check the models of the workspace for the outcome.
         result = await deploy(client, config, dry_run=not for_real)
         if result.model_id is None or result.version_id is None:
             print(result.truss_config)

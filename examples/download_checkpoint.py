@@ -1,4 +1,4 @@
-"""Download the JSON files of a job's checkpoints. Run it again to go on where it was cut.
+"""Download the JSON files of a job's checkpoints. Run it again to resume.
 
 python examples/download_checkpoint.py JOB_ID FOLDER
 """
@@ -12,23 +12,23 @@ from api_client import TrainingClient, resolve_remote
 from api_client.transfers import DownloadProgress, Existing
 
 
-def tell(progress: DownloadProgress) -> None:
-    """Hears of it a few times a second."""
+def report_progress(progress: DownloadProgress) -> None:
+    """Print the progress; called a few times a second."""
     print(f"{progress.done_bytes:,} of {progress.total_bytes:,} bytes {progress.note}", file=sys.stderr)
 
 
 async def main(job_id: str, folder: Path) -> int:
-    """Exit code 0 if everything is there."""
+    """Return exit code 0 if everything was downloaded."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         job = await client.jobs.find(job_id)
-        # The plan writes nothing: it says what would go where, and what it would cost in room.
+        # Planning writes nothing: it lists what would go where, and the space it needs.
         plan = await client.downloads.plan_checkpoints(job.project_id, job.id, folder, files=["*.json"])
         for refused in plan.refused:
-            print(f"left out: {refused.name!r} ({refused.reason})", file=sys.stderr)
+            print(f"skipped: {refused.name!r} ({refused.reason})", file=sys.stderr)
         if not plan.has_room:
-            print(f"the disk has no room for {plan.needed_bytes:,} bytes", file=sys.stderr)
+            print(f"not enough disk space for {plan.needed_bytes:,} bytes", file=sys.stderr)
             return 1
-        report = await client.downloads.run(plan, on_progress=tell, existing=Existing.SKIP)
+        report = await client.downloads.run(plan, on_progress=report_progress, existing=Existing.SKIP)
     for file in report.files:
         print(f"{file.state}  {file.path}  {file.error or file.verified_by}")
     return 0 if report.is_complete else 1

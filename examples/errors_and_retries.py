@@ -1,4 +1,4 @@
-"""What goes wrong, how it is told, and how every wait can be seen.
+"""Handle errors, and observe every retry.
 
 python examples/errors_and_retries.py
 """
@@ -21,31 +21,31 @@ from api_client import (
 )
 
 
-def tell(event: RequestEvent) -> None:
-    """Hears of every sending, answer and wait; never of a key."""
+def report_event(event: RequestEvent) -> None:
+    """Print every request, response and wait. Events never contain a key."""
     if event.kind == "waiting":
-        print(f"trying again in {event.delay_s:.1f} s: {event.reason}", file=sys.stderr)
+        print(f"retrying in {event.delay_s:.1f} s: {event.reason}", file=sys.stderr)
     else:
         print(f"{event.kind} {event.method} {event.path}", file=sys.stderr)
 
 
 async def main() -> int:
-    """Ask for a job that is not there."""
+    """Request a job that does not exist."""
     try:
         remote = resolve_remote(environ=os.environ)
     except RemoteNotConfigured:
-        print("nothing is set up yet: set BASETEN_API_KEY, or bt-tui login", file=sys.stderr)
+        print("no credentials: set BASETEN_API_KEY or run bt-tui login", file=sys.stderr)
         return 2
     except ConfigurationError as error:
-        print(f"what is set up cannot be used: {error}", file=sys.stderr)
+        print(f"invalid configuration: {error}", file=sys.stderr)
         return 2
-    async with TrainingClient(remote, retry=RetryPolicy(max_attempts=3), on_event=tell) as client:
+    async with TrainingClient(remote, retry=RetryPolicy(max_attempts=3), on_event=report_event) as client:
         try:
             await client.jobs.get("no-such-project", "no-such-job")
         except NotFound as error:
-            print(f"not there: status {error.status}, {error.server_message}")
+            print(f"not found: status {error.status}, {error.server_message}")
         except Unauthorized as error:
-            print(f"not allowed: {error}")  # names the remote and where its key came from
+            print(f"not allowed: {error}")  # names the remote and the source of its key
         except ErrorAnswer as error:
             print(f"refused: {error} (request {error.request_id})")
         except RequestError as error:

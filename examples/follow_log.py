@@ -1,4 +1,4 @@
-"""Follow a job's log until the job has ended: every line once.
+"""Follow a job's log until the job has ended; print every line once.
 
 python examples/follow_log.py JOB_ID
 """
@@ -13,7 +13,7 @@ from api_client.models import JobStatus
 
 
 async def main(job_id: str) -> int:
-    """Exit code 0 if the job completed."""
+    """Return exit code 0 if the job completed."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         job = await client.jobs.find(job_id)
         async for item in client.logs.follow(job.project_id, job.id):
@@ -22,11 +22,11 @@ async def main(job_id: str) -> int:
                 continue
             for entry in item.entries:
                 if isinstance(entry, LogGap):
-                    # Nothing is left out in silence: here lines are, or may be, missing.
+                    # Lines are, or may be, missing here.
                     print(f"--- {entry.reason} ---", file=sys.stderr)
                     continue
                 when = datetime.fromtimestamp(entry.timestamp_ns / 1e9, UTC)
-                # A message is whatever the job printed: escape sequences too, hence the repr.
+                # A message is whatever the job printed, including escape sequences; hence the repr.
                 print(f"{when:%H:%M:%S} {entry.replica} {entry.message!r}")
     return 0 if job.current_status == JobStatus.COMPLETED else 1
 

@@ -1,4 +1,4 @@
-"""What there is: projects, and the jobs that run.
+"""List projects and running jobs.
 
 python examples/list_jobs.py
 """
@@ -11,7 +11,7 @@ from api_client.models import JobStatus, short_status
 
 
 async def main() -> None:
-    """Print both."""
+    """Print projects, then running jobs."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         for project in await client.projects.list():
             print(f"{project.id}  {project.name}")

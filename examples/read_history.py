@@ -1,4 +1,4 @@
-"""Count the log lines of a job's last minutes by node, and try its gaps again.
+"""Count a job's latest log lines by node, and retry gaps.
 
 python examples/read_history.py JOB_ID MINUTES
 """
@@ -13,18 +13,18 @@ from api_client import LogEntry, LogGap, LogLine, TrainingClient, resolve_remote
 
 
 async def main(job_id: str, minutes: float) -> None:
-    """Print a count for each node."""
+    """Print one count per node."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         job = await client.jobs.find(job_id)
         end = job.updated_at if job.is_finished and job.updated_at else datetime.now(UTC)
         entries: list[LogEntry] = []
-        # Newest first: whoever looks at the end of a log need not wait for all of it.
+        # Newest first, so that the end of the log is there before the rest.
         async for batch in client.logs.history(
             job.project_id, job.id, start=end - timedelta(minutes=minutes), end=end, newest_first=True
         ):
             entries += batch.entries
         for gap in [entry for entry in entries if isinstance(entry, LogGap)]:
-            # Brings what was not delivered before; what still cannot be had is a gap again.
+            # Returns the missing lines, and a new gap for what still cannot be read.
             entries += await client.logs.fill(job.project_id, job.id, gap)
     lines = Counter(entry.replica for entry in entries if isinstance(entry, LogLine))
     for node, count in sorted(lines.items(), key=str):

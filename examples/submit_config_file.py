@@ -1,8 +1,8 @@
-"""Submit a config.py that was written for the official SDK, with some values replaced.
+"""Submit a config.py written for the official SDK, with some values overridden.
 
 Run it: ``python examples/submit_config_file.py CONFIG_FILE``
 
-Loading a config runs it: only do that with files you trust.
+Loading a config executes it: load only files you trust.
 """
 
 import sys
@@ -11,14 +11,14 @@ from api_client import ConfigurationError, Overrides, RequestError, push
 
 
 def main(config: str) -> int:
-    """Print the ids, or say why there are none."""
+    """Print the ids, or the error."""
     try:
-        # No event loop of your own is needed, and none is in the way: this works in a notebook too.
+        # Works with and without a running event loop, so also in a notebook.
         answer = push(config, overrides=Overrides(job_name="from-a-script", priority=1))
-    except ConfigurationError as error:  # no remote, or a config, workspace or override that cannot be
+    except ConfigurationError as error:  # no remote, or an invalid config, workspace or override
         print(f"cannot submit: {error}", file=sys.stderr)
         return 2
-    except RequestError as error:  # the server, the object store, or the way there
+    except RequestError as error:  # the server, the object store, or the network
         print(f"not submitted: {error}", file=sys.stderr)
         return 1
     print(answer["training_project"]["id"], answer["training_job"]["id"])

@@ -1,4 +1,4 @@
-"""Submit a job that is built in code, and wait for its end.
+"""Submit a job built in code, and wait until it ends.
 
 Run it: ``python examples/submit_from_code.py FOLDER``
 
@@ -26,21 +26,23 @@ PROJECT = TrainingProject(
 )
 
 
-def tell(progress: SubmissionProgress) -> None:
-    """Hears of every phase and, while bytes move, of each part."""
+def report_progress(progress: SubmissionProgress) -> None:
+    """Print the progress; called for every phase and every uploaded part."""
     print(f"{progress.phase} {progress.done_bytes:,}/{progress.total_bytes:,} bytes", file=sys.stderr)
 
 
 async def main(folder: Path) -> int:
-    """Exit code 0 if the job completed."""
+    """Return exit code 0 if the job completed."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
-        submission = await client.push(PROJECT, source_dir=folder, on_progress=tell)
+        submission = await client.push(PROJECT, source_dir=folder, on_progress=report_progress)
         for warning in submission.warnings:
             print(warning, file=sys.stderr)
         print(submission.training_job.id)
         status = submission.training_job.current_status
-        looks = client.jobs.watch(submission.training_project.id, submission.training_job.id, interval_s=1.0)
-        async for job in looks:  # the last look is at the job that has ended
+        updates = client.jobs.watch(
+            submission.training_project.id, submission.training_job.id, interval_s=1.0
+        )
+        async for job in updates:  # the last update is the ended job
             status = job.current_status
             print(status, file=sys.stderr)
     return 0 if status == JobStatus.COMPLETED else 1

@@ -1,4 +1,4 @@
-"""Own the time and the network: how to test a program that uses the client.
+"""Replace time and network to test a program that uses the client.
 
 python examples/time_of_your_own.py
 """
@@ -12,32 +12,32 @@ from api_client import Remote, TrainingClient
 
 
 class StillClock:
-    """A clock (``api_client.Clock``) on which waiting takes no time."""
+    """A clock (``api_client.Clock``) whose sleeps return at once."""
 
     def __init__(self) -> None:
         self.slept_s: list[float] = []
 
     def now(self) -> datetime:
-        """The wall clock."""
+        """Return the wall-clock time."""
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        """Seconds."""
+        """Return seconds."""
         return sum(self.slept_s)
 
     async def sleep(self, seconds: float) -> None:
-        """Only note it."""
+        """Record the duration."""
         self.slept_s.append(seconds)
 
 
 class TiredServer:
-    """Answers the third request."""
+    """A server that fails twice, then responds."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        """A request as it would go out, and its answer."""
+        """Return the response to a request."""
         self.asked += 1
         if self.asked < 3:
             return httpx.Response(503, headers={"Retry-After": "20"})
@@ -45,7 +45,7 @@ class TiredServer:
 
 
 async def main() -> None:
-    """Ask it."""
+    """List the projects."""
     clock = StillClock()
     network = httpx.MockTransport(TiredServer())
     remote = Remote("test", "https://app.test", "https://api.test", None, "none is needed")

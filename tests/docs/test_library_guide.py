@@ -149,7 +149,7 @@ def test_a_checkpoint_is_checked_and_rendered_and_nothing_is_deployed(world: Wor
 
 
 def test_a_refusal_is_told_with_its_status(world: World) -> None:
-    assert said(world, "errors_and_retries.py").startswith("not there: status 404")
+    assert said(world, "errors_and_retries.py").startswith("not found: status 404")
 
 
 def test_without_a_remote_the_way_to_one_is_said(tmp_path: Path) -> None:

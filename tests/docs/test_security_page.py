@@ -23,6 +23,6 @@ def test_every_proof_is_there() -> None:
 
 
 def test_every_promise_has_a_proof() -> None:
-    promised = PAGE.split("## What is promised")[1].split("## What is not promised")[0]
+    promised = PAGE.split("## What is guaranteed")[1].split("## What is not guaranteed")[0]
     promises = re.split(r"^- ", promised, flags=re.MULTILINE)[1:]
     assert [promise for promise in promises if not PROOF.search(promise)] == []
